@@ -1,0 +1,47 @@
+# Needs Python 3.11 and pip; everything else is installed into .venv by the first target that needs it.
+
+PYTHON ?= $(shell python3.11 -c "" 2>/dev/null && echo python3.11 || echo python3)
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALLED := $(VENV)/.installed
+WORKERS ?= 2
+
+ifndef G3NN_DATA
+ifneq ($(wildcard ../shared/data/planetoid/.),)
+export G3NN_DATA := $(abspath ../shared/data/planetoid)
+endif
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help test demo lint format clean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+test: lint ## lint, check types, run the tests
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+demo: $(INSTALLED) ## a short tour on real data
+	$(BIN)/python examples/demo.py
+
+lint: $(INSTALLED) ## check style and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(INSTALLED) ## rewrite the code in the project's style
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+clean: ## remove build products and caches, keep the environment
+	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage src/*.egg-info
+	find src tests benchmarks examples \( -name __pycache__ -o -name '*.nb[ic]' \) -prune -exec rm -rf {} + 2>/dev/null || true
+
+# The build tool comes from the constraints too, hence no isolated build.
+$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt setuptools
+	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation -c constraints.txt -e '.[dev]'
+	touch $@
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)

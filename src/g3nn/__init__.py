@@ -1,0 +1,10 @@
+"""g3nn labels the nodes of a partly labelled, noisy graph with a joint generative model."""
+
+from g3nn.data import load, synthetic
+from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
+from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.objective import Objective
+from g3nn.task import NodeTask
+from g3nn.training import FitResult, fit
+
+__version__ = "0.1.0"

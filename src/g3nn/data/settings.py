@@ -1,0 +1,58 @@
+"""The settings of the paper: each takes a task with its standard split and makes it harder in one way.
+
+`SETTINGS` maps the name of a setting to its function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from g3nn.task import UNKNOWN, NodeTask
+
+RELEASED_LABELS_PER_CLASS = 10
+RELEASED_VALIDATION_NODES = 500
+
+
+def standard(task: NodeTask) -> NodeTask:
+    """The whole graph and the public split."""
+    return replace(task, setting="standard")
+
+
+def missing_edge(task: NodeTask) -> NodeTask:
+    """Every edge that touches a test node is removed, from training and from prediction alike."""
+    touches_test = np.isin(task.edges, task.test).any(axis=0)
+    return task.with_edges(task.edges[:, ~touches_test], setting="missing-edge")
+
+
+def reduced_label(task: NodeTask) -> NodeTask:
+    """The first half (rounded up) of each class's training labels, in node order; validation and test unchanged."""
+    kept = []
+    for label in range(task.num_classes):
+        members = task.train[task.labels[task.train] == label]
+        kept.append(members[: (members.size + 1) // 2])
+    return task.with_split(np.concatenate(kept), task.val, task.test, setting="reduced-label")
+
+
+def reduced_label_released(task: NodeTask) -> NodeTask:
+    """The reduced-label split of the authors' released code, which differs from the paper's words.
+
+    Scanning all nodes in order: the first 10 of each class are for training, the first 500 others for validation, and
+    all the rest for test. Nodes of unknown label are left out; the released code counts them as class 0.
+    """
+    train = np.concatenate(
+        [np.flatnonzero(task.labels == label)[:RELEASED_LABELS_PER_CLASS] for label in range(task.num_classes)]
+    )
+    others = np.setdiff1d(np.flatnonzero(task.labels != UNKNOWN), train)
+    val, test = others[:RELEASED_VALIDATION_NODES], others[RELEASED_VALIDATION_NODES:]
+    return task.with_split(train, val, test, setting="reduced-label-released")
+
+
+SETTINGS: dict[str, Callable[[NodeTask], NodeTask]] = {
+    "standard": standard,
+    "missing-edge": missing_edge,
+    "reduced-label": reduced_label,
+    "reduced-label-released": reduced_label_released,
+}

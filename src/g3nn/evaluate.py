@@ -1,0 +1,26 @@
+"""How good an answer is."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    """(R,): share of `nodes` whose likeliest class is the label. log_prob (R, n, K), labels (n,)."""
+    predicted = log_prob.index_select(1, nodes).argmax(2)
+    return (predicted == labels[nodes]).to(log_prob.dtype).mean(1)
+
+
+def cross_entropy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    """(R,): mean of - log p(label) over `nodes`."""
+    rows = log_prob.index_select(1, nodes)
+    wanted = labels[nodes].view(1, -1, 1).expand(rows.shape[0], -1, 1)
+    return -rows.gather(2, wanted).squeeze(2).mean(1)
+
+
+def test_scores(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    """(R,): accuracy, or NaN where there is no node to test on."""
+    if nodes.numel() == 0:
+        return torch.full((log_prob.shape[0],), torch.nan)
+    return accuracy(log_prob, labels, nodes)

@@ -1,0 +1,107 @@
+"""A task in the form that components compute with: tensors on one device, and sparse matrices made once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from g3nn.kernels import Pattern
+from g3nn.replicas import Noise, optional_dropout
+from g3nn.sparse import SparseMatrix, neighbourhoods, normalised_adjacency
+from g3nn.task import NodeTask
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """X (n, d), sparse or dense, and its product with the stacked weights of a first layer."""
+
+    matrix: SparseMatrix | Tensor
+
+    def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
+        """(R, n, h) = dropout(X) W_r for weight (R, d, h). Dropout acts on stored values, where there is noise."""
+        if isinstance(self.matrix, SparseMatrix):
+            draw = noise.draw(rate) if noise is not None and rate > 0 else None
+            return self.matrix.matmul(weight, draw)
+        if noise is None or rate == 0:
+            return torch.matmul(self.matrix, weight)
+        rows = self.matrix.expand(weight.shape[0], *self.matrix.shape)
+        return torch.matmul(optional_dropout(noise, rows, rate), weight)
+
+    def dense(self) -> Tensor:
+        """X as one dense tensor (n, d), for modules that know nothing of sparse features."""
+        if not isinstance(self.matrix, SparseMatrix):
+            return self.matrix
+        n, d = self.matrix.shape
+        rows, cols = self.matrix.pattern.row.long(), self.matrix.pattern.col.long()
+        return self.matrix.values.new_zeros(n, d).index_put((rows, cols), self.matrix.values[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """X, G and Y_L of one task. `edges` (2, E): each undirected pair once, or arcs; `observed` (n, K): one-hot rows
+    for labelled nodes, zero rows for the others."""
+
+    task: NodeTask
+    x: Features
+    edges: Tensor
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    unlabelled: Tensor
+    observed: Tensor
+
+    @classmethod
+    def of(cls, task: NodeTask, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> Inputs:
+        if sp.issparse(task.features):
+            features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
+        else:
+            features = Features(torch.from_numpy(task.features).to(device, dtype))
+        labels = torch.from_numpy(task.labels).to(device)
+        train = torch.from_numpy(task.train).to(device)
+        observed = torch.zeros(task.num_nodes, task.num_classes, dtype=dtype, device=device)
+        observed[train, labels[train]] = 1.0
+        val = torch.from_numpy(task.val).to(device)
+        unlabelled = torch.from_numpy(task.unlabelled).to(device)
+        edges = torch.from_numpy(task.edges).to(device)
+        return cls(task, features, edges, labels, train, val, unlabelled, observed)
+
+    @property
+    def n(self) -> int:
+        return self.task.num_nodes
+
+    @property
+    def device(self) -> torch.device:
+        return self.observed.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.observed.dtype
+
+    @cached_property
+    def labelled(self) -> Tensor:
+        """(n, 1) booleans: the nodes of L."""
+        return self.observed.any(1, keepdim=True)
+
+    @property
+    def has_edges(self) -> bool:
+        return self.edges.shape[1] > 0
+
+    @cached_property
+    def adjacency(self) -> SparseMatrix:
+        """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
+        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n))
+        return matrix.to(self.device, self.dtype)
+
+    @cached_property
+    def neighbours(self) -> Pattern:
+        """The pattern of A + I, over which attention runs."""
+        return Pattern.from_scipy(neighbourhoods(self.task.edges, self.n)).to(self.device)
+
+    @cached_property
+    def arcs(self) -> Tensor:
+        """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) for a directed graph."""
+        return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)

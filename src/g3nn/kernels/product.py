@@ -1,0 +1,118 @@
+"""Sparse times dense, for R replicas at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from g3nn.kernels import reference
+from g3nn.kernels.backend import array, cpu_kernels
+from g3nn.kernels.dropout import Draw
+from g3nn.kernels.pattern import Pattern
+
+
+def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None = None) -> Tensor:
+    """(R, n, h) = A_r @ dense_r.
+
+    values (R, nnz), or (1, nnz) where all replicas share the matrix; dense (R, m, h). With a `draw`, dropout acts on
+    the stored values, separately for each replica; then the values must be shared and get no gradient.
+    """
+    if draw is not None and (values.shape[0] != 1 or values.requires_grad):
+        raise ValueError("dropout on stored values needs shared values of shape (1, nnz) without gradient")
+    out: Tensor = _SpMM.apply(values, dense, pattern, draw)
+    return out
+
+
+def _multiply(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+    n = pattern.shape[1] if transpose else pattern.shape[0]
+    kernels = cpu_kernels(dense)
+    if kernels is None:
+        if draw is not None:
+            keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
+            values = values * keep * draw.scale
+        row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
+        return reference.spmm(row, col, values, dense, n)
+    out = torch.empty(dense.shape[0], n, dense.shape[2], dtype=dense.dtype)
+    rowptr = array(pattern.t_rowptr if transpose else pattern.rowptr)
+    col = array(pattern.t_col if transpose else pattern.col)
+    perm = array(pattern.perm) if transpose else None
+    v = array(values)
+    if draw is None:
+        kernels.spmm(rowptr, col, perm, v, array(dense), out.numpy())
+    else:
+        noise = (array(draw.seeds), draw.counter, draw.threshold, v.dtype.type(draw.scale))
+        kernels.spmm_dropout(rowptr, col, perm, v, array(dense), *noise, out.numpy())
+    return out
+
+
+def _value_gradient(pattern: Pattern, values: Tensor, dense: Tensor, grad: Tensor) -> Tensor:
+    kernels = cpu_kernels(dense)
+    if kernels is None:
+        dots = (grad.index_select(1, pattern.row) * dense.index_select(1, pattern.col)).sum(2)
+    else:
+        dots = torch.empty(dense.shape[0], pattern.nnz, dtype=dense.dtype)
+        kernels.entry_dots(array(pattern.rowptr), array(pattern.col), array(grad), array(dense), dots.numpy())
+    return dots.sum(0, keepdim=True) if values.shape[0] == 1 else dots
+
+
+class _SpMM(torch.autograd.Function):
+    @staticmethod
+    def forward(values: Tensor, dense: Tensor, pattern: Pattern, draw: Draw | None) -> Tensor:
+        return _multiply(pattern, values, dense, draw, transpose=False)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        values, dense, ctx.pattern, ctx.draw = inputs
+        ctx.save_for_backward(values, dense)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None, None, None]:
+        values, dense = ctx.saved_tensors
+        grad = grads[0]
+        grad_values = grad_dense = None
+        if ctx.needs_input_grad[0]:
+            grad_values = _value_gradient(ctx.pattern, values, dense, grad)
+        if ctx.needs_input_grad[1]:
+            grad_dense = _SpMMTransposed.apply(values, grad, ctx.pattern, ctx.draw)
+        return grad_values, grad_dense, None, None
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], values: Tensor, dense: Tensor, pattern: Pattern, draw: Draw | None
+    ) -> tuple[Tensor, int]:
+        out = _batched(_SpMM, info.batch_size, in_dims, values, dense, pattern, draw)
+        return out, 0
+
+
+class _SpMMTransposed(torch.autograd.Function):
+    """The gradient of `_SpMM` for its dense factor, a function of its own so that it can carry a vmap rule."""
+
+    @staticmethod
+    def forward(values: Tensor, grad: Tensor, pattern: Pattern, draw: Draw | None) -> Tensor:
+        return _multiply(pattern, values, grad, draw, transpose=True)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """First derivatives only: nothing is kept."""
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[Any, ...], values: Tensor, grad: Tensor, pattern: Pattern, draw: Draw | None
+    ) -> tuple[Tensor, int]:
+        out = _batched(_SpMMTransposed, info.batch_size, in_dims, values, grad, pattern, draw)
+        return out, 0
+
+
+def _batched(function: Any, batch: int, in_dims: tuple[Any, ...], values: Tensor, dense: Tensor, *rest: Any) -> Tensor:
+    """A mapped dimension is one more replica dimension: fold the two, multiply once, unfold."""
+    if rest[1] is not None:
+        raise ValueError("dropout on stored values cannot be mapped: its seeds belong to the replicas")
+    dense = dense.movedim(in_dims[1], 0) if in_dims[1] is not None else dense.expand(batch, *dense.shape)
+    R = dense.shape[1]
+    if in_dims[0] is not None or values.shape[0] != 1:
+        values = values.movedim(in_dims[0], 0) if in_dims[0] is not None else values.expand(batch, *values.shape)
+        values = values.expand(batch, R, -1).reshape(batch * R, -1)
+    out: Tensor = function.apply(values, dense.reshape(batch * R, *dense.shape[2:]), *rest)
+    return out.view(batch, R, *out.shape[1:])

@@ -1,0 +1,74 @@
+"""The kernels of `g3nn.kernels.cpu` in plain torch: any device, any dtype, and the truth that the fast ones are tested
+against. Shapes and random bits are the same, bit for bit."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+_LOW = 0xFFFFFFFF
+
+
+def _signed(value: int) -> int:
+    """The signed 64-bit integer with the same bits; torch has no unsigned arithmetic."""
+    return value - (1 << 64) if value >= 1 << 63 else value
+
+
+def _shift(z: Tensor, bits: int) -> Tensor:
+    """Logical right shift of a signed 64-bit tensor."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def _keys(seeds: Tensor, counter: int | Tensor) -> Tensor:
+    golden = _signed(0x9E3779B97F4A7C15)
+    z = seeds * golden + counter
+    for _ in range(2):
+        z = z + golden
+        z = (z ^ _shift(z, 30)) * _signed(0xBF58476D1CE4E5B9)
+        z = (z ^ _shift(z, 27)) * _signed(0x94D049BB133111EB)
+        z = z ^ _shift(z, 31)
+    return z
+
+
+def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
+    """(R, size) int64 tensor of 32 random bits each."""
+    keys = _keys(seeds, counter).unsqueeze(1)
+    x = torch.arange(size, device=seeds.device).unsqueeze(0)
+    x = (x * 0x9E3779B1 + (keys & _LOW)) & _LOW
+    x = x ^ (x >> 16)
+    x = (x * 0x7FEB352D) & _LOW
+    x = x ^ (x >> 15)
+    x = (x * 0x846CA68B) & _LOW
+    x = (x + _shift(keys, 32)) & _LOW
+    x = x ^ (x >> 16)
+    x = (x * 0x7FEB352D) & _LOW
+    return x ^ (x >> 16)
+
+
+def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -> Tensor:
+    """(R, size) booleans: which positions survive dropout."""
+    return uniform_bits(seeds, counter, size) >= threshold
+
+
+def spmm(row: Tensor, col: Tensor, values: Tensor, dense: Tensor, n: int) -> Tensor:
+    """(R, n, h) = A_r @ dense_r; row and col (nnz,), values (R or 1, nnz), dense (R, m, h)."""
+    messages = dense.index_select(1, col) * values.unsqueeze(2)
+    return dense.new_zeros(dense.shape[0], n, dense.shape[2]).index_add_(1, row, messages)
+
+
+def attend(
+    row: Tensor, col: Tensor, x: Tensor, left: Tensor, right: Tensor, slope: float, keep: Tensor | None, scale: float
+) -> Tensor:
+    """(R, n, H, F): see the kernel of the same name. keep (R, H, nnz) or None."""
+    R, n, H, _ = x.shape
+    scores = left.index_select(1, row) + right.index_select(1, col)
+    scores = torch.nn.functional.leaky_relu(scores, slope)
+    index = row.view(1, -1, 1).expand_as(scores)
+    top = scores.new_full((R, n, H), -torch.inf).scatter_reduce(1, index, scores.detach(), "amax")
+    weights = (scores - top.index_select(1, row)).exp()
+    total = weights.new_zeros(R, n, H).index_add(1, row, weights)
+    alpha = weights / total.index_select(1, row)
+    if keep is not None:
+        alpha = alpha * keep.transpose(1, 2) * scale
+    messages = x.index_select(1, col) * alpha.unsqueeze(3)
+    return torch.zeros_like(x).index_add(1, row, messages)

@@ -1,0 +1,16 @@
+"""Random-graph models p(G | X, Y), by name."""
+
+from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.likelihoods.blsm import BilinearLatentSpace
+from g3nn.likelihoods.gsbm import StochasticBlock
+from g3nn.likelihoods.lsm import AdditiveLatentSpace
+from g3nn.likelihoods.sbm import PlantedPartition
+
+LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
+    "lsm": AdditiveLatentSpace,
+    "sbm": PlantedPartition,
+    "gsbm": StochasticBlock,
+    "blsm": BilinearLatentSpace,
+}
+
+__all__ = ["LIKELIHOODS", "GraphLikelihood", "NodeState", "Pairs"]

@@ -1,0 +1,57 @@
+"""A latent space model that compares the two ends of a pair."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+import torch
+from g3nn.inputs import Inputs
+from g3nn.kernels import pair_dot
+from g3nn.kernels.pair import gather
+from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.options import integer, number
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+@dataclass(frozen=True)
+class BilinearOptions:
+    latent: int = integer(8, "number of rows of U, the size of the latent space", low=1)
+    latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
+
+
+class BilinearLatentSpace(GraphLikelihood):
+    """p(e_ij = 1) = sigmoid(z_i' M z_j + b) with z = [U x, y] and M symmetric (free on directed graphs).
+
+    With M in blocks, the logit for labels (k, l) is
+    (Ux_i)' M_uu (Ux_j) + (Ux_i)' M_uy[l] + M_yu[k] (Ux_j) + M_yy[k, l] + b.
+    """
+
+    Options = BilinearOptions
+    uses_features: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: BilinearOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or BilinearOptions()
+        u, K = self.options.latent, sizes.classes
+        self.U = replicas.glorot("U", sizes.features, u)
+        self.M = replicas.glorot("M", u + K, u + K)
+        self.b = replicas.zeros(1)
+
+    def _matrix(self) -> Tensor:
+        return self.M if self.sizes.directed else (self.M + self.M.transpose(1, 2)) / 2
+
+    def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
+        """(R, n, u): U x_i."""
+        return inputs.x.matmul(self.U, noise, self.options.latent_dropout)
+
+    def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
+        assert state is not None
+        u, M = self.options.latent, self._matrix()
+        features = pair_dot(torch.bmm(state, M[:, :u, :u]), state, pairs.i, pairs.j)
+        target = gather(torch.bmm(state, M[:, :u, u:]), pairs.i)
+        source = gather(torch.bmm(state, M[:, u:, :u].transpose(1, 2)), pairs.j)
+        constant = M[:, u:, u:] + self.b.unsqueeze(2)
+        return features[:, :, None, None] + target.unsqueeze(2) + source.unsqueeze(3) + constant.unsqueeze(1)

@@ -1,0 +1,62 @@
+"""The planted partition: the simplest stochastic block model, and the paper's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from g3nn.kernels import pair_dot
+from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.options import flag, number
+from g3nn.replicas import Replicas, Scalar, Sizes
+
+
+@dataclass(frozen=True)
+class PlantedPartitionOptions:
+    p0: Scalar = number(0.9, "probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True)
+    p1: Scalar = number(0.1, "probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True)
+    learn_p: bool = flag(False, "learn p0 and p1, starting from the given values, instead of fixing them")
+
+
+class PlantedPartition(GraphLikelihood):
+    """e_ij ~ Bernoulli(p0) if y_i = y_j, else Bernoulli(p1).
+
+    The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation is closed:
+    E_q log p(e_ij = 1) = a log p0 + (1 - a) log p1, and the same with 1 - p0, 1 - p1 for a non-edge.
+    """
+
+    Options = PlantedPartitionOptions
+    uses_features: ClassVar[bool] = False
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        options = options or PlantedPartitionOptions()
+        odds = torch.stack([torch.logit(replicas.scalar(p)) for p in (options.p0, options.p1)], dim=1)
+        self.odds = nn.Parameter(odds, requires_grad=options.learn_p)
+        """(R, 2): log-odds of p0 and p1."""
+
+    def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
+        same = torch.eye(self.sizes.classes, dtype=self.odds.dtype, device=self.odds.device)
+        within, between = self.odds[:, 0].view(-1, 1, 1, 1), self.odds[:, 1].view(-1, 1, 1, 1)
+        return within * same + between * (1 - same)
+
+    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        agreement = pair_dot(q, q, pairs.i, pairs.j)
+        within, between = self._log_probs(pairs)
+        return agreement * within + (1 - agreement) * between
+
+    def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
+        """a log(p0 / p1), or a log((1 - p0) / (1 - p1)): constants dropped, and averaged over the K classes of the
+        product that gives the agreement, as the authors' code does."""
+        agreement = pair_dot(soft, soft, pairs.i, pairs.j)
+        within, between = self._log_probs(pairs)
+        return agreement * (within - between) / self.sizes.classes
+
+    def _log_probs(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """Log-probability of the observation within and between classes, each (R, 1)."""
+        log_p = logsigmoid(self.odds if pairs.present else -self.odds)
+        return log_p[:, :1], log_p[:, 1:]

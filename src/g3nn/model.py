@@ -1,0 +1,149 @@
+"""The joint model p(G | X, Y) p(Y | X) with its posterior q(Y | X, G): the parts, no loss."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from g3nn.errors import Problems, suggestion
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
+from g3nn.options import pick
+from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
+from g3nn.priors import PRIORS, LabelPrior
+from g3nn.replicas import Replicas, Sizes
+
+PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
+
+
+class GenerativeModel(nn.Module):
+    """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior."""
+
+    def __init__(
+        self, posterior: LabelPosterior, likelihood: GraphLikelihood | None = None, prior: LabelPrior | None = None
+    ) -> None:
+        super().__init__()
+        self.posterior = posterior
+        self.likelihood = likelihood
+        self.prior = prior
+
+    @property
+    def is_generative(self) -> bool:
+        return self.likelihood is not None
+
+    def predict_log_prob(self, inputs: Inputs) -> Tensor:
+        """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from."""
+        if self.prior is not None and not inputs.has_edges:
+            return self.prior.log_prob(inputs, None)
+        return self.posterior.log_prob(inputs, None)
+
+    @torch.no_grad()
+    def select(self, keep: Tensor) -> None:
+        """Keep only the replicas at these positions, in place. Every parameter and buffer leads with R."""
+        for module in self.modules():
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                kept = nn.Parameter(parameter[keep].clone(), requires_grad=parameter.requires_grad)
+                module.register_parameter(name, kept)
+            for name, buffer in list(module.named_buffers(recurse=False)):
+                module.register_buffer(name, buffer[keep].clone())
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Take over a `state_dict` that may hold another number of replicas."""
+        R = next(iter(state.values())).shape[0] if state else 0
+        for module in self.modules():
+            for name, parameter in list(module.named_parameters(recurse=False)):
+                empty = parameter.new_empty(R, *parameter.shape[1:])
+                module.register_parameter(name, nn.Parameter(empty, requires_grad=parameter.requires_grad))
+            for name, buffer in list(module.named_buffers(recurse=False)):
+                module.register_buffer(name, buffer.new_empty(R, *buffer.shape[1:]))
+        self.load_state_dict(state)
+
+
+@dataclass(frozen=True)
+class ModelSpec:
+    """Which parts a model is made of: registered names, component classes, or (for q) any PyG module.
+
+    `ModelSpec.parse("sbm-gcn")` is the short form; a name without a likelihood is a discriminative model.
+    """
+
+    posterior: PosteriorSource
+    likelihood: str | type[GraphLikelihood] | None = None
+    prior: str | type[LabelPrior] = "mlp"
+
+    @classmethod
+    def parse(cls, name: str, prior: str | type[LabelPrior] = "mlp") -> ModelSpec:
+        """From `likelihood-posterior`, or the name of a posterior alone. Raises with the nearest valid name."""
+        likelihood, _, posterior = name.partition("-")
+        if name in POSTERIORS:
+            spec = cls(name, None, prior)
+        elif likelihood in LIKELIHOODS and posterior in POSTERIORS:
+            spec = cls(posterior, likelihood, prior)
+        else:
+            problems = Problems()
+            allowed = f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
+            problems.add("model", repr(name), allowed, suggestion(name, model_names()))
+            problems.raise_if_any()
+        return spec
+
+    def check(self, problems: Problems) -> None:
+        for argument, given, known in (
+            ("likelihood", self.likelihood, LIKELIHOODS),
+            ("prior", self.prior, PRIORS),
+            ("posterior", self.posterior, POSTERIORS),
+        ):
+            if isinstance(given, str):
+                problems.name(argument, given, known)
+
+    @property
+    def name(self) -> str:
+        parts = [_name(part) for part in (self.likelihood, self.posterior) if part is not None]
+        return "-".join(parts)
+
+    def option_groups(self) -> list[type]:
+        """The options classes of the parts."""
+        groups = []
+        if self.likelihood is not None:
+            groups += [_class(self.likelihood, LIKELIHOODS).Options, _class(self.prior, PRIORS).Options]
+        if _is_component(self.posterior):
+            groups.append(_class(self.posterior, POSTERIORS).Options)
+        return groups
+
+    def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, Any]) -> GenerativeModel:
+        """Fresh replicas. Each part takes from `options` those that it declares."""
+
+        def part(source: Any, known: Mapping[str, Any], scope: str) -> Any:
+            component = _class(source, known)
+            return component(sizes, replicas.within(scope), pick(options, component.Options))
+
+        posterior: LabelPosterior
+        if _is_component(self.posterior):
+            posterior = part(self.posterior, POSTERIORS, "posterior")
+        else:
+            posterior = ModulePosterior(sizes, replicas.within("posterior"), self.posterior)  # type: ignore[arg-type]
+        if self.likelihood is None:
+            return GenerativeModel(posterior)
+        likelihood = part(self.likelihood, LIKELIHOODS, "likelihood")
+        return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"))
+
+
+def model_names() -> list[str]:
+    """Every model that the registered parts make."""
+    return [*POSTERIORS, *(f"{likelihood}-{posterior}" for likelihood in LIKELIHOODS for posterior in POSTERIORS)]
+
+
+def _is_component(source: PosteriorSource) -> bool:
+    return isinstance(source, str) or (isinstance(source, type) and issubclass(source, LabelPosterior))
+
+
+def _class(source: Any, known: Mapping[str, Any]) -> Any:
+    return known[source] if isinstance(source, str) else source
+
+
+def _name(source: Any) -> str:
+    if isinstance(source, str):
+        return source
+    return source.__name__ if hasattr(source, "__name__") else type(source).__name__

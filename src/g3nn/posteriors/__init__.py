@@ -1,0 +1,19 @@
+"""Variational posteriors q(Y | X, G), by name. Each is also a discriminative model of its own."""
+
+from g3nn.posteriors.appnp import APPNP
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.posteriors.gat import GAT
+from g3nn.posteriors.gcn import GCN
+from g3nn.posteriors.label_propagation import LabelPropagation
+from g3nn.posteriors.mlp import MLPPosterior
+from g3nn.posteriors.module import ModulePosterior
+
+POSTERIORS: dict[str, type[LabelPosterior]] = {
+    "gcn": GCN,
+    "gat": GAT,
+    "appnp": APPNP,
+    "mlp": MLPPosterior,
+    "label-propagation": LabelPropagation,
+}
+
+__all__ = ["POSTERIORS", "LabelPosterior", "ModulePosterior"]

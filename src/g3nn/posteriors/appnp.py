@@ -1,0 +1,42 @@
+"""Personalised propagation of neural predictions (Gasteiger et al., 2019)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.networks import Perceptron, PerceptronOptions
+from g3nn.options import integer, number
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+@dataclass(frozen=True)
+class APPNPOptions(PerceptronOptions):
+    steps: int = integer(10, "number of propagation steps", low=1)
+    teleport: float = number(0.1, "weight of a node's own prediction in each step", low=0, high=1)
+    edge_dropout: float = number(0.5, "dropout on the propagation matrix, anew in each step", low=0, high=0.95)
+
+
+class APPNP(LabelPosterior):
+    """Z_0 = MLP(X); Z_t = (1 - a) A Z_{t-1} + a Z_0; q = softmax(Z_T), with teleport probability a."""
+
+    Options = APPNPOptions
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: APPNPOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or APPNPOptions()
+        self.network = Perceptron(sizes, replicas, self.options)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        start: Tensor = self.network(inputs, noise)
+        a, rate = self.options.teleport, self.options.edge_dropout
+        z = start
+        for _ in range(self.options.steps):
+            draw = noise.draw(rate) if noise is not None and rate > 0 else None
+            z = (1 - a) * inputs.adjacency.matmul(z, draw) + a * start
+        return z.log_softmax(2)

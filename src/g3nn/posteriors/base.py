@@ -1,0 +1,31 @@
+"""The contract of a variational posterior q(Y | X, G)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from g3nn.inputs import Inputs
+from g3nn.options import NoOptions
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+class LabelPosterior(nn.Module, ABC):
+    """q(Y | X, G) = prod_i q(y_i | X, G): mean-field, so nodes are independent given features and graph.
+
+    Trained alone, on the supervised term, it is the discriminative baseline of the same name.
+    """
+
+    Options: ClassVar[type] = NoOptions
+    uses_graph: ClassVar[bool]
+    """Whether q_i depends on the neighbours of i."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+        super().__init__()
+        self.sizes = sizes
+
+    @abstractmethod
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        """(R, n, K): log q(y_i = k | X, G), normalised over k. There is noise while training, None at evaluation."""

@@ -1,0 +1,78 @@
+"""Graph attention network (Velickovic et al., 2018)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+from torch.nn.functional import elu, relu
+
+from g3nn.errors import Problems
+from g3nn.inputs import Inputs
+from g3nn.kernels import attend
+from g3nn.options import choice, flag, integer, number
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+
+
+@dataclass(frozen=True)
+class GATOptions:
+    hidden: int = integer(16, "number of hidden units, counted as `hidden_is` says", low=1)
+    hidden_is: str = choice("total", ("total", "per-head"), "whether `hidden` counts all heads or one")
+    heads: int = integer(8, "number of attention heads in the first layer", low=1)
+    dropout: float = number(0.6, "dropout on the inputs of each layer and on the attention", low=0, high=0.95)
+    activation: str = choice("elu", ("elu", "relu"), "between the layers; the authors' code has relu")
+    input_dropout: bool = flag(True, "drop features too, as in the original GAT")
+
+
+class GAT(LabelPosterior):
+    """Two attention layers: h_i = sum_j a_ij W x_j with a_i. = softmax_j leaky_relu(l . W x_i + r . W x_j).
+
+    The first layer concatenates `heads` heads, the second has one.
+    """
+
+    Options = GATOptions
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: GATOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or GATOptions()
+        H, K = self.options.heads, sizes.classes
+        F = self._units_per_head()
+        self.weight1 = replicas.glorot("weight1", sizes.features, H * F)
+        self.left1 = replicas.glorot("left1", F, 1, H, F)
+        self.right1 = replicas.glorot("right1", F, 1, H, F)
+        self.bias1 = replicas.zeros(H * F)
+        self.weight2 = replicas.glorot("weight2", H * F, K)
+        self.left2 = replicas.glorot("left2", K, 1, 1, K)
+        self.right2 = replicas.glorot("right2", K, 1, 1, K)
+        self.bias2 = replicas.zeros(K)
+
+    def _units_per_head(self) -> int:
+        hidden, heads = self.options.hidden, self.options.heads
+        if self.options.hidden_is == "per-head":
+            return hidden
+        if hidden % heads:
+            problems = Problems()
+            advice = "Change hidden or heads, or set hidden_is='per-head'."
+            problems.add("hidden", hidden, f"a multiple of heads ({heads}) when it counts all heads", advice)
+            problems.raise_if_any()
+        return hidden // heads
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        rate = self.options.dropout
+        x = inputs.x.matmul(self.weight1, noise, rate if self.options.input_dropout else 0.0)
+        hidden = self._attention(inputs, x, self.left1, self.right1, noise) + self.bias1.unsqueeze(1)
+        hidden = elu(hidden) if self.options.activation == "elu" else relu(hidden)
+        x = optional_dropout(noise, hidden, rate).bmm(self.weight2)
+        scores = self._attention(inputs, x, self.left2, self.right2, noise) + self.bias2.unsqueeze(1)
+        return scores.log_softmax(2)
+
+    def _attention(self, inputs: Inputs, x: Tensor, left: Tensor, right: Tensor, noise: Noise | None) -> Tensor:
+        """(R, n, H * F) from x (R, n, H * F) and the two halves (R, H, F) of the attention vector."""
+        R, n, width = x.shape
+        x = x.view(R, n, left.shape[1], -1)
+        draw = noise.draw(self.options.dropout) if noise is not None and self.options.dropout > 0 else None
+        scores = ((x * half.unsqueeze(1)).sum(3) for half in (left, right))
+        return attend(inputs.neighbours, x, *scores, draw=draw).view(R, n, width)

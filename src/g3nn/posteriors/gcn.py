@@ -1,0 +1,44 @@
+"""Graph convolutional network (Kipf and Welling, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.options import flag, integer, number
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+
+
+@dataclass(frozen=True)
+class GCNOptions:
+    hidden: int = integer(16, "number of hidden units", low=1)
+    dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
+    input_dropout: bool = flag(True, "drop features too, as in the original GCN; the authors' code does not")
+
+
+class GCN(LabelPosterior):
+    """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2."""
+
+    Options = GCNOptions
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or GCNOptions()
+        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
+        self.bias1 = replicas.zeros(self.options.hidden)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
+        self.bias2 = replicas.zeros(sizes.classes)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        rate = self.options.dropout if self.options.input_dropout else 0.0
+        hidden = inputs.adjacency.matmul(inputs.x.matmul(self.weight1, noise, rate))
+        hidden = torch.relu(hidden + self.bias1.unsqueeze(1))
+        hidden = optional_dropout(noise, hidden, self.options.dropout)
+        scores = inputs.adjacency.matmul(torch.bmm(hidden, self.weight2))
+        return (scores + self.bias2.unsqueeze(1)).log_softmax(2)

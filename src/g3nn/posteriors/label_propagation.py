@@ -1,0 +1,44 @@
+"""Label propagation (Zhou et al., 2004), a baseline without parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.networks import ReplicaCount
+from g3nn.options import integer, number
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+@dataclass(frozen=True)
+class LabelPropagationOptions:
+    steps: int = integer(50, "number of propagation steps", low=1)
+    spread: float = number(0.9, "weight of the neighbours against the observed labels", low=0, high=1)
+
+
+class LabelPropagation(LabelPosterior):
+    """Y_t = a D^-1/2 A D^-1/2 Y_{t-1} + (1 - a) Y_0 from the observed labels Y_0; features play no part.
+
+    Rows are normalised to probabilities; a node that no label reaches gets the uniform answer.
+    """
+
+    Options = LabelPropagationOptions
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        # Imported where it is used: PyG's layers would double the time that `import g3nn` takes.
+        from torch_geometric.nn.models import LabelPropagation as PyGLabelPropagation
+
+        options = options or LabelPropagationOptions()
+        self.each = ReplicaCount(replicas)
+        self.propagation = PyGLabelPropagation(options.steps, options.spread)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        mass = self.propagation(inputs.observed, inputs.arcs) + 1e-9
+        answer: Tensor = self.each((mass / mass.sum(1, keepdim=True)).log())
+        return answer

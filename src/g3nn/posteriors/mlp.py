@@ -1,0 +1,26 @@
+"""A posterior that looks at no edge: the MLP baseline."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.networks import Perceptron, PerceptronOptions
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+class MLPPosterior(LabelPosterior):
+    """q(y_i | x_i): two layers with dropout before each."""
+
+    Options = PerceptronOptions
+    uses_graph: ClassVar[bool] = False
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.network = Perceptron(sizes, replicas, options or PerceptronOptions())
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        return self.network(inputs, noise).log_softmax(2)

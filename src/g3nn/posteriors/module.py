@@ -1,0 +1,80 @@
+"""Any PyTorch Geometric module as a posterior."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from g3nn.errors import Problems
+from g3nn.inputs import Inputs
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+class ModulePosterior(LabelPosterior):
+    """q = softmax(module(x, edge_index)) for a user's own module that returns (n, K) scores.
+
+    `source` is a module with `reset_parameters` (its own or its children's), or a function that makes one. Its
+    parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG: no running statistics,
+    no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and the step: the
+    same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
+    """
+
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, source: nn.Module | Callable[[], nn.Module]) -> None:
+        super().__init__(sizes, replicas)
+        modules = [_fresh(source, seed) for seed in replicas.seeds]
+        stacked, _ = torch.func.stack_module_state(modules)
+        self.names = tuple(stacked)
+        self.stacked = nn.ParameterList(nn.Parameter(stacked[name].detach()) for name in self.names)
+        # Held in a list so that the parameters of the pattern module are not registered as ours.
+        self._module = [copy.deepcopy(modules[0]).to("meta")]
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        module = self._module[0].train(noise is not None)
+        x, arcs = inputs.x.dense(), inputs.arcs
+
+        def call(parameters: tuple[Tensor, ...]) -> Tensor:
+            scores: Tensor = functional_call(module, dict(zip(self.names, parameters, strict=True)), (x, arcs))
+            return scores
+
+        with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
+            if noise is not None:
+                torch.manual_seed(int(noise.integers(2**31, 1).sum()))
+            scores = torch.func.vmap(call, randomness="different")(tuple(self.stacked))
+        _check_scores(scores, inputs.n, self.sizes.classes)
+        return scores.log_softmax(2)
+
+
+def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
+    """A newly initialised module for one seed."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        if not isinstance(source, nn.Module):
+            return source()
+        module = copy.deepcopy(source)
+        found = False
+        for part in module.modules():
+            reset: Any = getattr(part, "reset_parameters", None)
+            if callable(reset):
+                reset()
+                found = True
+    if not found:
+        problems = Problems()
+        advice = "Pass a function that makes the module, or give the module a reset_parameters method."
+        problems.add("posterior", type(source).__name__, "a module that can be initialised anew", advice)
+        problems.raise_if_any()
+    return module
+
+
+def _check_scores(scores: Tensor, n: int, K: int) -> None:
+    if tuple(scores.shape[1:]) != (n, K):
+        problems = Problems()
+        problems.add("posterior", f"a module that returns shape {tuple(scores.shape[1:])}", f"({n}, {K}): nodes, classes")
+        problems.raise_if_any()

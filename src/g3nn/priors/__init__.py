@@ -1,0 +1,14 @@
+"""Label priors p(Y | X), by name."""
+
+from g3nn.priors.base import LabelPrior
+from g3nn.priors.linear import LinearPrior
+from g3nn.priors.mlp import MLPPrior
+from g3nn.priors.uniform import UniformPrior
+
+PRIORS: dict[str, type[LabelPrior]] = {
+    "mlp": MLPPrior,
+    "linear": LinearPrior,
+    "uniform": UniformPrior,
+}
+
+__all__ = ["PRIORS", "LabelPrior"]

@@ -1,0 +1,35 @@
+"""Multinomial logistic regression as a prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.options import number
+from g3nn.priors.base import LabelPrior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+
+@dataclass(frozen=True)
+class LinearOptions:
+    dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
+
+
+class LinearPrior(LabelPrior):
+    """p(y_i | x_i) = softmax(W x_i + b)."""
+
+    Options = LinearOptions
+    uses_features: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: LinearOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or LinearOptions()
+        self.weight = replicas.glorot("weight", sizes.features, sizes.classes)
+        self.bias = replicas.zeros(sizes.classes)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        scores = inputs.x.matmul(self.weight, noise, self.options.dropout) + self.bias.unsqueeze(1)
+        return scores.log_softmax(2)

@@ -1,0 +1,102 @@
+"""R replicas of one architecture: their seeds, their initial parameters and their noise.
+
+Everything random about a replica is a function of its own seed (and of the step), never of its neighbours in the stack.
+So a stack of ten gives what ten single trainings give, a replica can leave at any time, and a stack can be split.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from g3nn.kernels import Draw, dropout, uniform_bits
+
+Scalar = float | Sequence[float]
+"""A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each."""
+
+_DRAWS_PER_STEP = 256
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a component must know of the task: d features, K classes, whether edges have a direction."""
+
+    features: int
+    classes: int
+    directed: bool = False
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """The seeds of a stack, and initial parameters drawn from them. Every result has a leading dimension R."""
+
+    seeds: tuple[int, ...]
+    scope: str = ""
+
+    @property
+    def size(self) -> int:
+        return len(self.seeds)
+
+    def within(self, scope: str) -> Replicas:
+        """The same replicas with an independent random stream, named after the component that draws from it."""
+        return Replicas(self.seeds, f"{self.scope}/{scope}")
+
+    def _each(self, name: str, draw: Callable[[torch.Generator], Tensor]) -> Tensor:
+        offset = zlib.crc32(f"{self.scope}/{name}".encode())
+        generators = (torch.Generator().manual_seed((seed << 32) ^ offset) for seed in self.seeds)
+        return torch.stack([draw(generator) for generator in generators])
+
+    def glorot(self, name: str, fan_in: int, fan_out: int, *shape: int) -> torch.nn.Parameter:
+        """(R, fan_in, fan_out), or (R, *shape) if given: uniform with variance 2 / (fan_in + fan_out)."""
+        bound = math.sqrt(6.0 / (fan_in + fan_out))
+        size = shape or (fan_in, fan_out)
+        return torch.nn.Parameter(self._each(name, lambda g: (2 * torch.rand(size, generator=g) - 1) * bound))
+
+    def zeros(self, *shape: int) -> torch.nn.Parameter:
+        return torch.nn.Parameter(torch.zeros(self.size, *shape))
+
+    def scalar(self, value: Scalar) -> Tensor:
+        """(R,) from one number for all replicas or a sequence with one for each."""
+        values = torch.as_tensor(value, dtype=torch.get_default_dtype())
+        return values.expand(self.size).clone()
+
+
+class Noise:
+    """The randomness of one training step: a fresh stream for every draw, reproducible from (seeds, step).
+
+    seeds (R,) int64 on the device of the computation; step an int, or a 0-d tensor where it must stay on the device.
+    """
+
+    def __init__(self, seeds: Tensor, step: int | Tensor) -> None:
+        self.seeds = seeds
+        self._first = step * _DRAWS_PER_STEP
+        self._used = 0
+
+    def _counter(self) -> int | Tensor:
+        self._used += 1
+        if self._used >= _DRAWS_PER_STEP:
+            raise RuntimeError(f"more than {_DRAWS_PER_STEP} random draws in one step")
+        return self._first + self._used
+
+    def draw(self, rate: float) -> Draw:
+        return Draw(self.seeds, self._counter(), rate)
+
+    def dropout(self, x: Tensor, rate: float) -> Tensor:
+        """x (R, ...) with dropout of its own for every replica."""
+        return dropout(x, self.draw(rate)) if rate > 0 else x
+
+    def integers(self, high: int, count: int) -> Tensor:
+        """(R, count) int64, uniform in 0 .. high - 1."""
+        bits = uniform_bits(self.seeds, self._counter(), 2 * count)
+        unit = ((bits[:, :count] << 21) | (bits[:, count:] >> 11)).to(torch.float64) * 2.0**-53
+        return (unit * high).to(torch.int64).clamp_(max=high - 1)
+
+
+def optional_dropout(noise: Noise | None, x: Tensor, rate: float) -> Tensor:
+    """Dropout while training (there is noise), nothing at evaluation."""
+    return x if noise is None else noise.dropout(x, rate)

@@ -1,0 +1,55 @@
+"""A constant sparse matrix that multiplies dense blocks with a leading replica dimension."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from g3nn.kernels import Draw, Pattern, spmm
+
+
+@dataclass(frozen=True, eq=False)
+class SparseMatrix:
+    """An (n, m) matrix: a pattern and its values (1, nnz)."""
+
+    pattern: Pattern
+    values: Tensor
+
+    @classmethod
+    def from_scipy(cls, matrix: sp.csr_array) -> SparseMatrix:
+        matrix = sp.csr_array(matrix)
+        matrix.sort_indices()
+        values = torch.from_numpy(np.array(matrix.data)).unsqueeze(0)
+        return cls(Pattern.from_scipy(matrix), values)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.pattern.shape
+
+    def to(self, device: torch.device | str, dtype: torch.dtype) -> SparseMatrix:
+        return SparseMatrix(self.pattern.to(device), self.values.to(device, dtype))
+
+    def matmul(self, dense: Tensor, draw: Draw | None = None) -> Tensor:
+        """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, anew for each replica."""
+        return spmm(self.pattern, self.values, dense, draw)
+
+
+def normalised_adjacency(edges: np.ndarray, n: int) -> sp.csr_array:
+    """D^-1/2 (A + I) D^-1/2 of an undirected graph; edges (2, E) with each pair once. A lone node keeps weight 1."""
+    looped = neighbourhoods(edges, n)
+    scale = sp.diags_array(1.0 / np.sqrt(looped.sum(axis=1)))
+    return sp.csr_array(scale @ looped @ scale)
+
+
+def neighbourhoods(edges: np.ndarray, n: int) -> sp.csr_array:
+    """A + I as ones: row i marks the nodes that i listens to, itself among them. Directions are ignored."""
+    ones = np.ones(edges.shape[1])
+    half = sp.coo_array((ones, (edges[0], edges[1])), shape=(n, n))
+    looped = sp.csr_array(half + half.T + sp.eye_array(n))
+    looped.data[:] = 1.0
+    looped.sort_indices()
+    return looped

@@ -1,0 +1,7 @@
+"""Training: stacks of replicas, the optimiser, early stopping, and `fit`."""
+
+from g3nn.training.fit import fit
+from g3nn.training.result import FitResult
+from g3nn.training.stack import Stack, TrainingOptions
+
+__all__ = ["FitResult", "Stack", "TrainingOptions", "fit"]

@@ -1,0 +1,47 @@
+"""A progress bar with the current terms, where somebody is watching."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from g3nn.training.stack import Stack
+
+_SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val loss", "val_accuracy": "val acc"}
+_EVERY = 10
+
+
+class Monitor(Protocol):
+    def update(self, stack: Stack, finished: int) -> None: ...
+
+
+class _Silent:
+    def update(self, stack: Stack, finished: int) -> None:
+        """Nobody is watching."""
+
+
+@contextmanager
+def monitor(title: str, trials: int, epochs: int, show: bool | None) -> Iterator[Monitor]:
+    """A bar that counts finished trials. `show`: None shows it only on a terminal."""
+    if show is False or (show is None and not sys.stderr.isatty()):
+        yield _Silent()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trials"))
+    with Progress(
+        *columns, TextColumn("{task.fields[terms]}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
+    ) as bar:
+        job = bar.add_task(title, total=trials, terms="")
+
+        class Bar:
+            def update(self, stack: Stack, finished: int) -> None:
+                if finished or stack.epoch % _EVERY == 0:
+                    latest = stack.latest
+                    values = "  ".join(f"{short} {latest[name]:.3f}" for name, short in _SHOWN.items())
+                    bar.update(job, advance=finished, terms=f"epoch {stack.epoch}/{epochs}  {values}")
+
+        yield Bar()
