@@ -6,7 +6,8 @@ Every check of user input adds to a `Problems` list and raises once at the end, 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 
@@ -67,6 +68,14 @@ class Problems:
         names = list(allowed)
         if given not in names:
             self.add(argument, repr(given), ", ".join(names), suggestion(str(given), names))
+
+    @contextmanager
+    def gathered(self) -> Iterator[None]:
+        """Collect the problems of an `InputError` raised inside, instead of letting it end the checks."""
+        try:
+            yield
+        except InputError as error:
+            self.found.extend(error.problems)
 
     def raise_if_any(self) -> None:
         if self.found:

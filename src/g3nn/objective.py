@@ -89,8 +89,12 @@ class Objective:
     entropy_weight: Scalar = number(1.0, "weight of H(q) inside the KL; 1 is the true KL", per_replica=True)
     prior_weight: Scalar = number(1.0, "weight of the prior's own labelled loss", low=0, per_replica=True)
     laplacian_weight: Scalar = number(0.0, "weight of smoothness along edges", low=0, per_replica=True)
-    graph_labels: str = choice("posterior", ("posterior", "prior"), "whose labels of unlabelled nodes explain the graph")
-    label_use: str = choice("expected", ("expected", "plug-in"), "exact expectation, or soft labels put into the log-odds")
+    graph_labels: str = choice(
+        "posterior", ("posterior", "prior"), "whose labels of unlabelled nodes explain the graph"
+    )
+    label_use: str = choice(
+        "expected", ("expected", "plug-in"), "exact expectation, or soft labels put into the log-odds"
+    )
     pairs: str = choice("sampled", ("sampled", "all"), "as many sampled non-edges as edges, or every non-edge")
     negatives: str = choice("non-edges", ("non-edges", "uniform"), "sample true non-edges, or any pair")
     reduction: str = choice("mean", ("mean", "sum"), "means over pairs and nodes, or sums: the bound in nats")

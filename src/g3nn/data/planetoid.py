@@ -61,8 +61,8 @@ def _assemble(name: str, files: dict[str, bytes]) -> tuple[sp.csr_array, np.ndar
     """Features, arcs, labels and test nodes from the raw files.
 
     `allx` and `ally` describe the first nodes, `tx` and `ty` the test nodes in the order of `test.index`. Citeseer's
-    test nodes leave gaps in the numbering: 15 nodes without words, links or class. They get zero features, an unknown
-    label, and belong to no part of the split.
+    test nodes leave gaps in the numbering: 15 nodes that have links, but neither words nor a class. They get zero
+    features, an unknown label, and belong to no part of the split.
     """
 
     def read(part: str) -> np.ndarray | sp.csr_array:

@@ -46,6 +46,7 @@ def synthetic(
     Both values follow from the mean degree and the homophily, so the two models differ only inside their blocks.
 
     model:            "planted-partition" or "latent-space".
+    nodes, classes:   n and K.
     degree:           mean number of neighbours of a node.
     homophily:        expected share of edges that join nodes of one class: 1 / K says nothing, less is heterophily.
     edge_noise:       share of the edges, drawn so, that are then replaced by uniformly random pairs.

@@ -76,10 +76,7 @@ def spmm(rowptr, col, perm, values, dense, out):
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
-            if perm is None:
-                weight = v[k]
-            else:
-                weight = v[perm[k]]
+            weight = v[k] if perm is None else v[perm[k]]
             source = dense[r, col[k]]
             for c in range(h):
                 target[c] += weight * source[c]
@@ -97,10 +94,7 @@ def spmm_dropout(rowptr, col, perm, values, dense, seeds, counter, threshold, sc
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
-            if perm is None:
-                position = k
-            else:
-                position = perm[k]
+            position = k if perm is None else perm[k]
             if _bits(key, position) >= threshold:
                 weight = v[position] * scale
                 source = dense[r, col[k]]

@@ -1,4 +1,4 @@
-"""Dropout whose mask is a function of (replica seed, counter, position): nothing is stored, neighbours do not matter."""
+"""Dropout whose mask is a function of (seed, counter, position): nothing is stored, neighbours do not matter."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def _multiply(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None
         if draw is not None:
             keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
             values = values * keep * draw.scale
-        row, col = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
-        return reference.spmm(row, col, values, dense, n)
+        ends = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
+        return reference.spmm(*ends, values, dense, n)
     out = torch.empty(dense.shape[0], n, dense.shape[2], dtype=dense.dtype)
     rowptr = array(pattern.t_rowptr if transpose else pattern.rowptr)
     col = array(pattern.t_col if transpose else pattern.col)

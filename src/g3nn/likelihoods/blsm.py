@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
-import torch
 from g3nn.inputs import Inputs
 from g3nn.kernels import pair_dot
 from g3nn.kernels.pair import gather

@@ -74,5 +74,5 @@ class GAT(LabelPosterior):
         R, n, width = x.shape
         x = x.view(R, n, left.shape[1], -1)
         draw = noise.draw(self.options.dropout) if noise is not None and self.options.dropout > 0 else None
-        scores = ((x * half.unsqueeze(1)).sum(3) for half in (left, right))
-        return attend(inputs.neighbours, x, *scores, draw=draw).view(R, n, width)
+        scores = [(x * half.unsqueeze(1)).sum(3) for half in (left, right)]
+        return attend(inputs.neighbours, x, scores[0], scores[1], draw=draw).view(R, n, width)

@@ -20,9 +20,9 @@ class ModulePosterior(LabelPosterior):
     """q = softmax(module(x, edge_index)) for a user's own module that returns (n, K) scores.
 
     `source` is a module with `reset_parameters` (its own or its children's), or a function that makes one. Its
-    parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG: no running statistics,
-    no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and the step: the
-    same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
+    parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG: no running
+    statistics, no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and the
+    step: the same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
     """
 
     uses_graph: ClassVar[bool] = True
@@ -76,5 +76,7 @@ def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
 def _check_scores(scores: Tensor, n: int, K: int) -> None:
     if tuple(scores.shape[1:]) != (n, K):
         problems = Problems()
-        problems.add("posterior", f"a module that returns shape {tuple(scores.shape[1:])}", f"({n}, {K}): nodes, classes")
+        problems.add(
+            "posterior", f"a module that returns shape {tuple(scores.shape[1:])}", f"({n}, {K}): nodes, classes"
+        )
         problems.raise_if_any()

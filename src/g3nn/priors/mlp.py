@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torch import Tensor
-
 from typing import ClassVar
+
+from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions

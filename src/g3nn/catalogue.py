@@ -1,0 +1,48 @@
+"""What there is: datasets, settings, models, and every option with its default and limits."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from g3nn.data import DATASETS, SETTINGS
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.model import model_names
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.options import Rule, known_names, rules
+from g3nn.posteriors import POSTERIORS
+from g3nn.priors import PRIORS
+from g3nn.training import TrainingOptions
+
+Options = dict[str, dict[str, Any]]
+
+
+def available() -> dict[str, Any]:
+    """Names of all datasets, settings, models and objectives, and the options of every part."""
+    return {
+        "datasets": list(DATASETS),
+        "settings": list(SETTINGS),
+        "models": model_names(),
+        "objectives": list(OBJECTIVES),
+        "likelihoods": {name: _describe(part.Options) for name, part in LIKELIHOODS.items()},
+        "priors": {name: _describe(part.Options) for name, part in PRIORS.items()},
+        "posteriors": {name: _describe(part.Options) for name, part in POSTERIORS.items()},
+        "objective_options": _describe(Objective),
+        "training_options": _describe(TrainingOptions),
+    }
+
+
+def all_options() -> dict[str, Rule]:
+    """Every declared option by name."""
+    groups = [likelihood.Options for likelihood in LIKELIHOODS.values()]
+    groups += [prior.Options for prior in PRIORS.values()]
+    groups += [posterior.Options for posterior in POSTERIORS.values()]
+    return known_names([*groups, Objective, TrainingOptions])
+
+
+def _describe(options: type) -> Options:
+    defaults = {field.name: field.default for field in dataclasses.fields(options)}
+    return {
+        name: {"default": defaults[name], "allowed": rule.allowed(), "help": rule.help, "per_trial": rule.per_replica}
+        for name, rule in rules(options).items()
+    }

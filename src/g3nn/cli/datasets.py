@@ -1,0 +1,38 @@
+"""`g3nn datasets`: what there is to train on."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from g3nn.data import DATASETS, load, statistics
+from g3nn.data.statistics import DatasetStatistics
+
+
+def datasets(
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(DATASETS)}; all of them if left out.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
+    rows = [statistics(load(one)) for one in ([name] if name else DATASETS)]
+    if as_json:
+        numbers = [dataclasses.asdict(row) for row in rows]
+        print(json.dumps(numbers[0] if name else numbers))
+        return
+    _show(rows)
+
+
+def _show(rows: list[DatasetStatistics]) -> None:
+    table = Table()
+    for column in ("dataset", "nodes", "edges", "classes", "features", "mean 2-hop", "train", "val", "test"):
+        table.add_column(column, justify="left" if column == "dataset" else "right")
+    for row in rows:
+        counts = [row.nodes, row.edges, row.classes, row.features]
+        split = [row.train, row.val, row.test]
+        table.add_row(row.name, *(f"{n:,}" for n in counts), f"{row.mean_two_hop:.1f}", *(f"{n:,}" for n in split))
+    Console().print(table)

@@ -1,0 +1,121 @@
+"""`g3nn train`: trials of one model on one benchmark graph."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from g3nn.catalogue import all_options
+from g3nn.data import DATASETS, SETTINGS, load
+from g3nn.errors import Problems, suggestion
+from g3nn.options import Rule
+from g3nn.training import FitResult
+from g3nn.training.plan import Plan
+
+_Number = Annotated[float | None, typer.Option(show_default=False)]
+_Count = Annotated[int | None, typer.Option(show_default=False)]
+
+
+def train(
+    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)}.")],
+    setting: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "standard",
+    model: Annotated[str, typer.Option(help="LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")] = "sbm-gcn",
+    objective: Annotated[str, typer.Option(help="elbo (the paper), released (the authors' code), laplacian.")] = "elbo",
+    trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
+    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others count on.")] = 0,
+    prior: Annotated[str, typer.Option(help="Label prior: mlp, linear or uniform.")] = "mlp",
+    hidden: _Count = None,
+    dropout: _Number = None,
+    lr: _Number = None,
+    weight_decay: _Number = None,
+    eta: _Number = None,
+    p0: _Number = None,
+    p1: _Number = None,
+    graph_weight: _Number = None,
+    kl_weight: _Number = None,
+    entropy_weight: _Number = None,
+    prior_weight: _Number = None,
+    laplacian_weight: _Number = None,
+    epochs: _Count = None,
+    patience: _Count = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Train a model and report its accuracy on validation and test nodes.
+
+    Options left out keep the defaults of the model's parts; `g3nn.available()` in Python lists all of them.
+    """
+    named = {
+        "hidden": hidden,
+        "dropout": dropout,
+        "lr": lr,
+        "weight_decay": weight_decay,
+        "eta": eta,
+        "p0": p0,
+        "p1": p1,
+        "graph_weight": graph_weight,
+        "kl_weight": kl_weight,
+        "entropy_weight": entropy_weight,
+        "prior_weight": prior_weight,
+        "laplacian_weight": laplacian_weight,
+        "epochs": epochs,
+        "patience": patience,
+    }
+    options = {name: value for name, value in named.items() if value is not None} | _assignments(set_ or [])
+    problems = Problems()
+    with problems.gathered():
+        task = load(dataset, setting=setting)
+    with problems.gathered():
+        plan = Plan.check(model, objective, trials, seed, prior, device, options)
+    problems.raise_if_any()
+    result = plan.fit(task)
+    if as_json:
+        print(json.dumps(result.to_json()))
+    else:
+        _show(result)
+
+
+def _assignments(texts: list[str]) -> dict[str, Any]:
+    """NAME=VALUE texts as options, each value read as its declaration says."""
+    problems, known, values = Problems(), all_options(), {}
+    for text in texts:
+        name, equals, value = text.partition("=")
+        name = name.replace("-", "_")
+        if not equals:
+            problems.add("--set", repr(text), "NAME=VALUE")
+        elif name not in known:
+            allowed = f"one of the options {', '.join(sorted(known))}"
+            problems.add("--set", repr(name), allowed, suggestion(name, known))
+        else:
+            values[name] = _read(value, known[name])
+    problems.raise_if_any()
+    return values
+
+
+def _read(text: str, rule: Rule) -> Any:
+    """The text as the kind of value the rule wants; left as text, for the rule to refuse, where it is not one."""
+    if rule.kind is bool:
+        return {"true": True, "false": False}.get(text.lower(), text)
+    try:
+        return rule.kind(text)
+    except ValueError:
+        return text
+
+
+def _show(result: FitResult) -> None:
+    console = Console()
+    title = f"{result.model_name} [{result.objective}] on {result.dataset}, {result.setting}"
+    table = Table(title=title.replace("[", r"\["))
+    for column in ("seed", "test accuracy", "val accuracy", "val loss", "epochs", "status"):
+        table.add_column(column, justify="right")
+    for t, seed in enumerate(result.seeds):
+        scores = (result.test_accuracy[t], result.val_accuracy[t], result.val_loss[t])
+        table.add_row(str(seed), *(f"{score:.3f}" for score in scores), str(result.epochs[t]), result.status[t])
+    console.print(table)
+    spread = f" ± {result.test_accuracy.std(ddof=1):.3f}" if result.trials > 1 else ""
+    console.print(f"test accuracy {result.test_accuracy.mean():.3f}{spread}, {result.seconds:.1f} s")

@@ -1,0 +1,235 @@
+"""A checked request for training, and its execution in stacks."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from g3nn.errors import G3NNWarning, Problems, TrainingError
+from g3nn.evaluate import test_scores
+from g3nn.inputs import Inputs
+from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.options import check, known_names, pick, rules
+from g3nn.priors import LabelPrior
+from g3nn.replicas import Replicas, Sizes
+from g3nn.task import NodeTask
+from g3nn.training.progress import Monitor, monitor
+from g3nn.training.result import FitResult
+from g3nn.training.stack import HISTORY_NAMES, Outcomes, Stack, TrainingOptions
+
+RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
+"""Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
+
+_REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
+"""More than this brings nothing: a CPU is busy with a few, a GPU with a few hundred."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """A checked request."""
+
+    spec: ModelSpec
+    objective: Objective
+    objective_name: str
+    training: TrainingOptions
+    options: dict[str, Any]
+    seeds: tuple[int, ...]
+    device: torch.device
+
+    @classmethod
+    def check(
+        cls,
+        model: str | ModelSpec,
+        objective: str | Objective,
+        trials: int,
+        seed: int,
+        prior: str | type[LabelPrior],
+        device: str,
+        options: Mapping[str, Any],
+    ) -> Plan:
+        """Every problem with the request in one error."""
+        problems = Problems()
+        given = {name: _plain(value) for name, value in options.items()}
+        spec = _spec(model, prior, problems)
+        if isinstance(objective, str):
+            problems.name("objective", objective, OBJECTIVES)
+        if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+            problems.add("trials", repr(trials), "a whole number of at least 1")
+        place = _device(device, problems)
+        if spec is not None:
+            groups = [*spec.option_groups(), Objective, TrainingOptions]
+            check(given, groups, problems)
+            for name, value in given.items():
+                if isinstance(value, tuple) and isinstance(trials, int) and len(value) != trials:
+                    problems.add(name, f"{len(value)} values", f"one number, or one for each of the {trials} trials")
+        problems.raise_if_any()
+        assert spec is not None
+        changes = {name: value for name, value in given.items() if name in rules(Objective)}
+        if isinstance(objective, str):
+            name, objective = objective, Objective.named(objective, **changes)
+            if name == "released":
+                declared = known_names(spec.option_groups())
+                given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
+        else:
+            name, objective = "custom", Objective(**{**objective.as_dict(), **changes})
+        seeds = tuple(range(seed, seed + trials))
+        return cls(spec, objective, name, pick(given, TrainingOptions), dict(given), seeds, place)
+
+    def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
+        """Train and evaluate all trials on a task."""
+        if task.num_edges == 0:
+            warnings.warn(
+                "the graph has no edges: the graph term is left out and labels rest on the prior p(Y | X)",
+                G3NNWarning,
+                stacklevel=3,
+            )
+        start = time.perf_counter()
+        with monitor(f"{self.spec.name} on {task.name}", len(self.seeds), self.training.epochs, progress) as watch:
+            parts = self._run(task, watch)
+        return self._result(task, parts, time.perf_counter() - start)
+
+    def _run(self, task: NodeTask, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
+        """Train all seeds, in as many stacks as memory asks for."""
+        inputs = Inputs.of(task, self.device)
+        waiting = [list(chunk) for chunk in _chunks(range(len(self.seeds)), _REPLICAS_PER_STACK[self.device.type])]
+        parts: list[tuple[Outcomes, GenerativeModel]] = []
+        while waiting:
+            chunk = waiting.pop(0)
+            try:
+                parts.append(self._train(task, inputs, chunk, watch))
+            except torch.cuda.OutOfMemoryError:
+                # A replica's numbers do not depend on its stack, so halving changes nothing but the memory needed.
+                if len(chunk) == 1:
+                    raise TrainingError("not even one replica fits on the device; use device='cpu'") from None
+                torch.cuda.empty_cache()
+                half = len(chunk) // 2
+                waiting[:0] = [chunk[:half], chunk[half:]]
+        return parts
+
+    def _train(
+        self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Monitor
+    ) -> tuple[Outcomes, GenerativeModel]:
+        def own(value: Any) -> Any:
+            return tuple(value[index] for index in chunk) if isinstance(value, tuple) else value
+
+        options = {name: own(value) for name, value in self.options.items()}
+        objective = Objective(**{name: own(value) for name, value in self.objective.as_dict().items()})
+        replicas = Replicas(tuple(self.seeds[index] for index in chunk))
+        sizes = Sizes(task.num_features, task.num_classes, task.directed)
+        model = self.spec.build(sizes, replicas, options)
+        stack = Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
+        while not stack.finished:
+            before = stack.num_live
+            stack.step()
+            watch.update(stack, before - stack.num_live)
+        return stack.outcomes(), stack.model
+
+    def _result(self, task: NodeTask, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float) -> FitResult:
+        inputs = Inputs.of(task, self.device)
+        with torch.no_grad():
+            log_prob = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
+        outcomes = [outcome for outcome, _ in parts]
+        diverged = torch.cat([outcome.diverged for outcome in outcomes]).numpy()
+        epochs = torch.cat([outcome.epochs for outcome in outcomes]).numpy()
+        best_epoch = torch.cat([outcome.best_epoch for outcome in outcomes]).numpy()
+        test = test_scores(log_prob, inputs.labels, torch.from_numpy(task.test).to(self.device)).double().cpu().numpy()
+        test[best_epoch == 0] = np.nan
+        status = tuple(
+            "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
+            for bad, count in zip(diverged, epochs, strict=True)
+        )
+        _report_divergence(status, self.seeds)
+        return FitResult(
+            dataset=task.name,
+            setting=task.setting,
+            model_name=self.spec.name,
+            objective=self.objective_name,
+            hyperparameters=self.hyperparameters(),
+            seeds=self.seeds,
+            test_accuracy=test,
+            val_accuracy=torch.cat([outcome.val_accuracy for outcome in outcomes]).double().numpy(),
+            val_loss=torch.cat([outcome.val_loss for outcome in outcomes]).double().numpy(),
+            epochs=epochs,
+            best_epoch=best_epoch,
+            status=status,
+            seconds=seconds,
+            probabilities=log_prob.exp().cpu().numpy(),
+            history=_joined_history(outcomes),
+            history_names=HISTORY_NAMES,
+            model=_joined_model([model for _, model in parts]).cpu(),
+        )
+
+    def hyperparameters(self) -> dict[str, Any]:
+        """Every option with the value it had, defaults included."""
+        groups = [pick(self.options, group) for group in self.spec.option_groups()]
+        values: dict[str, Any] = {}
+        for group in [*groups, self.objective, self.training]:
+            values.update(dataclasses.asdict(group))
+        if self.spec.likelihood is not None:
+            values["prior"] = self.spec.prior if isinstance(self.spec.prior, str) else self.spec.prior.__name__
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _spec(model: str | ModelSpec, prior: str | type[LabelPrior], problems: Problems) -> ModelSpec | None:
+    before = len(problems.found)
+    with problems.gathered():
+        spec = model if isinstance(model, ModelSpec) else ModelSpec.parse(model, prior)
+        spec.check(problems)
+    return spec if len(problems.found) == before else None
+
+
+def _plain(value: Any) -> Any:
+    """A sequence with one number for each trial as a tuple of floats; anything else as it is."""
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return tuple(float(one) for one in value)
+    return value
+
+
+def _device(device: str, problems: Problems) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device.partition(":")[0] not in ("cpu", "cuda"):
+        problems.name("device", device, ("auto", "cpu", "cuda"))
+        return torch.device("cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        problems.add("device", repr(device), "cpu", "torch sees no CUDA device here: use device='cpu' or 'auto'.")
+    return torch.device(device)
+
+
+def _chunks(items: range, size: int) -> list[range]:
+    return [items[start : start + size] for start in range(0, len(items), size)]
+
+
+def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
+    bad = [seed for seed, word in zip(seeds, status, strict=True) if word == "diverged"]
+    if bad:
+        warnings.warn(
+            f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
+            "they were stopped at once, the others went on. A lower lr usually helps",
+            G3NNWarning,
+            stacklevel=4,
+        )
+
+
+def _joined_history(outcomes: list[Outcomes]) -> np.ndarray:
+    longest = max(outcome.history.shape[0] for outcome in outcomes)
+    padded = [
+        torch.nn.functional.pad(outcome.history, (0, 0, 0, 0, 0, longest - outcome.history.shape[0]), value=torch.nan)
+        for outcome in outcomes
+    ]
+    return torch.cat(padded, dim=2).numpy()
+
+
+def _joined_model(models: list[GenerativeModel]) -> GenerativeModel:
+    """One stack from several: parameters concatenated along R."""
+    if len(models) > 1:
+        states = [model.state_dict() for model in models]
+        models[0].restore({name: torch.cat([state[name] for state in states]) for name in states[0]})
+    return models[0]

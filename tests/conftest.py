@@ -1,0 +1,86 @@
+"""Small tasks and switches that several test files share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import g3nn
+from g3nn.kernels import backend
+from g3nn.task import NodeTask
+
+
+def _random_task(
+    nodes: int = 14,
+    classes: int = 3,
+    features: int = 5,
+    edges: int = 24,
+    directed: bool = False,
+    sparse: bool = True,
+    seed: int = 0,
+) -> NodeTask:
+    """Random features (half of them zero) and edges; the first nodes are labelled, one of each class."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal((nodes, features)) * (rng.random((nodes, features)) < 0.5)
+    pairs = [(i, j) for i in range(nodes) for j in range(nodes) if (i != j if directed else i < j)]
+    chosen = rng.permutation(len(pairs))[:edges]
+    return NodeTask.build(
+        sp.csr_array(x) if sparse else x,
+        np.array(pairs)[chosen].T,
+        np.arange(nodes) % classes,
+        train=np.arange(classes),
+        val=np.arange(classes, 2 * classes),
+        test=np.arange(2 * classes, nodes),
+        directed=directed,
+    )
+
+
+@pytest.fixture(scope="session")
+def make_task() -> Callable[..., NodeTask]:
+    return _random_task
+
+
+@pytest.fixture(scope="session")
+def learnable() -> NodeTask:
+    """Sixty nodes in three classes that a few epochs can tell apart."""
+    return g3nn.synthetic(nodes=60, classes=3, degree=4, features=8, labels_per_class=4, val=15, seed=1)
+
+
+@pytest.fixture(scope="session")
+def edgeless(learnable: NodeTask) -> NodeTask:
+    return replace(learnable, edges=np.zeros((2, 0), dtype=np.int64))
+
+
+@pytest.fixture
+def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine where numba is not installed."""
+    monkeypatch.setattr(backend, "_numba_kernels", lambda: None)
+
+
+@pytest.fixture(params=["numba", "torch"])
+def implementation(request: pytest.FixtureRequest) -> str:
+    """Runs a test with the compiled kernels and again with plain torch."""
+    if request.param == "torch":
+        request.getfixturevalue("without_numba")
+    return request.param
+
+
+@pytest.fixture(scope="session")
+def same_task() -> Callable[[NodeTask, NodeTask], None]:
+    """Asserts that two tasks hold the same numbers."""
+
+    def dense(features: Any) -> np.ndarray:
+        return features.toarray() if sp.issparse(features) else features
+
+    def check(one: NodeTask, other: NodeTask) -> None:
+        np.testing.assert_array_equal(dense(one.features), dense(other.features))
+        for name in ("edges", "labels", "train", "val", "test"):
+            np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+        assert (one.num_classes, one.directed) == (other.num_classes, other.directed)
+
+    return check

@@ -1,0 +1,35 @@
+"""Small graphs in float64 on which everything can be enumerated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from small_graph import EDGES, FEATURES, NODES, OBSERVED
+
+from g3nn.inputs import Inputs
+from g3nn.pairs import PairSource
+from g3nn.replicas import Noise
+from g3nn.task import NodeTask
+
+
+@pytest.fixture
+def task() -> NodeTask:
+    """6 nodes, 3 classes, nodes 0 to 2 labelled."""
+    features = np.random.default_rng(0).normal(size=(NODES, FEATURES))
+    return NodeTask.build(features, EDGES, [0, 1, 2, 0, 1, 2], OBSERVED, [3], [4, 5])
+
+
+@pytest.fixture
+def inputs(task: NodeTask) -> Inputs:
+    return Inputs.of(task, dtype=torch.float64)
+
+
+@pytest.fixture
+def source(inputs: Inputs) -> PairSource:
+    return PairSource(inputs)
+
+
+@pytest.fixture
+def noise() -> Noise:
+    return Noise(torch.tensor([5, 6]), 0)

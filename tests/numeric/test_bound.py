@@ -1,0 +1,109 @@
+"""The bound against the evidence, by enumerating every labelling of a small graph."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_graph import CLASSES, HIDDEN, NODES, OBSERVED, labellings, log_graph, make_model
+
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.model import GenerativeModel
+from g3nn.objective import Objective
+from g3nn.pairs import PairSource
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes
+
+EXACT = Objective.elbo(reduction="sum", pairs="all")
+
+
+class TablePosterior(LabelPosterior):
+    """q given directly as a table of log-probabilities."""
+
+    uses_graph = True
+
+    def __init__(self, log_q: torch.Tensor) -> None:
+        super().__init__(Sizes(1, CLASSES), Replicas((0, 1)))
+        self.log_q = torch.nn.Parameter(log_q)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> torch.Tensor:
+        return self.log_q
+
+
+def log_joint(model: GenerativeModel, inputs: Inputs, source: PairSource) -> torch.Tensor:
+    """(labellings, R): log p(G, Y_L, Y_U = y | X) for every labelling y of U."""
+    log_p = model.prior.log_prob(inputs, None)
+    rows = []
+    for y in labellings():
+        prior = sum(log_p[:, i, y[i]] for i in range(NODES))
+        rows.append(log_graph(model, inputs, source, y) + prior)
+    return torch.stack(rows)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, inputs, source, noise):
+    model = make_model(name)
+    joint = log_joint(model, inputs, source)
+    evidence = joint.logsumexp(0)
+    bound = EXACT.terms(model, inputs, source, noise).bound
+    assert (bound < evidence).all()
+
+    log_q = model.posterior.log_prob(inputs, None)
+    q = torch.stack([sum(log_q[:, i, y[i]] for i in HIDDEN) for y in labellings()])
+    kl_to_true_posterior = (q.exp() * (q - (joint - evidence))).sum(0)
+    torch.testing.assert_close(evidence - bound, kl_to_true_posterior)
+
+
+def test_bound_is_tight_when_the_posterior_factorises_and_q_is_it(inputs, source, noise):
+    """With p0 = p1 the graph says nothing about labels, so the true posterior of U is the prior."""
+    model = make_model("sbm")
+    with torch.no_grad():
+        model.likelihood.odds[:] = torch.tensor([[0.3, 0.3], [-0.8, -0.8]], dtype=torch.float64)
+    model.posterior = TablePosterior(model.prior.log_prob(inputs, None).detach())
+    bound = EXACT.terms(model, inputs, source, noise).bound
+    torch.testing.assert_close(bound, log_joint(model, inputs, source).logsumexp(0))
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_both_forms_of_the_loss_in_the_paper_are_equal(name, inputs, source, noise):
+    """E_q[log q - log p(Y_U, Y_L, G)] - eta log q(Y_L), and graph + KL + prior + supervised."""
+    eta = 2.5
+    objective = Objective.elbo(reduction="sum", pairs="all", eta=eta)
+    model = make_model(name)
+    terms = objective.terms(model, inputs, source, noise)
+    split = objective.weights(Replicas((0, 1))).total(terms)
+
+    log_q = model.posterior.log_prob(inputs, None)
+    joint = log_joint(model, inputs, source)
+    q = torch.stack([sum(log_q[:, i, y[i]] for i in HIDDEN) for y in labellings()])
+    negative_elbo = (q.exp() * (q - joint)).sum(0)
+    supervised = -sum(log_q[:, i, inputs.labels[i]] for i in OBSERVED)
+    torch.testing.assert_close(split, negative_elbo + eta * supervised)
+
+
+def test_weights_scale_their_terms(inputs, source, noise):
+    model = make_model("sbm")
+    weights = {"graph_weight": 0.3, "kl_weight": 0.7, "entropy_weight": 0.2, "prior_weight": 1.5, "eta": 4.0}
+    objective = Objective.elbo(**weights, laplacian_weight=0.9)
+    t = objective.terms(model, inputs, source, noise)
+    expected = (
+        0.3 * t.graph
+        + 0.7 * (t.cross_entropy - 0.2 * t.entropy)
+        + 1.5 * t.prior
+        + 4.0 * t.supervised
+        + 0.9 * t.laplacian
+    )
+    torch.testing.assert_close(objective.weights(Replicas((0, 1))).total(t), expected)
+    assert (t.laplacian > 0).all()
+
+
+def test_laplacian_term_is_the_quadratic_form_of_the_graph_laplacian(inputs, source, noise):
+    model = make_model("sbm")
+    objective = Objective.laplacian(reduction="sum")
+    q = model.posterior.log_prob(inputs, None).exp()
+    adjacency = torch.zeros(NODES, NODES, dtype=torch.float64)
+    adjacency[inputs.edges[0], inputs.edges[1]] = 1
+    adjacency = adjacency + adjacency.T
+    laplacian = torch.diag(adjacency.sum(1)) - adjacency
+    expected = torch.einsum("rik,ij,rjk->r", q, laplacian, q)
+    torch.testing.assert_close(objective.terms(model, inputs, source, noise).laplacian, expected)

@@ -1,0 +1,72 @@
+"""The K x K expectation against brute force and Monte Carlo; the sampled non-edges against the full sum."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from small_graph import CLASSES, make_model
+
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.objective import Objective
+from g3nn.replicas import Noise
+
+STANDARD_ERRORS = 5
+
+
+def random_q(seed: int = 0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(2, 6, CLASSES, generator=generator, dtype=torch.float64).softmax(2)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("kind", ["edges", "non-edges"])
+def test_expectation_equals_brute_force_over_both_labels(name, kind, inputs, source):
+    model, q = make_model(name), random_q()
+    pairs = source.edges if kind == "edges" else source.all_non_edges()
+    state = model.likelihood.node_state(inputs, None)
+    probability = torch.sigmoid(model.likelihood.logits(state, pairs)).expand(-1, pairs.i.numel(), -1, -1)
+    chance = probability if pairs.present else 1 - probability
+    expected = torch.zeros(2, pairs.i.numel(), dtype=torch.float64)
+    for p, (i, j) in enumerate(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)):
+        for k in range(CLASSES):
+            for m in range(CLASSES):
+                expected[:, p] += q[:, i, k] * q[:, j, m] * chance[:, p, k, m].log()
+    torch.testing.assert_close(model.likelihood.expected_log_prob(state, q, pairs), expected)
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_expectation_equals_monte_carlo_within_error(name, inputs, source):
+    model, q = make_model(name), random_q()
+    pairs, draws = source.edges, 20_000
+    state = model.likelihood.node_state(inputs, None)
+    tables = model.likelihood.log_prob(state, pairs).expand(-1, pairs.i.numel(), -1, -1)
+    generator = torch.Generator().manual_seed(1)
+    y = torch.multinomial(q[0], draws, replacement=True, generator=generator)
+    rows = torch.arange(pairs.i.numel()).unsqueeze(1)
+    sampled = tables[0][rows, y[pairs.i], y[pairs.j]].sum(0)
+    exact = model.likelihood.expected_log_prob(state, q, pairs)[0].sum()
+    error = sampled.std() / draws**0.5
+    assert (sampled.mean() - exact).abs() < STANDARD_ERRORS * error
+
+
+@pytest.mark.parametrize("name", LIKELIHOODS)
+def test_sampled_non_edges_estimate_the_full_sum_without_bias(name, inputs, source):
+    model, steps = make_model(name), 4000
+    exact = Objective.elbo(reduction="sum", pairs="all")
+    sampled = Objective.elbo(reduction="sum", pairs="sampled")
+    seeds = torch.tensor([5, 6])
+    with torch.no_grad():
+        truth = exact.terms(model, inputs, source, Noise(seeds, 0)).graph
+        draws = torch.stack([sampled.terms(model, inputs, source, Noise(seeds, t)).graph for t in range(steps)])
+    error = draws.std(0) / steps**0.5
+    assert (error > 0).all()
+    assert ((draws.mean(0) - truth).abs() < STANDARD_ERRORS * error).all()
+
+
+def test_soft_labels_in_the_log_odds_are_not_the_expectation(inputs, source):
+    """The shortcut of the authors' code is a different number; the exact form must not fall back to it."""
+    model, q = make_model("lsm"), random_q()
+    state = model.likelihood.node_state(inputs, None)
+    exact = model.likelihood.expected_log_prob(state, q, source.edges)
+    shortcut = model.likelihood.plug_in_score(state, q, source.edges)
+    assert (shortcut > exact).all(), "Jensen: log sigmoid of the mean exceeds the mean of log sigmoid"

@@ -1,0 +1,55 @@
+"""A graph of six nodes on which everything can be enumerated, and models with random parameters for it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import torch
+
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.model import GenerativeModel
+from g3nn.networks import PerceptronOptions
+from g3nn.pairs import PairSource
+from g3nn.posteriors.gcn import GCN, GCNOptions
+from g3nn.priors.mlp import MLPPrior
+from g3nn.replicas import Replicas, Sizes
+
+NODES, CLASSES, FEATURES = 6, 3, 4
+EDGES = np.array([[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]])
+OBSERVED = (0, 1, 2)
+HIDDEN = tuple(range(3, NODES))
+
+
+def make_model(likelihood: str, seeds: tuple[int, ...] = (0, 1)) -> GenerativeModel:
+    """Two replicas with random parameters everywhere and no dropout, so that a loss is a number, not a draw."""
+    sizes, replicas = Sizes(FEATURES, CLASSES), Replicas(seeds)
+    parts = (
+        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0)),
+        LIKELIHOODS[likelihood](sizes, replicas.within("g")),
+        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0)),
+    )
+    model = GenerativeModel(*parts).double()
+    generator = torch.Generator().manual_seed(11)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.7 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+def labellings() -> list[tuple[int, ...]]:
+    """Every labelling of all nodes that agrees with the observed labels."""
+    return [(0, 1, 2, *hidden) for hidden in itertools.product(range(CLASSES), repeat=len(HIDDEN))]
+
+
+def log_graph(model: GenerativeModel, inputs: Inputs, source: PairSource, y: tuple[int, ...]) -> torch.Tensor:
+    """(R,): log p(G | X, Y = y), pair by pair from the K x K tables."""
+    state = model.likelihood.node_state(inputs, None)
+    total = torch.zeros(2, dtype=torch.float64)
+    for pairs in (source.edges, source.all_non_edges()):
+        tables = model.likelihood.log_prob(state, pairs)
+        tables = tables.expand(-1, pairs.i.numel(), -1, -1)
+        for p, (i, j) in enumerate(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)):
+            total = total + tables[:, p, y[i], y[j]]
+    return total

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import pytest
+
+from g3nn.data import DATASETS, SETTINGS, load
+from g3nn.errors import InputError
+
+
+def test_names():
+    assert DATASETS == ("cora", "citeseer", "pubmed")
+    assert load("cora").setting == "standard"
+
+
+def test_names_are_not_case_sensitive():
+    task = load("Cora", setting="Missing-Edge")
+    assert (task.name, task.setting) == ("cora", "missing-edge")
+
+
+def test_the_example_in_the_documentation():
+    expected = load.__doc__.split(">>> ")[1].splitlines()[1].strip()
+    assert repr(load("cora", setting="missing-edge")) == expected
+
+
+def test_both_names_are_checked_at_once_with_suggestions():
+    with pytest.raises(InputError) as caught:
+        load("Coraa", setting="missing_edges")
+    name, setting = caught.value.problems
+    assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", ", ".join(DATASETS))
+    assert name.advice == "Did you mean 'cora'?"
+    assert (setting.argument, setting.allowed) == ("setting", ", ".join(SETTINGS))
+    assert setting.advice == "Did you mean 'missing-edge'?"
+
+
+@pytest.mark.parametrize("name", [None, 3, ""])
+def test_what_is_no_name_is_refused(name):
+    with pytest.raises(InputError, match="name: given"):
+        load(name)

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import expit, logit
+
+from g3nn.data import random_graph
+from g3nn.data.random_graph import Latent, block_probabilities, decode, draw_edges, rewire, uniform_pairs
+
+LABELS = np.array([0, 0, 0, 1, 1, 2, 2, 2])
+DRAWS = 4000
+
+
+def frequencies(p_same: float, p_other: float, latent: Latent | None) -> np.ndarray:
+    """(n, n): how often each pair was linked."""
+    rng = np.random.default_rng(0)
+    n = LABELS.size
+    counts = np.zeros((n, n))
+    for _ in range(DRAWS):
+        i, j = decode(draw_edges(LABELS, p_same, p_other, latent, rng), n)
+        counts[i, j] += 1
+    return counts / DRAWS
+
+
+def check(found: np.ndarray, expected: np.ndarray) -> None:
+    """Every pair above the diagonal within five standard errors; nothing below it."""
+    upper = np.triu_indices(LABELS.size, 1)
+    error = np.sqrt(expected * (1 - expected) / DRAWS)
+    assert (np.abs(found - expected)[upper] <= 5 * error[upper]).all()
+    assert np.tril(found).sum() == 0
+
+
+SAME = LABELS[:, None] == LABELS
+
+
+@pytest.mark.parametrize(("p_same", "p_other"), [(0.6, 0.2), (0.05, 0.4), (0.9, 0.0), (0.0, 0.97)])
+def test_planted_partition_links_each_pair_with_its_probability(p_same, p_other):
+    check(frequencies(p_same, p_other, None), np.where(SAME, p_same, p_other))
+
+
+@pytest.mark.parametrize("weight", [1.5, -3.0])
+def test_latent_space_links_each_pair_with_its_probability(monkeypatch, weight):
+    # Given intercepts: solving for them is tested below, and depends on a sample of pairs.
+    monkeypatch.setattr(random_graph, "intercept", lambda _sample, p, _latent: float(logit(p)))
+    positions = np.random.default_rng(1).standard_normal((LABELS.size, 3))
+    positions /= np.linalg.norm(positions, axis=1, keepdims=True)
+    found = frequencies(0.5, 0.2, Latent(positions, weight))
+    check(found, expit(np.where(SAME, logit(0.5), logit(0.2)) + weight * positions @ positions.T))
+
+
+@pytest.mark.parametrize("p", [1e-6, 0.01, 0.5, 0.99])
+@pytest.mark.parametrize("weight", [0.0, 2.0, -5.0])
+def test_intercept_gives_the_wanted_mean(p, weight):
+    rng = np.random.default_rng(2)
+    positions = rng.standard_normal((500, 4))
+    positions /= np.linalg.norm(positions, axis=1, keepdims=True)
+    latent = Latent(positions, weight)
+    solved = random_graph.intercept(lambda m: uniform_pairs(500, m, rng), p, latent)
+    i, j = np.triu_indices(500, 1)
+    assert expit(solved + latent(i, j)).mean() == pytest.approx(p, rel=0.05)
+
+
+def test_block_probabilities_give_degree_and_homophily():
+    sizes = np.array([30, 50, 20])
+    p_same, p_other = block_probabilities(sizes, degree=6, homophily=0.7)
+    same = (sizes * (sizes - 1)).sum() / 2
+    other = 100 * 99 / 2 - same
+    assert p_same * same + p_other * other == pytest.approx(300)
+    assert p_same * same / 300 == pytest.approx(0.7)
+
+
+def test_many_small_chunks_draw_the_same_kind_of_graph(monkeypatch):
+    monkeypatch.setattr(random_graph, "_CHUNK", 7)
+    labels = np.arange(400) % 4
+    codes = draw_edges(labels, 0.1, 0.02, None, np.random.default_rng(3))
+    expected = 0.1 * 4 * 100 * 99 / 2 + 0.02 * 6 * 100 * 100
+    assert abs(codes.size - expected) < 5 * np.sqrt(expected)
+    assert (np.diff(codes) > 0).all()
+
+
+def test_uniform_pairs_are_uniform_over_different_numbers():
+    i, j = uniform_pairs(4, 60_000, np.random.default_rng(4))
+    counts = np.zeros((4, 4))
+    np.add.at(counts, (i, j), 1)
+    assert np.diag(counts).sum() == 0
+    off = counts[~np.eye(4, dtype=bool)]
+    assert np.abs(off - 5000).max() < 5 * np.sqrt(5000)
+
+
+@pytest.mark.parametrize("fraction", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("density", [0.05, 0.95])
+def test_rewire_keeps_the_number_of_edges(fraction, density):
+    n = 60
+    rng = np.random.default_rng(5)
+    i, j = np.triu_indices(n, 1)
+    codes = np.sort(rng.permutation(i * n + j)[: int(density * i.size)])
+    changed = rewire(codes, n, fraction, rng)
+    assert changed.size == codes.size
+    assert (np.diff(changed) > 0).all()
+    source, target = decode(changed, n)
+    assert (source < target).all()
+    assert np.isin(codes, changed).sum() >= codes.size - round(fraction * codes.size)
+
+
+def test_rewire_draws_uniform_pairs():
+    n = 500
+    rng = np.random.default_rng(6)
+    half = decode(draw_edges(np.arange(n) % 2, 0.1, 0.0, None, rng), n)
+    changed = decode(rewire(half[0] * n + half[1], n, 1.0, rng), n)
+    same = (changed[0] % 2 == changed[1] % 2).mean()
+    assert abs(same - 0.5) < 5 * np.sqrt(0.25 / changed.shape[1])

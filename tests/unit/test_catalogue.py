@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+import g3nn
+from g3nn.catalogue import all_options, available
+from g3nn.data import DATASETS, SETTINGS
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.model import ModelSpec, model_names
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.posteriors import POSTERIORS
+from g3nn.priors import PRIORS
+from g3nn.training import TrainingOptions
+
+REGISTRIES = {"likelihoods": LIKELIHOODS, "priors": PRIORS, "posteriors": POSTERIORS}
+
+
+def declared() -> list[type]:
+    parts = [part.Options for registry in REGISTRIES.values() for part in registry.values()]
+    return [*parts, Objective, TrainingOptions]
+
+
+def test_public_function():
+    assert g3nn.available is available
+
+
+def test_names():
+    catalogue = available()
+    assert catalogue["datasets"] == list(DATASETS)
+    assert catalogue["settings"] == list(SETTINGS)
+    assert catalogue["models"] == model_names()
+    assert catalogue["objectives"] == list(OBJECTIVES)
+
+
+@pytest.mark.parametrize("kind", REGISTRIES)
+def test_every_part_with_its_options(kind):
+    described = available()[kind]
+    assert list(described) == list(REGISTRIES[kind])
+    for name, part in REGISTRIES[kind].items():
+        assert {option: row["default"] for option, row in described[name].items()} == dataclasses.asdict(part.Options())
+
+
+@pytest.mark.parametrize(("key", "options"), [("objective_options", Objective), ("training_options", TrainingOptions)])
+def test_options_outside_the_parts(key, options):
+    rows = available()[key]
+    assert {name: row["default"] for name, row in rows.items()} == dataclasses.asdict(options())
+    for row in rows.values():
+        assert set(row) == {"default", "allowed", "help", "per_trial"}
+        assert row["help"]
+        assert row["allowed"]
+
+
+def test_it_says_which_options_may_differ_between_trials():
+    rows = available()["training_options"]
+    assert {name for name, row in rows.items() if row["per_trial"]} == {"lr", "weight_decay"}
+
+
+def test_it_can_be_written_as_json():
+    assert json.loads(json.dumps(available())) == available()
+
+
+def test_every_declared_option_is_known_by_name():
+    assert set(all_options()) == {field.name for options in declared() for field in dataclasses.fields(options)}
+
+
+def test_an_option_of_several_parts_is_of_one_kind():
+    """`--set` reads a value before it knows which part will take it."""
+    kinds: dict[str, set[type]] = {}
+    for options in declared():
+        for field in dataclasses.fields(options):
+            kinds.setdefault(field.name, set()).add(field.metadata["rule"].kind)
+    assert {name for name, found in kinds.items() if len(found) > 1} == set()
+
+
+@pytest.mark.parametrize("name", OBJECTIVES)
+def test_every_objective_can_be_made(name):
+    assert isinstance(Objective.named(name), Objective)
+
+
+@pytest.mark.parametrize("name", model_names())
+def test_every_model_takes_two_steps_with_its_defaults(name, learnable):
+    result = g3nn.fit(learnable, name, epochs=2, device="cpu")
+    assert result.model_name == name == ModelSpec.parse(name).name
+    assert result.probabilities.shape == (1, 60, 3)

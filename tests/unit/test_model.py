@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from g3nn.errors import InputError, Problems
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.likelihoods.sbm import PlantedPartition
+from g3nn.model import GenerativeModel, ModelSpec, model_names
+from g3nn.options import known_names
+from g3nn.posteriors import POSTERIORS
+from g3nn.posteriors.gcn import GCN
+from g3nn.posteriors.mlp import MLPPosterior
+from g3nn.priors.linear import LinearPrior
+from g3nn.replicas import Replicas, Sizes
+
+
+class TestParse:
+    @pytest.mark.parametrize("name", model_names())
+    def test_every_listed_name(self, name):
+        assert ModelSpec.parse(name).name == name
+
+    def test_names_are_all_combinations(self):
+        assert set(model_names()) == {*POSTERIORS, *(f"{left}-{right}" for left in LIKELIHOODS for right in POSTERIORS)}
+
+    def test_parts(self):
+        assert ModelSpec.parse("sbm-gcn", prior="linear") == ModelSpec("gcn", "sbm", "linear")
+        assert ModelSpec.parse("lsm-label-propagation") == ModelSpec("label-propagation", "lsm", "mlp")
+        assert ModelSpec.parse("label-propagation") == ModelSpec("label-propagation", None, "mlp")
+
+    @pytest.mark.parametrize(
+        ("given", "near"),
+        [("sbm-gcm", "sbm-gcn"), ("smb-gcn", "sbm-gcn"), ("GAT", "gat"), ("sbm_gcn", "sbm-gcn"), ("lsm-", "lsm-mlp")],
+    )
+    def test_an_unknown_name_gets_the_nearest(self, given, near):
+        with pytest.raises(InputError) as caught:
+            ModelSpec.parse(given)
+        (problem,) = caught.value.problems
+        assert (problem.argument, problem.given) == ("model", repr(given))
+        assert problem.advice == f"Did you mean {near!r}?"
+        assert all(name in problem.allowed for name in [*POSTERIORS, *LIKELIHOODS])
+
+    @pytest.mark.parametrize("given", ["", "-", "gcn-sbm", "sbm-gcn-gcn", "sbm"])
+    def test_other_unknown_names(self, given):
+        with pytest.raises(InputError, match="model: given"):
+            ModelSpec.parse(given)
+
+
+class TestSpec:
+    def test_all_unknown_parts_are_found_at_once(self):
+        problems = Problems()
+        ModelSpec("gnc", "smb", "mpl").check(problems)
+        assert {(problem.argument, problem.advice) for problem in problems.found} == {
+            ("posterior", "Did you mean 'gcn'?"),
+            ("likelihood", "Did you mean 'sbm'?"),
+            ("prior", "Did you mean 'mlp'?"),
+        }
+
+    def test_classes_may_take_the_place_of_names(self):
+        spec = ModelSpec(GCN, PlantedPartition, LinearPrior)
+        problems = Problems()
+        spec.check(problems)
+        assert problems.found == []
+        model = spec.build(Sizes(5, 3), Replicas((0, 1)), {"hidden": 4})
+        assert (type(model.posterior), type(model.likelihood), type(model.prior)) == (GCN, PlantedPartition, LinearPrior)
+        assert model.posterior.weight1.shape == (2, 5, 4)
+
+    def test_options_are_those_of_the_parts(self):
+        assert {"p0", "learn_p", "hidden", "input_dropout"} <= set(known_names(ModelSpec.parse("sbm-gcn").option_groups()))
+        assert "p0" not in known_names(ModelSpec.parse("gcn").option_groups())
+        assert ModelSpec(lambda: nn.Linear(1, 1)).option_groups() == []
+
+    def test_a_name_without_likelihood_is_discriminative(self):
+        model = ModelSpec.parse("gcn").build(Sizes(5, 3), Replicas((0,)), {})
+        assert not model.is_generative
+        assert (model.likelihood, model.prior) == (None, None)
+
+    def test_parts_of_one_model_start_differently(self):
+        model = ModelSpec.parse("sbm-mlp").build(Sizes(5, 3), Replicas((0,)), {})
+        assert not torch.equal(model.posterior.network.weight1, model.prior.network.weight1)
+
+    def test_the_name_of_a_module(self):
+        assert ModelSpec(nn.Linear(2, 3), "sbm").name == "sbm-Linear"
+        assert ModelSpec(MLPPosterior).name == "MLPPosterior"
+
+
+class TestModel:
+    seeds = (3, 4, 5)
+
+    @pytest.fixture
+    def model(self) -> GenerativeModel:
+        return ModelSpec.parse("blsm-gcn").build(Sizes(8, 3), Replicas(self.seeds), {})
+
+    def test_the_answer_is_the_posterior(self, model, learnable):
+        inputs = Inputs.of(learnable)
+        assert torch.equal(model.predict_log_prob(inputs), model.posterior.log_prob(inputs, None))
+
+    def test_without_edges_the_answer_is_the_prior(self, model, edgeless):
+        inputs = Inputs.of(edgeless)
+        assert torch.equal(model.predict_log_prob(inputs), model.prior.log_prob(inputs, None))
+        assert not torch.equal(model.predict_log_prob(inputs), model.posterior.log_prob(inputs, None))
+
+    def test_without_edges_a_discriminative_model_answers_itself(self, edgeless):
+        model = ModelSpec.parse("gcn").build(Sizes(8, 3), Replicas((0,)), {})
+        inputs = Inputs.of(edgeless)
+        assert torch.equal(model.predict_log_prob(inputs), model.posterior.log_prob(inputs, None))
+
+    def test_select_keeps_the_replicas_asked_for(self, model):
+        model.select(torch.tensor([2, 0]))
+        expected = ModelSpec.parse("blsm-gcn").build(Sizes(8, 3), Replicas((5, 3)), {}).state_dict()
+        for name, tensor in model.state_dict().items():
+            assert torch.equal(tensor, expected[name]), name
+
+    def test_select_keeps_what_is_trained_and_what_is_fixed(self):
+        model = ModelSpec.parse("sbm-gcn").build(Sizes(8, 3), Replicas(self.seeds), {})
+        before = {name: parameter.requires_grad for name, parameter in model.named_parameters()}
+        model.select(torch.tensor([1]))
+        assert {name: parameter.requires_grad for name, parameter in model.named_parameters()} == before
+        assert set(before.values()) == {True, False}
+
+    def test_select_of_none_leaves_an_empty_stack(self, model, learnable):
+        model.select(torch.tensor([], dtype=torch.int64))
+        assert all(tensor.shape[0] == 0 for tensor in model.state_dict().values())
+
+    def test_restore_takes_over_another_number_of_replicas(self, model, learnable):
+        inputs = Inputs.of(learnable)
+        state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+        answer = model.predict_log_prob(inputs)
+        model.select(torch.tensor([1]))
+        model.restore(state)
+        assert torch.equal(model.predict_log_prob(inputs), answer)

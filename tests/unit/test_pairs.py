@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from scipy import stats
+
+import g3nn
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import Pairs
+from g3nn.pairs import PairSource
+from g3nn.replicas import Noise
+
+SEEDS = torch.tensor([0, 1, 2])
+LEAST_PVALUE = 1e-4
+"""A uniform sampler fails one such test in ten thousand; the seeds are fixed."""
+
+
+@pytest.fixture(params=[False, True], ids=["undirected", "directed"])
+def directed(request) -> bool:
+    return request.param
+
+
+@pytest.fixture
+def source(make_task, directed) -> PairSource:
+    return PairSource(Inputs.of(make_task(nodes=9, edges=14, directed=directed)))
+
+
+def as_set(pairs: Pairs, directed: bool) -> list[tuple[int, int]]:
+    """The pairs in order; on an undirected graph with the lower end first."""
+    found = zip(pairs.i.flatten().tolist(), pairs.j.flatten().tolist(), strict=True)
+    return sorted(pair if directed else tuple(sorted(pair)) for pair in found)
+
+
+def candidates(n: int, directed: bool) -> set[tuple[int, int]]:
+    return set((itertools.permutations if directed else itertools.combinations)(range(n), 2))
+
+
+def non_edges(source: PairSource) -> set[tuple[int, int]]:
+    return candidates(source.n, source.directed) - set(as_set(source.edges, source.directed))
+
+
+def with_edges(task, pairs: set[tuple[int, int]]):
+    return PairSource(Inputs.of(replace(task, edges=np.array(sorted(pairs), dtype=np.int64).reshape(-1, 2).T)))
+
+
+def test_edges_are_those_of_the_task(make_task, directed):
+    task = make_task(directed=directed)
+    source = PairSource(Inputs.of(task))
+    assert source.edges.present
+    assert as_set(source.edges, directed) == sorted(map(tuple, task.edges.T.tolist()))
+
+
+def test_counts(source, directed):
+    assert source.num_edges == 14
+    assert source.num_non_edges == (9 * 8 if directed else 9 * 8 // 2) - 14
+
+
+def test_all_non_edges_is_each_of_them_once(source, directed):
+    found = source.all_non_edges()
+    assert not found.present
+    assert as_set(found, directed) == sorted(non_edges(source))
+    assert found.i.numel() == source.num_non_edges
+
+
+def test_samples_are_non_edges(source, directed):
+    pairs = source.sample_non_edges(Noise(SEEDS, 0), 500)
+    assert pairs.i.shape == pairs.j.shape == (3, 500)
+    assert not pairs.present
+    assert set(as_set(pairs, directed)) <= non_edges(source)
+
+
+def test_samples_are_uniform_and_cover_all(source, directed):
+    pairs = source.sample_non_edges(Noise(SEEDS, 0), 20_000)
+    wanted = sorted(non_edges(source))
+    for r in range(3):
+        found = as_set(Pairs(pairs.i[r], pairs.j[r], present=False), directed)
+        counts = [found.count(pair) for pair in wanted]
+        assert min(counts) > 0
+        assert stats.chisquare(counts).pvalue > LEAST_PVALUE
+
+
+def test_neither_end_of_an_undirected_pair_is_preferred(make_task):
+    source = PairSource(Inputs.of(make_task(nodes=9, edges=14)))
+    pairs = source.sample_non_edges(Noise(SEEDS, 0), 20_000)
+    first_lower = int((pairs.i < pairs.j).sum())
+    assert stats.binomtest(first_lower, 60_000).pvalue > LEAST_PVALUE
+
+
+def test_replicas_and_steps_draw_independently(source):
+    one, other = (source.sample_non_edges(Noise(SEEDS, step), 200) for step in range(2))
+    rows = [row for pairs in (one, other) for row in (pairs.i * source.n + pairs.j)]
+    for left, right in itertools.combinations(rows, 2):
+        assert not torch.equal(left, right)
+
+
+def test_uniform_pairs_may_be_edges_or_self_pairs(source):
+    pairs = source.sample_uniform(Noise(SEEDS, 0), 20_000)
+    assert not pairs.present
+    counts = torch.bincount((pairs.i * 9 + pairs.j).flatten(), minlength=81)
+    assert counts.numel() == 81
+    assert stats.chisquare(counts.numpy()).pvalue > LEAST_PVALUE
+
+
+def test_a_graph_without_edges(make_task, directed):
+    source = with_edges(make_task(nodes=7, directed=directed), set())
+    assert source.num_edges == 0
+    assert as_set(source.all_non_edges(), directed) == sorted(candidates(7, directed))
+    assert set(as_set(source.sample_non_edges(Noise(SEEDS, 0), 2000), directed)) == candidates(7, directed)
+
+
+@pytest.mark.parametrize("missing", [(0, 1), (2, 5), (5, 6)])
+def test_a_single_non_edge_is_always_drawn(make_task, directed, missing):
+    source = with_edges(make_task(nodes=7, directed=directed), candidates(7, directed) - {missing})
+    assert source.num_non_edges == 1
+    assert set(as_set(source.sample_non_edges(Noise(SEEDS, 0), 100), directed)) == {missing}
+
+
+class TestCompleteGraph:
+    @pytest.fixture
+    def task(self, make_task, directed):
+        task = make_task(nodes=9, directed=directed)
+        return replace(task, edges=np.array(sorted(candidates(9, directed))).T)
+
+    def test_has_no_non_edge(self, task):
+        source = PairSource(Inputs.of(task))
+        assert source.num_non_edges == 0
+        assert source.all_non_edges().i.numel() == 0
+
+    @pytest.mark.parametrize("pairs", ["sampled", "all"])
+    @pytest.mark.parametrize("reduction", ["mean", "sum"])
+    def test_can_be_trained_on(self, task, pairs, reduction):
+        result = g3nn.fit(task, "sbm-mlp", epochs=2, pairs=pairs, reduction=reduction, device="cpu")
+        assert np.isfinite(result.history).all()
