@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 import g3nn
 from g3nn.kernels import backend
 from g3nn.task import NodeTask
+
+# The workers of a test run share the cores; more threads than cores slow these small computations down tenfold.
+os.environ.setdefault("NUMBA_NUM_THREADS", "1")
+torch.set_num_threads(1)
 
 
 def _random_task(
@@ -84,3 +92,31 @@ def same_task() -> Callable[[NodeTask, NodeTask], None]:
         assert (one.num_classes, one.directed) == (other.num_classes, other.directed)
 
     return check
+
+
+class Ended(NamedTuple):
+    """How a command ended: its exit code and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Runs `g3nn` with the given words, in this process."""
+    from g3nn import cli
+
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+
+    def run(*words: str) -> Ended:
+        monkeypatch.setattr(sys, "argv", ["g3nn", *words])
+        try:
+            cli.main()
+            code: object = 0
+        except SystemExit as end:
+            code = end.code or 0
+        assert isinstance(code, int)
+        return Ended(code, *capsys.readouterr())
+
+    return run

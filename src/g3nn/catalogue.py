@@ -7,7 +7,7 @@ from typing import Any
 
 from g3nn.data import DATASETS, SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import model_names
+from g3nn.model import model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
 from g3nn.posteriors import POSTERIORS
@@ -34,10 +34,7 @@ def available() -> dict[str, Any]:
 
 def all_options() -> dict[str, Rule]:
     """Every declared option by name."""
-    groups = [likelihood.Options for likelihood in LIKELIHOODS.values()]
-    groups += [prior.Options for prior in PRIORS.values()]
-    groups += [posterior.Options for posterior in POSTERIORS.values()]
-    return known_names([*groups, Objective, TrainingOptions])
+    return known_names([*registered_options(), Objective, TrainingOptions])
 
 
 def _describe(options: type) -> Options:

@@ -75,13 +75,13 @@ class ModelSpec:
     prior: str | type[LabelPrior] = "mlp"
 
     @classmethod
-    def parse(cls, name: str, prior: str | type[LabelPrior] = "mlp") -> ModelSpec:
+    def parse(cls, name: str) -> ModelSpec:
         """From `likelihood-posterior`, or the name of a posterior alone. Raises with the nearest valid name."""
         likelihood, _, posterior = name.partition("-")
         if name in POSTERIORS:
-            spec = cls(name, None, prior)
+            spec = cls(name)
         elif likelihood in LIKELIHOODS and posterior in POSTERIORS:
-            spec = cls(posterior, likelihood, prior)
+            spec = cls(posterior, likelihood)
         else:
             problems = Problems()
             allowed = f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
@@ -133,6 +133,13 @@ class ModelSpec:
 def model_names() -> list[str]:
     """Every model that the registered parts make."""
     return [*POSTERIORS, *(f"{likelihood}-{posterior}" for likelihood in LIKELIHOODS for posterior in POSTERIORS)]
+
+
+def registered_options() -> list[type]:
+    """The options classes of all registered parts."""
+    groups = [likelihood.Options for likelihood in LIKELIHOODS.values()]
+    groups += [prior.Options for prior in PRIORS.values()]
+    return groups + [posterior.Options for posterior in POSTERIORS.values()]
 
 
 def _is_component(source: PosteriorSource) -> bool:

@@ -5,6 +5,7 @@ One formula with named parts serves all of them. It is pure: a model, a task and
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
-from g3nn.kernels.pair import gather
+from g3nn.kernels import gather
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, number
@@ -36,7 +37,7 @@ class Terms:
     supervised: Tensor
     """- log q(Y_L | X, G)"""
     laplacian: Tensor
-    """sum over edges of |q_i - q_j|^2"""
+    """sum over edges of |q_i - q_j|^2, where its weight is not zero"""
 
     @property
     def kl(self) -> Tensor:
@@ -134,7 +135,9 @@ class Objective:
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
 
-    def weights(self, replicas: Replicas, device: torch.device | str = "cpu") -> Weights:
+    def weights(
+        self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
+    ) -> Weights:
         values = (
             self.graph_weight,
             self.kl_weight,
@@ -143,28 +146,24 @@ class Objective:
             self.eta,
             self.laplacian_weight,
         )
-        return Weights(*(replicas.scalar(value).to(device) for value in values))
+        return Weights(*(replicas.scalar(value).to(device, dtype) for value in values))
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss for each replica."""
         log_q = model.posterior.log_prob(inputs, noise)
         supervised = -self._reduce(_observed_log_prob(log_q, inputs))
         zero = torch.zeros_like(supervised)
-        laplacian = self._smoothness(log_q, source) if self._wants(self.laplacian_weight) else zero
+        laplacian = self._smoothness(log_q, source)
         if model.likelihood is None or model.prior is None:
             return Terms(zero, zero, zero, zero, supervised, laplacian)
         log_p = model.prior.log_prob(inputs, noise)
-        q_u = log_q.index_select(1, inputs.unlabelled).exp()
-        cross_entropy = -(q_u * log_p.index_select(1, inputs.unlabelled)).sum(2)
-        entropy = -(q_u * log_q.index_select(1, inputs.unlabelled)).sum(2)
-        if self.class_mean:
-            K = log_q.shape[2]
-            cross_entropy, entropy = cross_entropy / K, entropy / K
-        soft = log_q if self.graph_labels == "posterior" else log_p
+        q = log_q.exp()
         return Terms(
-            self._graph(model.likelihood, inputs, source, soft.exp(), noise),
-            self._reduce(cross_entropy),
-            self._reduce(entropy),
+            self._graph(
+                model.likelihood, inputs, source, q if self.graph_labels == "posterior" else log_p.exp(), noise
+            ),
+            self._over_unlabelled(-q * log_p, inputs),
+            self._over_unlabelled(-q * log_q, inputs),
             -self._reduce(_observed_log_prob(log_p, inputs)),
             supervised,
             laplacian,
@@ -192,10 +191,18 @@ class Objective:
         repeats = source.num_non_edges / source.num_edges if self.reduction == "sum" else 1.0
         return sample(noise, source.num_edges), repeats
 
+    def _over_unlabelled(self, values: Tensor, inputs: Inputs) -> Tensor:
+        """(R,) from (R, n, K): summed over classes and nodes of U. A mask costs less than picking out most rows."""
+        size = inputs.unlabelled.numel() if self.reduction == "mean" else 1
+        classes = values.shape[2] if self.class_mean else 1
+        return torch.where(inputs.labelled, 0.0, values).sum((1, 2)) / (size * classes)
+
     def _smoothness(self, log_q: Tensor, source: PairSource) -> Tensor:
-        if source.num_edges == 0:
+        """Left at zero where its weight is zero: it is the one term that most runs do without."""
+        wanted = torch.as_tensor(self.laplacian_weight, dtype=log_q.dtype, device=log_q.device) > 0
+        if source.num_edges == 0 or not self._wants(self.laplacian_weight):
             return log_q.new_zeros(log_q.shape[0])
-        q = log_q.exp()
+        q = torch.where(wanted.view(-1, 1, 1), log_q.exp(), 0.0)
         return self._reduce((gather(q, source.edges.i) - gather(q, source.edges.j)).square().sum(2))
 
     def _reduce(self, values: Tensor) -> Tensor:
@@ -204,7 +211,7 @@ class Objective:
 
     @staticmethod
     def _wants(weight: Scalar) -> bool:
-        return any(weight) if isinstance(weight, (tuple, list)) else bool(weight)
+        return any(weight) if isinstance(weight, Sequence) else bool(weight)
 
 
 OBJECTIVES = ("elbo", "released", "laplacian")

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -46,23 +47,23 @@ class Replicas:
         """The same replicas with an independent random stream, named after the component that draws from it."""
         return Replicas(self.seeds, f"{self.scope}/{scope}")
 
-    def _each(self, name: str, draw: Callable[[torch.Generator], Tensor]) -> Tensor:
-        offset = zlib.crc32(f"{self.scope}/{name}".encode())
-        generators = (torch.Generator().manual_seed((seed << 32) ^ offset) for seed in self.seeds)
-        return torch.stack([draw(generator) for generator in generators])
+    def _uniform(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """(R, *shape) uniform in [0, 1). numpy mixes the whole seed; torch's CPU generator keeps 32 bits of it."""
+        stream = zlib.crc32(f"{self.scope}/{name}".encode())
+        generators = (np.random.default_rng([seed % 2**64, stream]) for seed in self.seeds)
+        return torch.from_numpy(np.stack([generator.random(shape, dtype=np.float32) for generator in generators]))
 
     def glorot(self, name: str, fan_in: int, fan_out: int, *shape: int) -> torch.nn.Parameter:
         """(R, fan_in, fan_out), or (R, *shape) if given: uniform with variance 2 / (fan_in + fan_out)."""
         bound = math.sqrt(6.0 / (fan_in + fan_out))
-        size = shape or (fan_in, fan_out)
-        return torch.nn.Parameter(self._each(name, lambda g: (2 * torch.rand(size, generator=g) - 1) * bound))
+        return torch.nn.Parameter((2 * self._uniform(name, shape or (fan_in, fan_out)) - 1) * bound)
 
     def zeros(self, *shape: int) -> torch.nn.Parameter:
         return torch.nn.Parameter(torch.zeros(self.size, *shape))
 
     def scalar(self, value: Scalar) -> Tensor:
         """(R,) from one number for all replicas or a sequence with one for each."""
-        values = torch.as_tensor(value, dtype=torch.get_default_dtype())
+        values = torch.as_tensor(value, dtype=torch.float32)
         return values.expand(self.size).clone()
 
 

@@ -26,7 +26,7 @@ class TestParse:
         assert set(model_names()) == {*POSTERIORS, *(f"{left}-{right}" for left in LIKELIHOODS for right in POSTERIORS)}
 
     def test_parts(self):
-        assert ModelSpec.parse("sbm-gcn", prior="linear") == ModelSpec("gcn", "sbm", "linear")
+        assert ModelSpec.parse("sbm-gcn") == ModelSpec("gcn", "sbm", "mlp")
         assert ModelSpec.parse("lsm-label-propagation") == ModelSpec("label-propagation", "lsm", "mlp")
         assert ModelSpec.parse("label-propagation") == ModelSpec("label-propagation", None, "mlp")
 
@@ -64,11 +64,17 @@ class TestSpec:
         spec.check(problems)
         assert problems.found == []
         model = spec.build(Sizes(5, 3), Replicas((0, 1)), {"hidden": 4})
-        assert (type(model.posterior), type(model.likelihood), type(model.prior)) == (GCN, PlantedPartition, LinearPrior)
+        assert (type(model.posterior), type(model.likelihood), type(model.prior)) == (
+            GCN,
+            PlantedPartition,
+            LinearPrior,
+        )
         assert model.posterior.weight1.shape == (2, 5, 4)
 
     def test_options_are_those_of_the_parts(self):
-        assert {"p0", "learn_p", "hidden", "input_dropout"} <= set(known_names(ModelSpec.parse("sbm-gcn").option_groups()))
+        assert {"p0", "learn_p", "hidden", "input_dropout"} <= set(
+            known_names(ModelSpec.parse("sbm-gcn").option_groups())
+        )
         assert "p0" not in known_names(ModelSpec.parse("gcn").option_groups())
         assert ModelSpec(lambda: nn.Linear(1, 1)).option_groups() == []
 

@@ -21,7 +21,7 @@ def datasets(
     """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
     rows = [statistics(load(one)) for one in ([name] if name else DATASETS)]
     if as_json:
-        numbers = [dataclasses.asdict(row) for row in rows]
+        numbers = [{**dataclasses.asdict(row), "mean_two_hop": round(row.mean_two_hop, 1)} for row in rows]
         print(json.dumps(numbers[0] if name else numbers))
         return
     _show(rows)

@@ -66,8 +66,10 @@ def train(
         "epochs": epochs,
         "patience": patience,
     }
-    options = {name: value for name, value in named.items() if value is not None} | _assignments(set_ or [])
+    options = {name: value for name, value in named.items() if value is not None}
     problems = Problems()
+    with problems.gathered():
+        options |= _assignments(set_ or [])
     with problems.gathered():
         task = load(dataset, setting=setting)
     with problems.gathered():

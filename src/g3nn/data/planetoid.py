@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from g3nn.data import linqs
 from g3nn.data.sources import LINQS_CORA, raw_files
 from g3nn.data.unpickle import array, neighbour_lists
-from g3nn.task import UNKNOWN, NodeTask
+from g3nn.parse import UNKNOWN
+from g3nn.task import NodeTask
 
 DATASETS = ("cora", "citeseer", "pubmed")
 

@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit, logit
 
-from g3nn.task import distinct
+from g3nn.parse import distinct
 
 _CHUNK = 1 << 20
 """Candidate pairs held at once."""

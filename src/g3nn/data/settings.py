@@ -10,7 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from g3nn.task import UNKNOWN, NodeTask
+from g3nn.parse import UNKNOWN
+from g3nn.task import NodeTask
 
 RELEASED_LABELS_PER_CLASS = 10
 RELEASED_VALIDATION_NODES = 500

@@ -36,7 +36,7 @@ def statistics(task: NodeTask) -> DatasetStatistics:
         edges=task.num_edges,
         classes=task.num_classes,
         features=task.num_features,
-        mean_two_hop=round(mean_two_hop(task.edges, task.num_nodes), 1),
+        mean_two_hop=mean_two_hop(task.edges, task.num_nodes),
         train=len(task.train),
         val=len(task.val),
         test=len(task.test),

@@ -1,9 +1,10 @@
 """Differentiable operations with a leading replica dimension, each with a fast CPU kernel and a plain torch form."""
 
 from g3nn.kernels.attention import attend
-from g3nn.kernels.dropout import Draw, dropout, uniform_bits
-from g3nn.kernels.pair import pair_dot
+from g3nn.kernels.draw import Draw
+from g3nn.kernels.dropout import dropout, uniform_bits
+from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
 
-__all__ = ["Draw", "Pattern", "attend", "dropout", "pair_dot", "spmm", "uniform_bits"]
+__all__ = ["Draw", "Pattern", "attend", "dropout", "gather", "pair_dot", "pair_sum", "spmm", "uniform_bits"]

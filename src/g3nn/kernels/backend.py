@@ -1,4 +1,8 @@
-"""Which implementation serves a tensor: numba for the CPU where it is installed, plain torch everywhere else."""
+"""Which fast implementation serves a tensor: numba on the CPU, Triton on CUDA, none where they are not installed.
+
+`g3nn.kernels.cpu` and `g3nn.kernels.gpu` offer the same functions. Where there is neither, the operations fall back to
+plain torch (`g3nn.kernels.reference`).
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,29 @@ import importlib
 from functools import cache
 from types import ModuleType
 
-import numpy as np
 from torch import Tensor
 
 
+# Imported on first use: numba alone would double the time that `import g3nn` takes.
 @cache
 def _numba_kernels() -> ModuleType | None:
-    # Imported on first use: numba alone would double the time that `import g3nn` takes.
+    return _installed("g3nn.kernels.cpu")
+
+
+@cache
+def _triton_kernels() -> ModuleType | None:
+    return _installed("g3nn.kernels.gpu")
+
+
+def _installed(name: str) -> ModuleType | None:
     try:
-        return importlib.import_module("g3nn.kernels.cpu")
+        return importlib.import_module(name)
     except ModuleNotFoundError:
         return None
 
 
-def cpu_kernels(tensor: Tensor) -> ModuleType | None:
-    """The numba kernels if they can work on `tensor`, else None."""
-    return _numba_kernels() if tensor.device.type == "cpu" else None
-
-
-def array(tensor: Tensor) -> np.ndarray:
-    """A contiguous numpy view (or copy, if it was strided) of a CPU tensor."""
-    return tensor.detach().contiguous().numpy()
+def fast(tensor: Tensor) -> ModuleType | None:
+    """The fast kernels for the device of `tensor`, or None."""
+    if tensor.device.type == "cpu":
+        return _numba_kernels()
+    return _triton_kernels() if tensor.device.type == "cuda" else None

@@ -1,261 +1,135 @@
-"""CPU kernels in numba. Rows run in parallel, no result depends on the number of threads, compiled code is cached.
-
-Letters: R replicas, n rows, m columns, h channels, H attention heads, P pairs. A dimension of 1 where R is expected
-means "the same for every replica". `perm[k]` is where the k-th entry of a transposed pattern sits in the original.
-
-Random bits are a hash of (seed of the replica, counter of the draw, position), so a mask is never stored: the backward
-pass draws it again. `g3nn.kernels.reference` states the same hash in torch.
-"""
+"""The numba kernels as functions of tensors."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
-from numba import njit, prange
+import torch
+from torch import Tensor
 
-_CHUNK = 4096
-
-
-@njit(inline="always")
-def _key(seed, counter):
-    """64 well-mixed bits for one draw of one replica (the SplitMix64 finaliser, applied twice)."""
-    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counter)
-    for _ in range(2):
-        z = np.uint64(z + np.uint64(0x9E3779B97F4A7C15))
-        z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
-        z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
-        z = np.uint64(z ^ (z >> np.uint64(31)))
-    return z
+from g3nn.kernels import cpu_kernels as kernels
+from g3nn.kernels.draw import Draw
+from g3nn.kernels.pattern import Pattern
 
 
-@njit(inline="always")
-def _bits(key, position):
-    """32 random bits at `position` of the stream `key`: three multiply-and-shift rounds, the key enters twice."""
-    x = np.uint32(np.uint32(position) * np.uint32(0x9E3779B1) + np.uint32(key))
-    x = np.uint32(x ^ (x >> np.uint32(16)))
-    x = np.uint32(x * np.uint32(0x7FEB352D))
-    x = np.uint32(x ^ (x >> np.uint32(15)))
-    x = np.uint32(x * np.uint32(0x846CA68B))
-    x = np.uint32(x + np.uint32(key >> np.uint64(32)))
-    x = np.uint32(x ^ (x >> np.uint32(16)))
-    x = np.uint32(x * np.uint32(0x7FEB352D))
-    return np.uint32(x ^ (x >> np.uint32(16)))
+def array(tensor: Tensor) -> np.ndarray:
+    """A contiguous numpy view of a CPU tensor, or a copy if it was strided."""
+    return tensor.detach().contiguous().numpy()
 
 
-@njit(parallel=True, cache=True)
-def uniform_bits(seeds, counter, out):
-    """out (R, P) uint32: random bits."""
-    R, size = out.shape
-    for r in prange(R):
-        key = _key(seeds[r], counter)
-        for p in range(size):
-            out[r, p] = _bits(key, p)
+def _rows(index: Tensor) -> np.ndarray:
+    return array(index if index.dim() == 2 else index.unsqueeze(0))
 
 
-@njit(parallel=True, cache=True)
-def dropout(x, seeds, counter, threshold, scale, out):
-    """out = x * scale where the bits reach the threshold, else 0. x, out (R, size)."""
-    R, size = x.shape
-    chunks = (size + _CHUNK - 1) // _CHUNK
-    for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * _CHUNK
-        key = _key(seeds[r], counter)
-        for p in range(start, min(start + _CHUNK, size)):
-            out[r, p] = x[r, p] * scale if _bits(key, p) >= threshold else 0.0
+def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
+    """Seeds, counter, threshold and scale, as the kernels take them; threshold 0 keeps everything."""
+    if draw is None:
+        return np.zeros(like.shape[0], dtype=np.int64), 0, 0, _number(1.0, like)
+    return array(draw.seeds), int(draw.counter), draw.threshold, _number(draw.scale, like)
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def spmm(rowptr, col, perm, values, dense, out):
-    """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz)."""
-    R, n, h = out.shape
-    shared = values.shape[0] == 1
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        v = values[0] if shared else values[r]
-        target = out[r, i]
-        target[:] = 0.0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            weight = v[k] if perm is None else v[perm[k]]
-            source = dense[r, col[k]]
-            for c in range(h):
-                target[c] += weight * source[c]
+def _number(value: float, like: Tensor) -> Any:
+    """In the precision of `like`: a Python float would lift the arithmetic of a kernel to double precision."""
+    return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def spmm_dropout(rowptr, col, perm, values, dense, seeds, counter, threshold, scale, out):
-    """As `spmm`, with dropout on the stored values (1, nnz), drawn for each replica on the fly."""
-    R, n, h = out.shape
-    v = values[0]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        key = _key(seeds[r], counter)
-        target = out[r, i]
-        target[:] = 0.0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            position = k if perm is None else perm[k]
-            if _bits(key, position) >= threshold:
-                weight = v[position] * scale
-                source = dense[r, col[k]]
-                for c in range(h):
-                    target[c] += weight * source[c]
+def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
+    out = torch.empty(seeds.shape[0], size, dtype=torch.uint32)
+    kernels.uniform_bits(array(seeds), int(counter), out.numpy())
+    return out.to(torch.int64)
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def entry_dots(rowptr, col, rows, dense, out):
-    """out (R, nnz): at the entry (i, j) of a pattern, rows_i . dense_j; the gradient of `spmm` for its values."""
-    R = out.shape[0]
-    n = rowptr.shape[0] - 1
-    h = dense.shape[2]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        left = rows[r, i]
-        for k in range(rowptr[i], rowptr[i + 1]):
-            right = dense[r, col[k]]
-            total = 0.0
-            for c in range(h):
-                total += left[c] * right[c]
-            out[r, k] = total
+def dropout(x: Tensor, draw: Draw) -> Tensor:
+    out = torch.empty(x.shape, dtype=x.dtype)
+    kernels.dropout(array(x), *_noise(draw, x), out.numpy())
+    return out
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def pair_dot(left, right, i, j, out):
-    """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
-    R, P = out.shape
-    h = left.shape[2]
-    shared = i.shape[0] == 1
-    chunks = (P + _CHUNK - 1) // _CHUNK
-    for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * _CHUNK
-        first = i[0] if shared else i[r]
-        second = j[0] if shared else j[r]
-        for p in range(start, min(start + _CHUNK, P)):
-            a = left[r, first[p]]
-            b = right[r, second[p]]
-            total = 0.0
-            for c in range(h):
-                total += a[c] * b[c]
-            out[r, p] = total
+def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+    n = pattern.shape[1] if transpose else pattern.shape[0]
+    out = torch.empty(dense.shape[0], n, dense.shape[2], dtype=dense.dtype)
+    rowptr = array(pattern.t_rowptr if transpose else pattern.rowptr)
+    col = array(pattern.t_col if transpose else pattern.col)
+    perm = array(pattern.perm) if transpose else None
+    if draw is None:
+        kernels.spmm(rowptr, col, perm, array(values), array(dense), out.numpy())
+    else:
+        ordered = array(values[0].index_select(0, pattern.perm) if transpose else values[0])
+        kernels.spmm_dropout(rowptr, col, perm, ordered, array(dense), *_noise(draw, dense), out.numpy())
+    return out
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def pair_dot_backward(grad, left, right, i, j, grad_left, grad_right):
-    """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs."""
-    R, P = grad.shape
-    h = left.shape[2]
-    shared = i.shape[0] == 1
-    for r in prange(R):
-        first = i[0] if shared else i[r]
-        second = j[0] if shared else j[r]
-        for p in range(P):
-            g = grad[r, p]
-            a = left[r, first[p]]
-            b = right[r, second[p]]
-            ga = grad_left[r, first[p]]
-            gb = grad_right[r, second[p]]
-            for c in range(h):
-                ga[c] += g * b[c]
-                gb[c] += g * a[c]
+def entry_dots(pattern: Pattern, rows: Tensor, dense: Tensor) -> Tensor:
+    out = torch.empty(dense.shape[0], pattern.nnz, dtype=dense.dtype)
+    kernels.entry_dots(array(pattern.rowptr), array(pattern.col), array(rows), array(dense), out.numpy())
+    return out
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def attend(rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, out):
-    """Attention of each node over its in-neighbours.
-
-    alpha (R, H, nnz) = softmax over j of leaky_relu(left_i + right_j); out (R, n, H, F) = sum_j drop(alpha_ij) x_j.
-    x (R, n, H, F), left and right (R, n, H). threshold 0 means no dropout.
-    """
-    R, n, H, F = x.shape
-    nnz = col.shape[0]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        key = _key(seeds[r], counter)
-        start, stop = rowptr[i], rowptr[i + 1]
-        for head in range(H):
-            weights = alpha[r, head]
-            top = -np.inf
-            for k in range(start, stop):
-                score = left[r, i, head] + right[r, col[k], head]
-                score = score if score > 0 else slope * score
-                weights[k] = score
-                top = max(top, score)
-            total = 0.0
-            for k in range(start, stop):
-                weights[k] = np.exp(weights[k] - top)
-                total += weights[k]
-            target = out[r, i, head]
-            target[:] = 0.0
-            for k in range(start, stop):
-                weights[k] = weights[k] / total
-                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
-                    weight = weights[k] * scale
-                    source = x[r, col[k], head]
-                    for c in range(F):
-                        target[c] += weight * source[c]
+def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    out = torch.empty(left.shape[0], i.shape[-1], dtype=left.dtype)
+    kernels.pair_dot(array(left), array(right), _rows(i), _rows(j), out.numpy())
+    return out
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def attend_backward_scores(
-    rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_left
-):
-    """First half of the gradient of `attend`: of every score (R, H, nnz), and of `left`."""
-    R, n, H, F = x.shape
-    nnz = col.shape[0]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        key = _key(seeds[r], counter)
-        start, stop = rowptr[i], rowptr[i + 1]
-        for head in range(H):
-            weights = alpha[r, head]
-            scores = grad_score[r, head]
-            g = grad[r, i, head]
-            mean = 0.0
-            for k in range(start, stop):
-                dot = 0.0
-                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
-                    source = x[r, col[k], head]
-                    for c in range(F):
-                        dot += g[c] * source[c]
-                    dot *= scale
-                scores[k] = dot
-                mean += weights[k] * dot
-            total = 0.0
-            for k in range(start, stop):
-                score = weights[k] * (scores[k] - mean)
-                if left[r, i, head] + right[r, col[k], head] <= 0:
-                    score *= slope
-                scores[k] = score
-                total += score
-            grad_left[r, i, head] = total
+def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+    grad_left, grad_right = (torch.zeros(end.shape, dtype=end.dtype) for end in (left, right))
+    numbers = (array(grad), array(left), array(right), _rows(i), _rows(j))
+    kernels.pair_dot_backward(*numbers, grad_left.numpy(), grad_right.numpy())
+    return grad_left, grad_right
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def attend_backward_sources(
-    t_rowptr, t_col, perm, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_x, grad_right
-):
-    """Second half: of `x` and of `right`, gathered over the transposed pattern so that no two threads share a row."""
-    R, n, H, F = grad_x.shape
-    nnz = perm.shape[0]
-    for job in prange(R * n):
-        r = job // n
-        j = job % n
-        key = _key(seeds[r], counter)
-        for head in range(H):
-            weights = alpha[r, head]
-            target = grad_x[r, j, head]
-            target[:] = 0.0
-            total = 0.0
-            for t in range(t_rowptr[j], t_rowptr[j + 1]):
-                k = perm[t]
-                total += grad_score[r, head, k]
-                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
-                    weight = weights[k] * scale
-                    g = grad[r, t_col[t], head]
-                    for c in range(F):
-                        target[c] += weight * g[c]
-            grad_right[r, j, head] = total
+def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
+    out = torch.zeros(rows.shape[0], n, rows.shape[2], dtype=rows.dtype)
+    kernels.scatter_rows(array(rows), _rows(index), out.numpy())
+    return out
+
+
+def attend(
+    pattern: Pattern, x: Tensor, left: Tensor, right: Tensor, slope: float, draw: Draw | None
+) -> tuple[Tensor, Tensor]:
+    R, _, H, _ = x.shape
+    alpha = torch.empty(R, H, pattern.nnz, dtype=x.dtype)
+    out = torch.empty(x.shape, dtype=x.dtype)
+    numbers = (array(x), array(left), array(right), _number(slope, x), *_noise(draw, x))
+    kernels.attend(array(pattern.rowptr), array(pattern.col), *numbers, alpha.numpy(), out.numpy())
+    return out, alpha
+
+
+def attend_backward(
+    pattern: Pattern,
+    x: Tensor,
+    left: Tensor,
+    right: Tensor,
+    slope: float,
+    draw: Draw | None,
+    alpha: Tensor,
+    grad: Tensor,
+) -> tuple[Tensor, Tensor, Tensor]:
+    grad_x, grad_left, grad_right = (torch.empty(end.shape, dtype=x.dtype) for end in (x, left, right))
+    score = torch.empty(alpha.shape, dtype=x.dtype).numpy()
+    noise, g, weights = _noise(draw, x), array(grad), array(alpha)
+    numbers = (array(x), array(left), array(right), _number(slope, x), *noise, weights, g)
+    kernels.attend_backward_scores(array(pattern.rowptr), array(pattern.col), *numbers, score, grad_left.numpy())
+    transposed = (array(pattern.t_rowptr), array(pattern.t_col), array(pattern.perm))
+    outputs = (grad_x.numpy(), grad_right.numpy())
+    kernels.attend_backward_sources(*transposed, *noise, weights, g, score, *outputs)
+    return grad_x, grad_left, grad_right
+
+
+def adam(
+    parameter: Tensor,
+    gradient: Tensor | None,
+    first: Tensor,
+    second: Tensor,
+    lr: Tensor,
+    decay: Tensor,
+    corrections: Tensor,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    R = parameter.shape[0]
+    flat = [tensor.numpy().reshape(R, -1) for tensor in (parameter.detach(), first, second)]
+    slope = None if gradient is None else array(gradient).reshape(R, -1)
+    scalars = (array(lr), array(decay), float(corrections[0]), float(corrections[1]), *betas, epsilon)
+    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
-from g3nn.kernels.backend import array, cpu_kernels
-from g3nn.kernels.dropout import Draw
+from g3nn.kernels.backend import fast
+from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
 
 
@@ -26,35 +26,23 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None = No
 
 
 def _multiply(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
-    n = pattern.shape[1] if transpose else pattern.shape[0]
-    kernels = cpu_kernels(dense)
+    kernels = fast(dense)
+    if kernels is not None:
+        out: Tensor = kernels.spmm(pattern, values, dense, draw, transpose)
+        return out
+    if draw is not None:
+        keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
+        values = values * keep * draw.scale
+    ends = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
+    return reference.spmm(*ends, values, dense, pattern.shape[1] if transpose else pattern.shape[0])
+
+
+def _entry_dots(pattern: Pattern, rows: Tensor, dense: Tensor) -> Tensor:
+    kernels = fast(dense)
     if kernels is None:
-        if draw is not None:
-            keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
-            values = values * keep * draw.scale
-        ends = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
-        return reference.spmm(*ends, values, dense, n)
-    out = torch.empty(dense.shape[0], n, dense.shape[2], dtype=dense.dtype)
-    rowptr = array(pattern.t_rowptr if transpose else pattern.rowptr)
-    col = array(pattern.t_col if transpose else pattern.col)
-    perm = array(pattern.perm) if transpose else None
-    v = array(values)
-    if draw is None:
-        kernels.spmm(rowptr, col, perm, v, array(dense), out.numpy())
-    else:
-        noise = (array(draw.seeds), draw.counter, draw.threshold, v.dtype.type(draw.scale))
-        kernels.spmm_dropout(rowptr, col, perm, v, array(dense), *noise, out.numpy())
+        return (rows.index_select(1, pattern.row) * dense.index_select(1, pattern.col)).sum(2)
+    out: Tensor = kernels.entry_dots(pattern, rows, dense)
     return out
-
-
-def _value_gradient(pattern: Pattern, values: Tensor, dense: Tensor, grad: Tensor) -> Tensor:
-    kernels = cpu_kernels(dense)
-    if kernels is None:
-        dots = (grad.index_select(1, pattern.row) * dense.index_select(1, pattern.col)).sum(2)
-    else:
-        dots = torch.empty(dense.shape[0], pattern.nnz, dtype=dense.dtype)
-        kernels.entry_dots(array(pattern.rowptr), array(pattern.col), array(grad), array(dense), dots.numpy())
-    return dots.sum(0, keepdim=True) if values.shape[0] == 1 else dots
 
 
 class _SpMM(torch.autograd.Function):
@@ -73,7 +61,8 @@ class _SpMM(torch.autograd.Function):
         grad = grads[0]
         grad_values = grad_dense = None
         if ctx.needs_input_grad[0]:
-            grad_values = _value_gradient(ctx.pattern, values, dense, grad)
+            dots = _EntryDots.apply(grad, dense, ctx.pattern)
+            grad_values = dots.sum(0, keepdim=True) if values.shape[0] == 1 else dots
         if ctx.needs_input_grad[1]:
             grad_dense = _SpMMTransposed.apply(values, grad, ctx.pattern, ctx.draw)
         return grad_values, grad_dense, None, None
@@ -82,8 +71,7 @@ class _SpMM(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[Any, ...], values: Tensor, dense: Tensor, pattern: Pattern, draw: Draw | None
     ) -> tuple[Tensor, int]:
-        out = _batched(_SpMM, info.batch_size, in_dims, values, dense, pattern, draw)
-        return out, 0
+        return _batched(_SpMM, info.batch_size, in_dims, values, dense, pattern, draw), 0
 
 
 class _SpMMTransposed(torch.autograd.Function):
@@ -101,18 +89,41 @@ class _SpMMTransposed(torch.autograd.Function):
     def vmap(
         info: Any, in_dims: tuple[Any, ...], values: Tensor, grad: Tensor, pattern: Pattern, draw: Draw | None
     ) -> tuple[Tensor, int]:
-        out = _batched(_SpMMTransposed, info.batch_size, in_dims, values, grad, pattern, draw)
-        return out, 0
+        return _batched(_SpMMTransposed, info.batch_size, in_dims, values, grad, pattern, draw), 0
+
+
+class _EntryDots(torch.autograd.Function):
+    """The gradient of `_SpMM` for its values."""
+
+    @staticmethod
+    def forward(rows: Tensor, dense: Tensor, pattern: Pattern) -> Tensor:
+        return _entry_dots(pattern, rows, dense)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """First derivatives only: nothing is kept."""
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], rows: Tensor, dense: Tensor, pattern: Pattern) -> tuple[Tensor, int]:
+        rows, dense = (
+            _mapped_first(rows, in_dims[0], info.batch_size),
+            _mapped_first(dense, in_dims[1], info.batch_size),
+        )
+        out: Tensor = _EntryDots.apply(rows.flatten(0, 1), dense.flatten(0, 1), pattern)
+        return out.view(*rows.shape[:2], -1), 0
+
+
+def _mapped_first(tensor: Tensor, dim: int | None, batch: int) -> Tensor:
+    return tensor.expand(batch, *tensor.shape) if dim is None else tensor.movedim(dim, 0)
 
 
 def _batched(function: Any, batch: int, in_dims: tuple[Any, ...], values: Tensor, dense: Tensor, *rest: Any) -> Tensor:
     """A mapped dimension is one more replica dimension: fold the two, multiply once, unfold."""
     if rest[1] is not None:
         raise ValueError("dropout on stored values cannot be mapped: its seeds belong to the replicas")
-    dense = dense.movedim(in_dims[1], 0) if in_dims[1] is not None else dense.expand(batch, *dense.shape)
+    dense = _mapped_first(dense, in_dims[1], batch)
     R = dense.shape[1]
     if in_dims[0] is not None or values.shape[0] != 1:
-        values = values.movedim(in_dims[0], 0) if in_dims[0] is not None else values.expand(batch, *values.shape)
-        values = values.expand(batch, R, -1).reshape(batch * R, -1)
-    out: Tensor = function.apply(values, dense.reshape(batch * R, *dense.shape[2:]), *rest)
+        values = _mapped_first(values, in_dims[0], batch).expand(batch, R, -1).flatten(0, 1)
+    out: Tensor = function.apply(values, dense.flatten(0, 1), *rest)
     return out.view(batch, R, *out.shape[1:])

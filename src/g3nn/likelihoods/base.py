@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels.pair import gather
+from g3nn.kernels import gather
 from g3nn.options import NoOptions
 from g3nn.replicas import Noise, Replicas, Sizes
 

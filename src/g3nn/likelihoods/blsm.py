@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import pair_dot
-from g3nn.kernels.pair import gather
+from g3nn.kernels import gather, pair_dot
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels.pair import gather
+from g3nn.kernels import pair_sum
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice, integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -56,7 +56,7 @@ class AdditiveLatentSpace(GraphLikelihood):
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
         assert state is not None
-        features = gather(state[:, :, 0], pairs.i) + gather(state[:, :, -1], pairs.j)
+        features = pair_sum(state[:, :, 0], state[:, :, -1], pairs.i, pairs.j)
         labels = self.w_y[:, :, :1] + self.w_y[:, :, -1:].transpose(1, 2)
         return features[:, :, None, None] + labels.unsqueeze(1)
 
@@ -64,5 +64,5 @@ class AdditiveLatentSpace(GraphLikelihood):
         """The logit is additive, so soft labels enter one end at a time and no K x K table is needed."""
         assert state is not None
         scores = state + torch.bmm(soft, self.w_y)
-        logit = gather(scores[:, :, 0], pairs.i) + gather(scores[:, :, -1], pairs.j)
+        logit = pair_sum(scores[:, :, 0], scores[:, :, -1], pairs.i, pairs.j)
         return logsigmoid(logit if pairs.present else -logit)

@@ -21,6 +21,8 @@ class LabelPosterior(nn.Module, ABC):
     Options: ClassVar[type] = NoOptions
     uses_graph: ClassVar[bool]
     """Whether q_i depends on the neighbours of i."""
+    capturable: ClassVar[bool] = True
+    """Whether `log_prob` never waits for the device, so that a GPU can replay it without the host."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__()

@@ -21,11 +21,12 @@ class ModulePosterior(LabelPosterior):
 
     `source` is a module with `reset_parameters` (its own or its children's), or a function that makes one. Its
     parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG: no running
-    statistics, no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and the
-    step: the same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
+    statistics, no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and
+    the step: the same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
     """
 
     uses_graph: ClassVar[bool] = True
+    capturable: ClassVar[bool] = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, source: nn.Module | Callable[[], nn.Module]) -> None:
         super().__init__(sizes, replicas)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-_BETA1, _BETA2, _EPSILON = 0.9, 0.999, 1e-8
+from g3nn.kernels.backend import fast
+
+_BETAS = (0.9, 0.999)
+_EPSILON = 1e-8
 
 
 class StackedAdam:
     """Adam with L2 weight decay added to the gradient. All parameters and both moments lead with R.
 
-    lr and weight_decay: (R,).
+    lr and weight_decay: (R,). The number of steps lives on the device, so that a captured step can count on.
     """
 
     def __init__(self, parameters: list[nn.Parameter], lr: Tensor, weight_decay: Tensor) -> None:
@@ -19,7 +22,8 @@ class StackedAdam:
         self.lr, self.weight_decay = lr, weight_decay
         self.first = [torch.zeros_like(parameter) for parameter in parameters]
         self.second = [torch.zeros_like(parameter) for parameter in parameters]
-        self.steps = 0
+        self.steps = torch.zeros((), dtype=torch.float64, device=lr.device)
+        self._betas = torch.tensor(_BETAS, dtype=torch.float64, device=lr.device)
 
     def zero_grad(self) -> None:
         for parameter in self.parameters:
@@ -28,16 +32,12 @@ class StackedAdam:
     @torch.no_grad()
     def step(self) -> None:
         self.steps += 1
-        correction1, correction2 = 1 - _BETA1**self.steps, 1 - _BETA2**self.steps
+        corrections = (1 - self._betas**self.steps).to(self.lr.dtype)
         for parameter, first, second in zip(self.parameters, self.first, self.second, strict=True):
-            each = (-1, *(1 for _ in parameter.shape[1:]))
-            gradient = parameter * self.weight_decay.view(each)
-            if parameter.grad is not None:
-                gradient += parameter.grad
-            first.lerp_(gradient, 1 - _BETA1)
-            second.mul_(_BETA2).addcmul_(gradient, gradient, value=1 - _BETA2)
-            denominator = second.sqrt().div_(correction2**0.5).add_(_EPSILON)
-            parameter.sub_((self.lr / correction1).view(each) * first / denominator)
+            kernels = fast(parameter)
+            update = _update if kernels is None else kernels.adam
+            scalars = (self.lr, self.weight_decay, corrections, _BETAS, _EPSILON)
+            update(parameter, parameter.grad, first, second, *scalars)
 
     def select(self, keep: Tensor, parameters: list[nn.Parameter]) -> None:
         """Keep only the replicas at these positions; `parameters` are the model's, already selected."""
@@ -45,3 +45,25 @@ class StackedAdam:
         self.lr, self.weight_decay = self.lr[keep], self.weight_decay[keep]
         self.first = [moment[keep] for moment in self.first]
         self.second = [moment[keep] for moment in self.second]
+
+
+def _update(
+    parameter: Tensor,
+    gradient: Tensor | None,
+    first: Tensor,
+    second: Tensor,
+    lr: Tensor,
+    decay: Tensor,
+    corrections: Tensor,
+    betas: tuple[float, float],
+    epsilon: float,
+) -> None:
+    """The update in plain torch."""
+    each = (-1, *(1 for _ in parameter.shape[1:]))
+    slope = parameter * decay.view(each)
+    if gradient is not None:
+        slope += gradient
+    first.lerp_(slope, 1 - betas[0])
+    second.mul_(betas[1]).addcmul_(slope, slope, value=1 - betas[1])
+    denominator = second.sqrt().div_(corrections[1].sqrt()).add_(epsilon)
+    parameter.sub_((lr / corrections[0]).view(each) * first / denominator)

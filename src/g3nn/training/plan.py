@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -14,12 +14,13 @@ import torch
 from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.evaluate import test_scores
 from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel, ModelSpec
-from g3nn.objective import OBJECTIVES, Objective
+from g3nn.model import GenerativeModel, ModelSpec, registered_options
+from g3nn.objective import Objective
 from g3nn.options import check, known_names, pick, rules
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.training.checks import checked_device, checked_objective, checked_seeds, checked_spec, plain
 from g3nn.training.progress import Monitor, monitor
 from g3nn.training.result import FitResult
 from g3nn.training.stack import HISTORY_NAMES, Outcomes, Stack, TrainingOptions
@@ -56,31 +57,24 @@ class Plan:
     ) -> Plan:
         """Every problem with the request in one error."""
         problems = Problems()
-        given = {name: _plain(value) for name, value in options.items()}
-        spec = _spec(model, prior, problems)
-        if isinstance(objective, str):
-            problems.name("objective", objective, OBJECTIVES)
-        if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
-            problems.add("trials", repr(trials), "a whole number of at least 1")
-        place = _device(device, problems)
-        if spec is not None:
-            groups = [*spec.option_groups(), Objective, TrainingOptions]
-            check(given, groups, problems)
-            for name, value in given.items():
-                if isinstance(value, tuple) and isinstance(trials, int) and len(value) != trials:
-                    problems.add(name, f"{len(value)} values", f"one number, or one for each of the {trials} trials")
+        given = {name: plain(value) for name, value in options.items()}
+        spec = checked_spec(model, prior, problems)
+        chosen = checked_objective(objective, problems)
+        seeds = checked_seeds(trials, seed, problems)
+        place = checked_device(device, problems)
+        parts = spec.option_groups() if spec is not None else registered_options()
+        check({**chosen.changes, **given}, [*parts, Objective, TrainingOptions], problems)
+        for name, value in {**chosen.changes, **given}.items():
+            if isinstance(value, tuple) and seeds and len(value) != len(seeds):
+                problems.add(name, f"{len(value)} values", f"one number, or one for each of the {len(seeds)} trials")
         problems.raise_if_any()
         assert spec is not None
+        if chosen.name == "released":
+            declared = known_names(spec.option_groups())
+            given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
         changes = {name: value for name, value in given.items() if name in rules(Objective)}
-        if isinstance(objective, str):
-            name, objective = objective, Objective.named(objective, **changes)
-            if name == "released":
-                declared = known_names(spec.option_groups())
-                given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
-        else:
-            name, objective = "custom", Objective(**{**objective.as_dict(), **changes})
-        seeds = tuple(range(seed, seed + trials))
-        return cls(spec, objective, name, pick(given, TrainingOptions), dict(given), seeds, place)
+        target = chosen.build(changes)
+        return cls(spec, target, chosen.name, pick(given, TrainingOptions), given, seeds, place)
 
     def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
         """Train and evaluate all trials on a task."""
@@ -177,32 +171,6 @@ class Plan:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def _spec(model: str | ModelSpec, prior: str | type[LabelPrior], problems: Problems) -> ModelSpec | None:
-    before = len(problems.found)
-    with problems.gathered():
-        spec = model if isinstance(model, ModelSpec) else ModelSpec.parse(model, prior)
-        spec.check(problems)
-    return spec if len(problems.found) == before else None
-
-
-def _plain(value: Any) -> Any:
-    """A sequence with one number for each trial as a tuple of floats; anything else as it is."""
-    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        return tuple(float(one) for one in value)
-    return value
-
-
-def _device(device: str, problems: Problems) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device.partition(":")[0] not in ("cpu", "cuda"):
-        problems.name("device", device, ("auto", "cpu", "cuda"))
-        return torch.device("cpu")
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        problems.add("device", repr(device), "cpu", "torch sees no CUDA device here: use device='cpu' or 'auto'.")
-    return torch.device(device)
-
-
 def _chunks(items: range, size: int) -> list[range]:
     return [items[start : start + size] for start in range(0, len(items), size)]
 
@@ -214,7 +182,7 @@ def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
             f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
             "they were stopped at once, the others went on. A lower lr usually helps",
             G3NNWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

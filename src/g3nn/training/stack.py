@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import torch
@@ -16,9 +15,15 @@ from g3nn.options import integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
+from g3nn.training.capture import Repeated
+from g3nn.training.track import Track
 
 HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_accuracy")
 """What is recorded in each epoch for each replica."""
+
+
+_EPOCHS_PER_LOOK = 25
+"""How many captured epochs run before the host looks at which replicas have stopped."""
 
 
 @dataclass(frozen=True)
@@ -47,39 +52,41 @@ class Stack:
 
     A replica's answer at its lowest validation loss is the one that is kept. A replica whose loss is no longer finite
     is stopped and reported; the others do not notice, since no operation mixes replicas.
+
+    An epoch is a fixed sequence of operations on the device: update, evaluate, keep book. On a GPU it is captured once
+    and replayed, and the host looks in only every few dozen epochs; a replica that stopped in between is frozen.
     """
 
     def __init__(
         self, model: GenerativeModel, objective: Objective, inputs: Inputs, replicas: Replicas, options: TrainingOptions
     ) -> None:
-        device = inputs.device
+        device, dtype = inputs.device, inputs.dtype
         self.inputs, self.objective, self.options = inputs, objective, options
-        self.model = model.to(device, inputs.dtype)
+        self.model = model.to(device, dtype)
         self.source = PairSource(inputs)
-        R = replicas.size
-        self._live = torch.arange(R, device=device)
-        self._seeds = torch.tensor(replicas.seeds, device=device)
-        self._weights = objective.weights(replicas, device)
-        lr, decay = replicas.scalar(options.lr).to(device), replicas.scalar(options.weight_decay).to(device)
-        self._adam = StackedAdam(self._trainable(), lr, decay)
-        self._best_state = {name: tensor.clone() for name, tensor in self._tensors().items()}
-        self._best_loss = torch.full((R,), math.inf, device=device)
-        self._best_accuracy = torch.full((R,), math.nan, device=device)
-        self._best_epoch = torch.zeros(R, dtype=torch.int64, device=device)
-        self._epochs = torch.zeros(R, dtype=torch.int64, device=device)
-        self._diverged = torch.zeros(R, dtype=torch.bool, device=device)
-        self._history: list[tuple[Tensor, Tensor]] = []
         self.epoch = 0
+        self._size = replicas.size
+        self._live = torch.arange(replicas.size)
+        self._seeds = torch.tensor(replicas.seeds, device=device)
+        self._weights = objective.weights(replicas, device, dtype)
+        lr, decay = (replicas.scalar(value).to(device, dtype) for value in (options.lr, options.weight_decay))
+        self._adam = StackedAdam(self._trainable(), lr, decay)
+        # What has no parameters has nothing to learn: one epoch says all.
+        limit = options.epochs if self._adam.parameters else 1
+        self._track = Track.start(self.model.state_dict(), replicas.size, limit, options.patience, device, dtype)
+        captured = device.type == "cuda" and model.posterior.capturable and bool(self._adam.parameters)
+        self._stride = _EPOCHS_PER_LOOK if captured else 1
+        self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
+        self._advance = Repeated(self._one_epoch, captured)
+        self._gone: list[tuple[Tensor, Track]] = []
+        self._history: list[tuple[Tensor, Tensor]] = []
 
     def _trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
 
-    def _tensors(self) -> dict[str, Tensor]:
-        return {name: tensor.detach() for name, tensor in self.model.state_dict().items()}
-
     @property
     def finished(self) -> bool:
-        return self._live.numel() == 0
+        return self.num_live == 0
 
     @property
     def num_live(self) -> int:
@@ -88,65 +95,70 @@ class Stack:
     @property
     def latest(self) -> dict[str, float]:
         """The terms of the last epoch, averaged over the replicas that were live in it."""
-        means = self._history[-1][1].mean(1).tolist()
+        means = self._history[-1][1][-1].mean(1).tolist()
         return dict(zip(HISTORY_NAMES, means, strict=True))
 
     def step(self) -> None:
-        """One epoch for every live replica: update, evaluate, remember the best, let the finished ones go."""
-        terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, self.epoch))
+        """Some epochs for every live replica (one, except on a GPU), then let the finished ones go."""
+        for _ in range(self._stride):
+            self._advance()
+        self.epoch += self._stride
+        self._history.append((self._live, self._recent.to("cpu", torch.float32, copy=True)))
+        active = self._track.active.cpu()
+        idle = 1 - active.double().mean().item()
+        # A GPU hardly notices a few idle replicas, but a new capture costs as much as many epochs.
+        if idle == 1 or idle > (0.25 if self._stride > 1 else 0):
+            self._drop(~active)
+
+    @torch.enable_grad()
+    def _one_epoch(self) -> None:
+        clock = self._track.clock
+        step = clock if clock.is_cuda else self.epoch
+        terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, step))
         losses = self._weights.total(terms)
         self._adam.zero_grad()
-        if losses.requires_grad:
+        if self._adam.parameters:
             losses.sum().backward()
             self._adam.step()
-        self.epoch += 1
-        val_loss, val_accuracy = self._validate()
-        self._history.append((self._live, torch.cat([terms.stacked(), torch.stack([val_loss, val_accuracy])])))
-        finite = torch.isfinite(losses.detach()) & torch.isfinite(val_loss)
-        self._diverged[self._live[~finite]] = True
-        self._epochs[self._live] = self.epoch
-        improved = finite & (val_loss < self._best_loss[self._live])
-        if improved.any():
-            self._remember(improved, val_loss, val_accuracy)
-        waited = self.epoch - self._best_epoch[self._live]
-        done = ~finite | (waited >= self.options.patience)
-        if self.epoch >= self.options.epochs or not losses.requires_grad:
-            done = torch.ones_like(done)
-        if done.any():
-            self._drop(done)
-
-    @torch.no_grad()
-    def _validate(self) -> tuple[Tensor, Tensor]:
-        log_q = self.model.predict_log_prob(self.inputs)
-        labels, nodes = self.inputs.labels, self.inputs.val
-        return cross_entropy(log_q, labels, nodes), accuracy(log_q, labels, nodes)
-
-    def _remember(self, improved: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
-        who = self._live[improved]
-        self._best_loss[who], self._best_accuracy[who] = val_loss[improved], val_accuracy[improved]
-        self._best_epoch[who] = self.epoch
-        for name, tensor in self._tensors().items():
-            self._best_state[name][who] = tensor[improved]
+        with torch.no_grad():
+            log_q = self.model.predict_log_prob(self.inputs)
+            val_loss = cross_entropy(log_q, self.inputs.labels, self.inputs.val)
+            val_accuracy = accuracy(log_q, self.inputs.labels, self.inputs.val)
+            record = torch.cat([terms.stacked(), torch.stack([val_loss, val_accuracy])])
+            self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
+            self._track.update(self.model.state_dict(), losses.detach(), val_loss, val_accuracy)
 
     def _drop(self, done: Tensor) -> None:
-        keep = (~done).nonzero().squeeze(1)
-        self._live, self._seeds = self._live[keep], self._seeds[keep]
-        self._weights = self._weights.select(keep)
+        gone, keep = (mask.nonzero().squeeze(1) for mask in (done, ~done))
+        self._gone.append((self._live[gone], self._track.select(gone)))
+        self._track = self._track.select(keep)
+        self._live = self._live[keep]
+        keep = keep.to(self.inputs.device)
+        self._seeds, self._weights = self._seeds[keep], self._weights.select(keep)
+        self._recent = self._recent[:, :, keep].contiguous()
         self.model.select(keep)
         self._adam.select(keep, self._trainable())
+        self._advance.forget()
 
     def outcomes(self) -> Outcomes:
         """Restores the best snapshots into `model`, all R of them, and says how each training ended."""
-        self.model.restore(self._best_state)
-        R = self._best_loss.numel()
-        history = torch.full((len(self._history), len(HISTORY_NAMES), R), math.nan)
-        for epoch, (live, values) in enumerate(self._history):
-            history[epoch][:, live.cpu()] = values.float().cpu()
+        parts = [*self._gone, (self._live, self._track)]
+        order = torch.cat([ids for ids, _ in parts]).argsort()
+        track = Track.join([track for _, track in parts]).select(order)
+        self.model.restore(track.best)
+        history = torch.full((self.epoch, len(HISTORY_NAMES), self._size), torch.nan)
+        start = 0
+        for live, values in self._history:
+            history[start : start + len(values), :, live] = values
+            start += len(values)
+        epochs = track.epochs.cpu()
+        stopped = torch.arange(self.epoch)[:, None] >= epochs[None, :]
+        history.masked_fill_(stopped.unsqueeze(1), torch.nan)
         return Outcomes(
-            val_loss=self._best_loss.cpu(),
-            val_accuracy=self._best_accuracy.cpu(),
-            epochs=self._epochs.cpu(),
-            best_epoch=self._best_epoch.cpu(),
-            diverged=self._diverged.cpu(),
-            history=history,
+            val_loss=torch.where(track.best_epoch > 0, track.best_loss, torch.nan).cpu(),
+            val_accuracy=track.best_accuracy.cpu(),
+            epochs=epochs,
+            best_epoch=track.best_epoch.cpu(),
+            diverged=track.diverged.cpu(),
+            history=history[: int(epochs.max())],
         )

@@ -12,7 +12,8 @@ import scipy.sparse as sp
 from g3nn.data import DATASETS, load, sources, statistics
 from g3nn.data.planetoid import row_normalised, unique_edges
 from g3nn.errors import DataError
-from g3nn.task import UNKNOWN, NodeTask
+from g3nn.parse import UNKNOWN
+from g3nn.task import NodeTask
 
 # Of the task made from the raw Planetoid files of Cora, so that a Cora rebuilt from LINQS can be compared without them.
 CORA_FINGERPRINT = "beaa0768fa6762a9937a0e0eb477c99725f0f57ab084551bc0228a021938a3a8"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from g3nn.data import DATASETS, SETTINGS, load, synthetic
-from g3nn.task import UNKNOWN
+from g3nn.parse import UNKNOWN
 
 
 def test_names_are_those_of_the_paper_and_the_released_code():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from g3nn.kernels import pair_dot
-from g3nn.kernels.pair import gather
+from g3nn.kernels.pair import gather, pair_sum
 
 R, N, H, P = 3, 5, 4, 8
 
@@ -51,9 +51,19 @@ def test_chunks_leave_no_gap(count):
     torch.testing.assert_close(pair_dot(left, right, i, j), expected, rtol=0, atol=1e-14)
 
 
-@pytest.mark.parametrize("tail", [(), (2,), (2, 3)])
-def test_gather_picks_rows(index, tail):
-    nodes = torch.randn(R, N, *tail)
+@pytest.mark.parametrize("width", [1, 2])
+def test_gather_picks_rows(index, width):
+    nodes = torch.randn(R, N, width)
     i = index[0].expand(R, -1)
     expected = torch.stack([nodes[r][i[r]] for r in range(R)])
     assert torch.equal(gather(nodes, index[0]), expected)
+
+
+def test_gradient_of_gather(implementation, index):
+    assert torch.autograd.gradcheck(lambda nodes: gather(nodes, index[0]), numbers(0, requires_grad=True))
+
+
+def test_pair_sum_adds_the_two_ends(implementation, index):
+    left, right = numbers(0)[:, :, 0], numbers(1)[:, :, 0]
+    expected = gather(left.unsqueeze(2), index[0]) + gather(right.unsqueeze(2), index[1])
+    torch.testing.assert_close(pair_sum(left, right, *index), expected.squeeze(2), rtol=0, atol=1e-14)

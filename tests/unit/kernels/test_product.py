@@ -120,9 +120,7 @@ class TestMapping:
     def test_equals_a_loop(self, implementation, pattern, mapped):
         values, dense, in_dims = mapped
         out = vmap(lambda v, x: spmm(pattern, v, x), in_dims=in_dims)(values, dense)
-        each = [
-            spmm(pattern, one_of(values, in_dims[0], b), one_of(dense, in_dims[1], b)) for b in range(BATCH)
-        ]
+        each = [spmm(pattern, one_of(values, in_dims[0], b), one_of(dense, in_dims[1], b)) for b in range(BATCH)]
         torch.testing.assert_close(out, torch.stack(each), rtol=0, atol=1e-14)
 
     @pytest.mark.parametrize("argument", [0, 1], ids=["values", "dense"])

@@ -1,0 +1,312 @@
+"""CPU kernels in numba. Rows run in parallel, no result depends on the number of threads, compiled code is cached.
+
+Letters: R replicas, n rows, m columns, h channels, H attention heads, P pairs. A dimension of 1 where R is expected
+means "the same for every replica". `perm[k]` is where the k-th entry of a transposed pattern sits in the original.
+
+Random bits are a hash of (seed of the replica, counter of the draw, position), so a mask is never stored: the backward
+pass draws it again. `g3nn.kernels.reference` states the same hash in torch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+_CHUNK = 4096
+_SEGMENT = 256
+
+
+@njit(inline="always")
+def _key(seed, counter):
+    """64 well-mixed bits for one draw of one replica (the SplitMix64 finaliser, applied twice)."""
+    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counter)
+    for _ in range(2):
+        z = np.uint64(z + np.uint64(0x9E3779B97F4A7C15))
+        z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
+        z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
+        z = np.uint64(z ^ (z >> np.uint64(31)))
+    return z
+
+
+@njit(inline="always")
+def _bits(key, position):
+    """32 random bits at `position` of the stream `key`: three multiply-and-shift rounds, the key enters twice."""
+    x = np.uint32(np.uint32(position) * np.uint32(0x9E3779B1) + np.uint32(key))
+    x = np.uint32(x ^ (x >> np.uint32(16)))
+    x = np.uint32(x * np.uint32(0x7FEB352D))
+    x = np.uint32(x ^ (x >> np.uint32(15)))
+    x = np.uint32(x * np.uint32(0x846CA68B))
+    x = np.uint32(x + np.uint32(key >> np.uint64(32)))
+    x = np.uint32(x ^ (x >> np.uint32(16)))
+    x = np.uint32(x * np.uint32(0x7FEB352D))
+    return np.uint32(x ^ (x >> np.uint32(16)))
+
+
+@njit(parallel=True, cache=True)
+def uniform_bits(seeds, counter, out):
+    """out (R, P) uint32: random bits."""
+    R, size = out.shape
+    for r in prange(R):
+        key = _key(seeds[r], counter)
+        for p in range(size):
+            out[r, p] = _bits(key, p)
+
+
+@njit(parallel=True, cache=True)
+def dropout(x, seeds, counter, threshold, scale, out):
+    """out = x * scale where the bits reach the threshold, else 0. x, out (R, size)."""
+    R, size = x.shape
+    chunks = (size + _CHUNK - 1) // _CHUNK
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * _CHUNK
+        key = _key(seeds[r], counter)
+        for p in range(start, min(start + _CHUNK, size)):
+            out[r, p] = x[r, p] * scale if _bits(key, p) >= threshold else 0.0
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def spmm(rowptr, col, perm, values, dense, out):
+    """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz)."""
+    R, n, h = out.shape
+    shared = values.shape[0] == 1
+    for job in prange(R * n):
+        r = job // n
+        i = job % n
+        v = values[0] if shared else values[r]
+        target = out[r, i]
+        target[:] = 0.0
+        for k in range(rowptr[i], rowptr[i + 1]):
+            weight = v[k] if perm is None else v[perm[k]]
+            source = dense[r, col[k]]
+            for c in range(h):
+                target[c] += weight * source[c]
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold, scale, out):
+    """As `spmm`, with dropout on the stored values (nnz,), drawn for each replica on the fly.
+
+    `position` is where the random bits of each entry are read (`perm` for a transposed pattern, None for the order of
+    the entries). The entries that survive are first packed into a small buffer: a branch would be mispredicted on every
+    other entry.
+    """
+    R, n, h = out.shape
+    rows = max(1, min(64, n // 8))
+    blocks = (n + rows - 1) // rows
+    for job in prange(R * blocks):
+        r = job // blocks
+        block = job % blocks
+        key = _key(seeds[r], counter)
+        weights = np.empty(_SEGMENT, values.dtype)
+        sources = np.empty(_SEGMENT, col.dtype)
+        for i in range(block * rows, min((block + 1) * rows, n)):
+            target = out[r, i]
+            target[:] = 0.0
+            for start in range(rowptr[i], rowptr[i + 1], _SEGMENT):
+                kept = 0
+                for k in range(start, min(start + _SEGMENT, rowptr[i + 1])):
+                    weights[kept] = values[k] * scale
+                    sources[kept] = col[k]
+                    kept += _bits(key, k if position is None else position[k]) >= threshold
+                for k in range(kept):
+                    weight = weights[k]
+                    source = dense[r, sources[k]]
+                    for c in range(h):
+                        target[c] += weight * source[c]
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def entry_dots(rowptr, col, rows, dense, out):
+    """out (R, nnz): at the entry (i, j) of a pattern, rows_i . dense_j; the gradient of `spmm` for its values."""
+    R = out.shape[0]
+    n = rowptr.shape[0] - 1
+    h = dense.shape[2]
+    for job in prange(R * n):
+        r = job // n
+        i = job % n
+        left = rows[r, i]
+        for k in range(rowptr[i], rowptr[i + 1]):
+            right = dense[r, col[k]]
+            total = 0.0
+            for c in range(h):
+                total += left[c] * right[c]
+            out[r, k] = total
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def pair_dot(left, right, i, j, out):
+    """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
+    R, P = out.shape
+    h = left.shape[2]
+    shared = i.shape[0] == 1
+    chunks = (P + _CHUNK - 1) // _CHUNK
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * _CHUNK
+        first = i[0] if shared else i[r]
+        second = j[0] if shared else j[r]
+        for p in range(start, min(start + _CHUNK, P)):
+            a = left[r, first[p]]
+            b = right[r, second[p]]
+            total = 0.0
+            for c in range(h):
+                total += a[c] * b[c]
+            out[r, p] = total
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def pair_dot_backward(grad, left, right, i, j, grad_left, grad_right):
+    """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs."""
+    R, P = grad.shape
+    h = left.shape[2]
+    shared = i.shape[0] == 1
+    for r in prange(R):
+        first = i[0] if shared else i[r]
+        second = j[0] if shared else j[r]
+        for p in range(P):
+            g = grad[r, p]
+            a = left[r, first[p]]
+            b = right[r, second[p]]
+            ga = grad_left[r, first[p]]
+            gb = grad_right[r, second[p]]
+            for c in range(h):
+                ga[c] += g * b[c]
+                gb[c] += g * a[c]
+
+
+@njit(parallel=True, cache=True)
+def scatter_rows(rows, index, out):
+    """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs."""
+    R, P, h = rows.shape
+    shared = index.shape[0] == 1
+    for r in prange(R):
+        places = index[0] if shared else index[r]
+        for p in range(P):
+            target = out[r, places[p]]
+            source = rows[r, p]
+            for c in range(h):
+                target[c] += source[c]
+
+
+@njit(parallel=True, cache=True)
+def adam(parameter, gradient, first, second, lr, decay, correction1, correction2, beta1, beta2, epsilon):
+    """One Adam update in place; parameter, gradient and moments (R, size), lr and decay (R,)."""
+    R, size = parameter.shape
+    chunks = (size + _CHUNK - 1) // _CHUNK
+    number = parameter.dtype.type
+    b1, b2, one = number(beta1), number(beta2), number(1.0)
+    root, tiny = number(np.sqrt(correction2)), number(epsilon)
+    for job in prange(R * chunks):
+        r = job // chunks
+        begin = (job % chunks) * _CHUNK
+        rate, shrink = number(lr[r] / correction1), number(decay[r])
+        for p in range(begin, min(begin + _CHUNK, size)):
+            slope = parameter[r, p] * shrink
+            if gradient is not None:
+                slope += gradient[r, p]
+            mean = first[r, p] + (slope - first[r, p]) * (one - b1)
+            square = second[r, p] * b2 + slope * slope * (one - b2)
+            first[r, p] = mean
+            second[r, p] = square
+            parameter[r, p] -= rate * mean / (np.sqrt(square) / root + tiny)
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def attend(rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, out):
+    """Attention of each node over its in-neighbours.
+
+    alpha (R, H, nnz) = softmax over j of leaky_relu(left_i + right_j); out (R, n, H, F) = sum_j drop(alpha_ij) x_j.
+    x (R, n, H, F), left and right (R, n, H). threshold 0 means no dropout.
+    """
+    R, n, H, F = x.shape
+    nnz = col.shape[0]
+    for job in prange(R * n):
+        r = job // n
+        i = job % n
+        key = _key(seeds[r], counter)
+        start, stop = rowptr[i], rowptr[i + 1]
+        for head in range(H):
+            weights = alpha[r, head]
+            top = -np.inf
+            for k in range(start, stop):
+                score = left[r, i, head] + right[r, col[k], head]
+                score = score if score > 0 else slope * score
+                weights[k] = score
+                top = max(top, score)
+            total = 0.0
+            for k in range(start, stop):
+                weights[k] = np.exp(weights[k] - top)
+                total += weights[k]
+            target = out[r, i, head]
+            target[:] = 0.0
+            for k in range(start, stop):
+                weights[k] = weights[k] / total
+                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
+                    weight = weights[k] * scale
+                    source = x[r, col[k], head]
+                    for c in range(F):
+                        target[c] += weight * source[c]
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def attend_backward_scores(
+    rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_left
+):
+    """First half of the gradient of `attend`: of every score (R, H, nnz), and of `left`."""
+    R, n, H, F = x.shape
+    nnz = col.shape[0]
+    for job in prange(R * n):
+        r = job // n
+        i = job % n
+        key = _key(seeds[r], counter)
+        start, stop = rowptr[i], rowptr[i + 1]
+        for head in range(H):
+            weights = alpha[r, head]
+            scores = grad_score[r, head]
+            g = grad[r, i, head]
+            mean = 0.0
+            for k in range(start, stop):
+                dot = 0.0
+                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
+                    source = x[r, col[k], head]
+                    for c in range(F):
+                        dot += g[c] * source[c]
+                    dot *= scale
+                scores[k] = dot
+                mean += weights[k] * dot
+            total = 0.0
+            for k in range(start, stop):
+                score = weights[k] * (scores[k] - mean)
+                if left[r, i, head] + right[r, col[k], head] <= 0:
+                    score *= slope
+                scores[k] = score
+                total += score
+            grad_left[r, i, head] = total
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def attend_backward_sources(
+    t_rowptr, t_col, perm, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_x, grad_right
+):
+    """Second half: of `x` and of `right`, gathered over the transposed pattern so that no two threads share a row."""
+    R, n, H, F = grad_x.shape
+    nnz = perm.shape[0]
+    for job in prange(R * n):
+        r = job // n
+        j = job % n
+        key = _key(seeds[r], counter)
+        for head in range(H):
+            weights = alpha[r, head]
+            target = grad_x[r, j, head]
+            target[:] = 0.0
+            total = 0.0
+            for t in range(t_rowptr[j], t_rowptr[j + 1]):
+                k = perm[t]
+                total += grad_score[r, head, k]
+                if threshold == 0 or _bits(key, head * nnz + k) >= threshold:
+                    weight = weights[k] * scale
+                    g = grad[r, t_col[t], head]
+                    for c in range(F):
+                        target[c] += weight * g[c]
+            grad_right[r, j, head] = total

@@ -1,0 +1,397 @@
+"""CUDA kernels in Triton: the same operations and the same random bits as `g3nn.kernels.cpu_kernels`.
+
+A program owns a row of one replica and walks over its entries in blocks, so sums have a fixed order and a run can be
+repeated bit for bit; nothing uses atomics, except the gradient of sampled pairs, which adds integers (see there).
+"""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def _key(seed, counter):
+    z = seed.to(tl.uint64) * 0x9E3779B97F4A7C15 + counter.to(tl.uint64)
+    for _ in tl.static_range(2):
+        z = z + 0x9E3779B97F4A7C15
+        z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9
+        z = (z ^ (z >> 27)) * 0x94D049BB133111EB
+        z = z ^ (z >> 31)
+    return z
+
+
+@triton.jit
+def _bits(key, position):
+    x = position.to(tl.uint32) * 0x9E3779B1 + key.to(tl.uint32)
+    x = x ^ (x >> 16)
+    x = x * 0x7FEB352D
+    x = x ^ (x >> 15)
+    x = x * 0x846CA68B
+    x = x + (key >> 32).to(tl.uint32)
+    x = x ^ (x >> 16)
+    x = x * 0x7FEB352D
+    return x ^ (x >> 16)
+
+
+@triton.jit
+def uniform_bits(seeds, counter, out, size, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    tl.store(out + r.to(tl.int64) * size + p, _bits(key, p).to(tl.int64), mask=p < size)
+
+
+@triton.jit
+def dropout(x, seeds, counter, threshold, scale, out, size, BLOCK: tl.constexpr):
+    r = tl.program_id(0)
+    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    at = r.to(tl.int64) * size + p
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    value = tl.load(x + at, mask=p < size, other=0.0)
+    tl.store(out + at, tl.where(_bits(key, p) >= threshold.to(tl.uint32), value * scale, 0.0), mask=p < size)
+
+
+@triton.jit
+def spmm(
+    rowptr,
+    col,
+    perm,
+    values,
+    dense,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    out,
+    n,
+    m,
+    h,
+    value_stride,
+    TRANSPOSED: tl.constexpr,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    LANES: tl.constexpr,
+):
+    """out (R, n, h): row i of replica r is sum_k values_k dense[col_k]."""
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    lanes = tl.arange(0, LANES)
+    total = tl.zeros((LANES,), dtype=out.dtype.element_ty)
+    if DROP:
+        key = _key(tl.load(seeds + r), tl.load(counter))
+    for block in range(start, stop, ENTRIES):
+        k = block + tl.arange(0, ENTRIES)
+        live = k < stop
+        position = tl.load(perm + k, mask=live, other=0) if TRANSPOSED else k
+        weight = tl.load(values + r * value_stride + position, mask=live, other=0.0)
+        if DROP:
+            weight = tl.where(_bits(key, position) >= threshold.to(tl.uint32), weight * scale, 0.0)
+        source = tl.load(col + k, mask=live, other=0).to(tl.int64)
+        tile = tl.load(
+            dense + (r * m + source)[:, None] * h + lanes[None, :],
+            mask=(live & (weight != 0.0))[:, None] & (lanes < h)[None, :],
+            other=0.0,
+        )
+        total += tl.sum(weight[:, None] * tile, axis=0)
+    tl.store(out + (r * n + i) * h + lanes, total, mask=lanes < h)
+
+
+@triton.jit
+def entry_dots(row, col, rows, dense, out, n, m, h, nnz, ENTRIES: tl.constexpr, LANES: tl.constexpr):
+    """out (R, nnz): rows_i . dense_j at every entry (i, j)."""
+    r = tl.program_id(1).to(tl.int64)
+    k = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
+    live = k < nnz
+    lanes = tl.arange(0, LANES)
+    inside = live[:, None] & (lanes < h)[None, :]
+    i = tl.load(row + k, mask=live, other=0).to(tl.int64)
+    j = tl.load(col + k, mask=live, other=0).to(tl.int64)
+    left = tl.load(rows + (r * n + i)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+    right = tl.load(dense + (r * m + j)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+    tl.store(out + r * nnz + k, tl.sum(left * right, axis=1), mask=live)
+
+
+@triton.jit
+def pair_dot(left, right, i, j, out, n, h, P, index_stride, PAIRS: tl.constexpr, LANES: tl.constexpr):
+    """out (R, P) = left_i . right_j."""
+    r = tl.program_id(1).to(tl.int64)
+    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    live = p < P
+    lanes = tl.arange(0, LANES)
+    inside = live[:, None] & (lanes < h)[None, :]
+    first = tl.load(i + r * index_stride + p, mask=live, other=0)
+    second = tl.load(j + r * index_stride + p, mask=live, other=0)
+    a = tl.load(left + (r * n + first)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+    b = tl.load(right + (r * n + second)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+    tl.store(out + r * P + p, tl.sum(a * b, axis=1), mask=live)
+
+
+@triton.jit
+def adam(
+    parameter,
+    gradient,
+    first,
+    second,
+    lr,
+    decay,
+    corrections,
+    size,
+    beta1,
+    beta2,
+    epsilon,
+    HAS_GRADIENT: tl.constexpr,
+    BLOCK: tl.constexpr,
+):
+    """One Adam update of a parameter (R, size) with a learning rate and weight decay for each replica."""
+    r = tl.program_id(0)
+    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    inside = p < size
+    at = r.to(tl.int64) * size + p
+    rate = tl.load(lr + r) / tl.load(corrections)
+    root = tl.sqrt(tl.load(corrections + 1))
+    value = tl.load(parameter + at, mask=inside, other=0.0)
+    slope = value * tl.load(decay + r)
+    if HAS_GRADIENT:
+        slope += tl.load(gradient + at, mask=inside, other=0.0)
+    mean = tl.load(first + at, mask=inside, other=0.0)
+    square = tl.load(second + at, mask=inside, other=0.0)
+    mean = mean + (slope - mean) * (1.0 - beta1)
+    square = square * beta2 + slope * slope * (1.0 - beta2)
+    tl.store(parameter + at, value - rate * mean / (tl.sqrt(square) / root + epsilon), mask=inside)
+    tl.store(first + at, mean, mask=inside)
+    tl.store(second + at, square, mask=inside)
+
+
+@triton.jit
+def scatter(
+    grad,
+    rows,
+    source,
+    target,
+    out,
+    scale,
+    m,
+    n,
+    h,
+    P,
+    index_stride,
+    PRODUCTS: tl.constexpr,
+    PAIRS: tl.constexpr,
+    LANES: tl.constexpr,
+):
+    """out (R, n, h) int64 += round(scale_r * amount) at row target_p: integer sums do not depend on their order.
+
+    The amount is grad_p * rows[source_p] for products, with rows (R, m, h), else rows_p, with rows (R, P, h).
+    """
+    r = tl.program_id(1).to(tl.int64)
+    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    live = p < P
+    lanes = tl.arange(0, LANES)
+    inside = live[:, None] & (lanes < h)[None, :]
+    place = tl.load(target + r * index_stride + p, mask=live, other=0).to(tl.int64)
+    factor = tl.load(scale + r).to(tl.float64)
+    if PRODUCTS:
+        origin = tl.load(source + r * index_stride + p, mask=live, other=0).to(tl.int64)
+        amount = tl.load(rows + (r * m + origin)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+        amount = amount * tl.load(grad + r * P + p, mask=live, other=0.0)[:, None]
+    else:
+        amount = tl.load(rows + (r * P + p)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
+    fixed = (amount.to(tl.float64) * factor).to(tl.int64)
+    tl.atomic_add(out + (r * n + place)[:, None] * h + lanes[None, :], fixed, mask=inside, sem="relaxed")
+
+
+@triton.jit
+def attend(
+    rowptr,
+    col,
+    x,
+    left,
+    right,
+    slope,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    out,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    """See the kernel of the same name for the CPU. alpha (R, nnz, H) here."""
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    top = tl.full((HEADS,), float("-inf"), dtype=out.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        top = tl.maximum(top, tl.max(score, axis=0))
+    total = tl.zeros((HEADS,), dtype=out.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        total += tl.sum(tl.exp(score - top[None, :]), axis=0)
+    result = tl.zeros((HEADS, UNITS), dtype=out.dtype.element_ty)
+    if DROP:
+        key = _key(tl.load(seeds + r), tl.load(counter))
+    for block in range(start, stop, ENTRIES):
+        score, k, source = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        weight = tl.exp(score - top[None, :]) / total[None, :]
+        inside = (k < stop)[:, None] & here[None, :]
+        tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
+        if DROP:
+            bits = _bits(key, heads[None, :] * nnz + k[:, None])
+            weight = tl.where(bits >= threshold.to(tl.uint32), weight * scale, 0.0)
+        result += tl.sum(weight[:, :, None] * _sources(x, source, k < stop, r, n, H, F, heads, units), axis=0)
+    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
+    tl.store(out + at, result, mask=here[:, None] & (units < F)[None, :])
+
+
+@triton.jit
+def _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES: tl.constexpr):
+    """(ENTRIES, HEADS) scores of the entries from `block` on, -inf past the end; their numbers and sources."""
+    k = block + tl.arange(0, ENTRIES)
+    source = tl.load(col + k, mask=k < stop, other=0).to(tl.int64)
+    inside = (k < stop)[:, None] & here[None, :]
+    other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+    score = own[None, :] + other
+    score = tl.where(score > 0, score, slope * score)
+    return tl.where((k < stop)[:, None], score, float("-inf")), k, source
+
+
+@triton.jit
+def _sources(x, source, live, r, n, H, F, heads, units):
+    """(ENTRIES, HEADS, UNITS) rows of x at the sources."""
+    at = ((r * n + source)[:, None, None] * H + heads[None, :, None]) * F + units[None, None, :]
+    inside = live[:, None, None] & (heads < H)[None, :, None] & (units < F)[None, None, :]
+    return tl.load(x + at, mask=inside, other=0.0)
+
+
+@triton.jit
+def attend_backward_scores(
+    rowptr,
+    col,
+    x,
+    left,
+    right,
+    slope,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    grad,
+    grad_score,
+    grad_left,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
+    g = tl.load(grad + at, mask=here[:, None] & (units < F)[None, :], other=0.0)
+    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    mean = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        k = block + tl.arange(0, ENTRIES)
+        weight, dot, _ = _weights_and_dots(
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+        )
+        mean += tl.sum(weight * dot, axis=0)
+    total = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        k = block + tl.arange(0, ENTRIES)
+        weight, dot, source = _weights_and_dots(
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+        )
+        inside = (k < stop)[:, None] & here[None, :]
+        other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+        score = weight * (dot - mean[None, :])
+        score = tl.where(own[None, :] + other > 0, score, slope * score)
+        tl.store(grad_score + (r * nnz + k)[:, None] * H + heads[None, :], score, mask=inside)
+        total += tl.sum(score, axis=0)
+    tl.store(grad_left + (r * n + i) * H + heads, total, mask=here)
+
+
+@triton.jit
+def _weights_and_dots(
+    col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP: tl.constexpr
+):
+    """(ENTRIES, HEADS): attention weights, and the gradient of each as grad_i . x_j with its dropout."""
+    live = k < stop
+    source = tl.load(col + k, mask=live, other=0).to(tl.int64)
+    inside = live[:, None] & (heads < H)[None, :]
+    weight = tl.load(alpha + (r * nnz + k)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+    dot = tl.sum(g[None, :, :] * _sources(x, source, live, r, n, H, F, heads, units), axis=2)
+    if DROP:
+        keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
+        dot = tl.where(keep, dot * scale, 0.0)
+    return weight, dot, source
+
+
+@triton.jit
+def attend_backward_sources(
+    t_rowptr,
+    t_col,
+    perm,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    grad,
+    grad_score,
+    grad_x,
+    grad_right,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    j = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(t_rowptr + j), tl.load(t_rowptr + j + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    result = tl.zeros((HEADS, UNITS), dtype=grad_x.dtype.element_ty)
+    total = tl.zeros((HEADS,), dtype=grad_x.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        t = block + tl.arange(0, ENTRIES)
+        live = t < stop
+        k = tl.load(perm + t, mask=live, other=0).to(tl.int64)
+        target = tl.load(t_col + t, mask=live, other=0).to(tl.int64)
+        inside = live[:, None] & here[None, :]
+        entry = (r * nnz + k)[:, None] * H + heads[None, :]
+        weight = tl.load(alpha + entry, mask=inside, other=0.0)
+        if DROP:
+            keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
+            weight = tl.where(keep, weight * scale, 0.0)
+        result += tl.sum(weight[:, :, None] * _sources(grad, target, live, r, n, H, F, heads, units), axis=0)
+        total += tl.sum(tl.load(grad_score + entry, mask=inside, other=0.0), axis=0)
+    at = ((r * n + j) * H + heads)[:, None] * F + units[None, :]
+    tl.store(grad_x + at, result, mask=here[:, None] & (units < F)[None, :])
+    tl.store(grad_right + (r * n + j) * H + heads, total, mask=here)

@@ -1,0 +1,86 @@
+"""Checks of what is asked of `fit`. Each records its problems and returns something to go on with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from g3nn.errors import Problems
+from g3nn.model import ModelSpec
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.priors import PRIORS, LabelPrior
+
+_SEED_LIMIT = 2**63
+
+
+def plain(value: Any) -> Any:
+    """numpy scalars as Python numbers, and a sequence with one number for each trial as a tuple of them."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        return tuple(plain(one) for one in value)
+    return value
+
+
+def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None:
+    """The parts of the model, or None if it cannot be told what they are."""
+    before = len(problems.found)
+    if isinstance(model, ModelSpec):
+        model.check(problems)
+        return model if len(problems.found) == before else None
+    if not (isinstance(prior, type) and issubclass(prior, LabelPrior)):
+        problems.name("prior", prior, PRIORS)
+    if not isinstance(model, str):
+        advice = "A module of your own goes in as g3nn.ModelSpec(posterior=module, likelihood='sbm')."
+        problems.add("model", repr(model), "a name such as 'sbm-gcn', or a ModelSpec", advice)
+        return None
+    spec = None
+    with problems.gathered():
+        spec = ModelSpec.parse(model)
+    return None if spec is None or len(problems.found) > before else replace(spec, prior=prior)
+
+
+@dataclass(frozen=True)
+class ChosenObjective:
+    """A preset by name, or the fields of an objective of the caller's own."""
+
+    name: str
+    changes: dict[str, Any]
+
+    def build(self, changes: Mapping[str, Any]) -> Objective:
+        merged = {**self.changes, **changes}
+        return Objective(**merged) if self.name == "custom" else Objective.named(self.name, **merged)
+
+
+def checked_objective(objective: Any, problems: Problems) -> ChosenObjective:
+    if isinstance(objective, Objective):
+        return ChosenObjective("custom", {name: plain(value) for name, value in objective.as_dict().items()})
+    problems.name("objective", objective, OBJECTIVES)
+    return ChosenObjective(str(objective), {})
+
+
+def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]:
+    """seed, seed + 1, ... for each trial; empty if they cannot be counted."""
+    trials, seed = plain(trials), plain(seed)
+    before = len(problems.found)
+    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+        problems.add("trials", repr(trials), "a whole number of at least 1")
+    limit = _SEED_LIMIT - (trials if isinstance(trials, int) else 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or not -_SEED_LIMIT <= seed <= limit:
+        problems.add("seed", repr(seed), "a whole number that fits into 64 bits")
+    return tuple(range(seed, seed + trials)) if len(problems.found) == before else ()
+
+
+def checked_device(device: Any, problems: Problems) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if not isinstance(device, str) or device.partition(":")[0] not in ("cpu", "cuda"):
+        problems.name("device", device, ("auto", "cpu", "cuda"))
+        return torch.device("cpu")
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        problems.add("device", repr(device), "cpu", "torch sees no CUDA device here: use device='cpu' or 'auto'.")
+    return torch.device(device)

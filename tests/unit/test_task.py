@@ -1,0 +1,290 @@
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from g3nn.errors import G3NNWarning, InputError
+from g3nn.parse import distinct
+from g3nn.task import NodeTask
+
+N = 8
+X = np.arange(24.0).reshape(N, 3) % 5
+EDGES = np.array([[0, 2, 1, 6], [1, 1, 3, 5]])
+LABELS = np.array([0, 1, 0, 1, 0, 1, -1, 0])
+
+
+def parts(**changes: Any) -> dict[str, Any]:
+    """Sound raw parts of a task, but for the changes."""
+    given = {"features": X, "edges": EDGES, "labels": LABELS, "train": [0, 1, 2], "val": [3, 4], "test": [5]}
+    return {**given, **changes}
+
+
+def build(**changes: Any) -> NodeTask:
+    return NodeTask.build(**parts(**changes))
+
+
+def mask(*nodes: int) -> np.ndarray:
+    return np.isin(np.arange(N), nodes)
+
+
+def spoiled(array: np.ndarray, where: Any, value: float) -> np.ndarray:
+    copy = array.copy()
+    copy[where] = value
+    return copy
+
+
+BAD = {
+    "label too high": ({"labels": spoiled(LABELS, 7, 5), "num_classes": 2}, "labels", "1 values outside .* 5"),
+    "label below -1": ({"labels": spoiled(LABELS, 7, -2)}, "labels", "1 values outside .* -2"),
+    "fractional label": ({"labels": LABELS + 0.5}, "labels", "whole numbers"),
+    "label NaN": ({"labels": spoiled(LABELS.astype(float), 0, np.nan)}, "labels", "whole numbers"),
+    "label infinite": ({"labels": spoiled(LABELS.astype(float), 7, np.inf)}, "labels", "whole numbers"),
+    "labels as text": ({"labels": LABELS.astype(str)}, "labels", "whole numbers"),
+    "labels of wrong length": ({"labels": LABELS[:-1]}, "labels", r"shape \(7,\)"),
+    "labels of two dimensions": ({"labels": LABELS[:, None]}, "labels", r"shape \(8, 1\)"),
+    "one class": ({"labels": np.zeros(N, int)}, "labels", "1 classes"),
+    "class without training label": ({"labels": spoiled(LABELS, 5, 2)}, "train", "no training label of class 2"),
+    "class that nobody has": ({"num_classes": 3}, "train", "no training label of class 2"),
+    "no labelled node": ({"train": []}, "train", "no labelled node"),
+    "no labelled node in a mask": ({"train": mask()}, "train", "no labelled node"),
+    "no validation node": ({"val": []}, "val", "no validation node"),
+    "training node of unknown label": ({"train": [0, 1, 6]}, "train", "1 nodes without a label"),
+    "validation node of unknown label": ({"val": [3, 6]}, "val", "1 nodes without a label"),
+    "edge end too high": ({"edges": [[0, 1], [1, 8]]}, "edges", "1 ends outside the graph, e.g. 8"),
+    "edge end negative": ({"edges": [[0, -1], [1, 2]]}, "edges", "1 ends outside the graph, e.g. -1"),
+    "edges of pairs": ({"edges": EDGES.T}, "edges", r"shape \(4, 2\)"),
+    "edges of one dimension": ({"edges": EDGES[0]}, "edges", r"shape \(4,\)"),
+    "edges not whole": ({"edges": EDGES + 0.5}, "edges", "values of type float64"),
+    "features NaN": ({"features": spoiled(X, (0, 0), np.nan)}, "features", "1 NaN or infinite"),
+    "features infinite": ({"features": spoiled(X, 0, -np.inf)}, "features", "3 NaN or infinite"),
+    "sparse features NaN": ({"features": sp.csr_array(spoiled(X, (0, 1), np.nan))}, "features", "1 NaN or infinite"),
+    "features too large for float32": ({"features": spoiled(X, (0, 0), 1e300)}, "features", "1 NaN or infinite"),
+    "empty graph": ({"features": np.zeros((0, 3)), "labels": []}, "features", r"shape \(0, 3\)"),
+    "no features": ({"features": np.zeros((N, 0))}, "features", r"shape \(8, 0\)"),
+    "features of one dimension": ({"features": X[:, 0]}, "features", r"shape \(8,\)"),
+    "features as text": ({"features": np.full((N, 3), "a")}, "features", "numbers"),
+    "mask of wrong length": ({"train": mask(0, 1, 2)[:-1]}, "train", "a mask of shape"),
+    "split of two dimensions": ({"val": [[3], [4]]}, "val", r"shape \(2, 1\)"),
+    "split not whole": ({"test": [5.0]}, "test", "type float64"),
+    "split node too high": ({"test": [5, 8]}, "test", r"node numbers 5\.\.8"),
+    "split node negative": ({"test": [-1]}, "test", r"node numbers -1\.\.-1"),
+    "train and val overlap": ({"val": [2, 3]}, "train and val", "1 nodes in both"),
+    "train and test overlap": ({"test": [0, 1]}, "train and test", "2 nodes in both"),
+    "val and test overlap": ({"test": [4, 5]}, "val and test", "1 nodes in both"),
+}
+
+
+class TestBadInput:
+    @pytest.mark.parametrize(("changes", "argument", "message"), BAD.values(), ids=BAD.keys())
+    def test_is_named(self, changes, argument, message):
+        with pytest.raises(InputError, match=message) as caught:
+            build(**changes)
+        assert [problem.argument for problem in caught.value.problems] == [argument]
+
+    def test_no_unlabelled_node_leaves_none_for_validation_either(self):
+        with pytest.raises(InputError, match="train: given all 8 nodes") as caught:
+            build(labels=np.arange(N) % 2, train=range(N), val=[], test=[])
+        assert [problem.argument for problem in caught.value.problems] == ["train", "val"]
+
+    def test_several_problems_are_listed_together(self):
+        changes = {
+            "features": spoiled(X, (0, 0), np.nan),
+            "edges": [[0], [99]],
+            "labels": spoiled(LABELS, 7, -5),
+            "train": [0, 1, 6],
+            "val": [],
+            "test": [0, 77],
+        }
+        with pytest.raises(InputError) as caught:
+            build(**changes)
+        found = [problem.argument for problem in caught.value.problems]
+        assert sorted(found) == ["edges", "features", "labels", "test", "train", "val"]
+
+    def test_labels_of_wrong_length_do_not_hide_the_other_problems(self):
+        with pytest.raises(InputError) as caught:
+            build(labels=LABELS[:-1], features=spoiled(X, (0, 0), np.nan), edges=EDGES.T)
+        assert [problem.argument for problem in caught.value.problems] == ["features", "edges", "labels"]
+
+    def test_transposed_edges_come_with_advice(self):
+        with pytest.raises(InputError, match=r"edges\.T"):
+            build(edges=EDGES.T)
+
+
+class TestEdges:
+    def test_each_undirected_pair_once_with_the_lower_end_first(self):
+        assert build().edges.tolist() == [[0, 1, 1, 5], [1, 2, 3, 6]]
+
+    def test_directed_edges_keep_their_direction(self):
+        edges = build(directed=True).edges
+        assert sorted(map(tuple, edges.T.tolist())) == sorted(map(tuple, EDGES.T.tolist()))
+
+    def test_both_arcs_of_an_undirected_edge_are_no_reason_to_warn(self, same_task):
+        same_task(build(edges=np.concatenate([EDGES, EDGES[::-1]], axis=1)), build())
+
+    def test_both_arcs_of_a_directed_graph_are_two_edges(self):
+        assert build(edges=[[0, 1], [1, 0]], directed=True).num_edges == 2
+
+    @pytest.mark.parametrize("directed", [False, True])
+    @pytest.mark.parametrize(
+        ("extra", "loops", "repeats"),
+        [
+            ([[4], [4]], 1, 0),
+            ([[4, 4, 7], [4, 4, 7]], 3, 0),
+            (EDGES, 0, 4),
+            ([[4, 0], [4, 1]], 1, 1),
+        ],
+        ids=["self-loop", "repeated self-loops", "duplicates", "both"],
+    )
+    def test_self_loops_and_duplicates_are_merged_with_one_warning(self, directed, extra, loops, repeats, same_task):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            task = build(edges=np.concatenate([EDGES, extra], axis=1), directed=directed)
+        (warning,) = caught
+        assert warning.category is G3NNWarning
+        assert f"{loops} self-loops" in str(warning.message)
+        assert f"{repeats} duplicates" in str(warning.message)
+        same_task(task, build(directed=directed))
+
+    def test_the_warning_points_at_the_caller(self):
+        with pytest.warns(G3NNWarning) as caught:
+            NodeTask.build(**parts(edges=[[0, 1], [1, 1]]))
+        assert caught[0].filename == __file__
+
+    @pytest.mark.parametrize("empty", [[], np.zeros((2, 0), int), np.zeros((0, 2)), [[], []]])
+    def test_no_edges(self, empty):
+        edges = build(edges=empty).edges
+        assert edges.shape == (2, 0)
+        assert edges.dtype == np.int64
+
+    @pytest.mark.parametrize("kind", [np.int32, np.uint8, torch.tensor, list])
+    def test_any_whole_numbers(self, kind, same_task):
+        given = kind(EDGES.tolist()) if kind in (torch.tensor, list) else EDGES.astype(kind)
+        same_task(build(edges=given), build())
+
+
+FEATURES = {
+    "float64": X,
+    "integers": X.astype(np.int64),
+    "lists": X.tolist(),
+    "csr array": sp.csr_array(X),
+    "csr matrix": sp.csr_matrix(X),
+    "coo with split entries": sp.coo_array(
+        (np.concatenate([X.ravel() / 2] * 2), np.tile(np.unravel_index(np.arange(24), X.shape), 2)), shape=X.shape
+    ),
+    "csc array": sp.csc_array(X),
+    "torch": torch.from_numpy(X),
+    "torch with gradient": torch.from_numpy(X.copy()).requires_grad_(),
+    "torch sparse coo": torch.from_numpy(X).to_sparse(),
+}
+
+
+class TestForms:
+    @pytest.mark.parametrize("given", FEATURES.values(), ids=FEATURES.keys())
+    def test_features(self, given, same_task):
+        task = build(features=given)
+        same_task(task, build())
+        assert task.features.dtype == np.float32
+        assert sp.issparse(task.features) == (sp.issparse(given) or getattr(given, "is_sparse", False))
+
+    @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning")
+    def test_compressed_torch_features(self, same_task):
+        task = build(features=torch.from_numpy(X).to_sparse_csr())
+        assert sp.issparse(task.features)
+        same_task(task, build())
+
+    @pytest.mark.parametrize(
+        "form", [mask, lambda *nodes: torch.from_numpy(mask(*nodes)), lambda *nodes: mask(*nodes).astype(np.uint8)]
+    )
+    def test_masks(self, form, same_task):
+        same_task(build(train=form(0, 1, 2), val=form(3, 4), test=form(5)), build())
+
+    @pytest.mark.parametrize("form", [tuple, list, np.array, torch.tensor])
+    def test_lists_in_any_order(self, form, same_task):
+        same_task(build(train=form([2, 0, 1, 1]), val=form([4, 3]), test=form([5])), build())
+
+    @pytest.mark.parametrize("form", [list, torch.tensor, lambda labels: np.array(labels, dtype=float)])
+    def test_labels(self, form, same_task):
+        same_task(build(labels=form(LABELS.tolist())), build())
+
+    def test_a_test_set_is_not_needed(self):
+        task = NodeTask.build(**{key: value for key, value in parts().items() if key != "test"})
+        assert task.test.size == 0
+
+    def test_the_callers_arrays_are_not_changed(self):
+        given = parts(features=sp.csr_array(X), edges=EDGES.copy(), labels=LABELS.copy())
+        copies = {key: value.copy() for key, value in given.items() if hasattr(value, "copy")}
+        NodeTask.build(**given)
+        np.testing.assert_array_equal(given["features"].toarray(), copies["features"].toarray())
+        np.testing.assert_array_equal(given["edges"], copies["edges"])
+        np.testing.assert_array_equal(given["labels"], copies["labels"])
+
+
+class TestTask:
+    def test_sizes(self):
+        task = build(name="toy", setting="hard")
+        assert (task.num_nodes, task.num_features, task.num_edges, task.num_classes) == (N, 3, 4, 2)
+        assert repr(task) == "NodeTask('toy', 'hard': 8 nodes, 4 edges, 3 features, 2 classes, 3/2/1 train/val/test)"
+
+    def test_every_node_outside_train_is_unlabelled(self):
+        assert build().unlabelled.tolist() == [3, 4, 5, 6, 7]
+
+    def test_with_edges(self):
+        task = build(directed=True, name="toy").with_edges(np.array([[3], [0]]), setting="missing-edge")
+        assert (task.edges.tolist(), task.directed, task.name, task.setting) == (
+            [[3], [0]],
+            True,
+            "toy",
+            "missing-edge",
+        )
+
+    def test_with_split(self):
+        task = build(name="toy").with_split(np.array([3, 4]), np.array([0]), np.array([1, 2]), setting="other")
+        assert (task.train.tolist(), task.val.tolist(), task.test.tolist()) == ([3, 4], [0], [1, 2])
+        assert (task.name, task.setting) == ("toy", "other")
+
+    def test_with_split_checks_the_split(self):
+        with pytest.raises(InputError, match="train and val"):
+            build().with_split(np.array([3, 4]), np.array([3]), np.array([1, 2]))
+
+    def test_distinct_is_unique(self):
+        codes = np.random.default_rng(0).integers(50, size=200)
+        np.testing.assert_array_equal(distinct(codes), np.unique(codes))
+        assert distinct(codes[:0]).size == 0
+
+
+class TestPyG:
+    @pytest.mark.parametrize("directed", [False, True])
+    @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+    def test_there_and_back(self, directed, form, same_task):
+        task = build(features=form(X), directed=directed)
+        same_task(NodeTask.from_pyg(task.to_pyg()), task)
+
+    def test_there_and_back_without_edges_or_test(self, same_task):
+        task = build(edges=[], test=[])
+        same_task(NodeTask.from_pyg(task.to_pyg()), task)
+
+    def test_data_is_as_pyg_expects(self):
+        data = build().to_pyg()
+        data.validate()
+        assert data.is_undirected()
+        assert data.num_edges == 8
+        assert data.train_mask.nonzero().squeeze(1).tolist() == [0, 1, 2]
+
+    def test_a_directed_graph_stays_directed(self):
+        assert build(directed=True).to_pyg().is_directed()
+
+    def test_everything_missing_is_listed(self):
+        with pytest.raises(InputError) as caught:
+            NodeTask.from_pyg(Data(x=torch.ones(3, 2)))
+        names = [problem.argument for problem in caught.value.problems]
+        assert names == ["data.edge_index", "data.y", "data.train_mask", "data.val_mask"]
+
+    def test_names_are_kept(self):
+        task = NodeTask.from_pyg(build().to_pyg(), name="toy", setting="hard")
+        assert (task.name, task.setting) == ("toy", "hard")
