@@ -14,7 +14,7 @@ from torch import Tensor
 
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
-from g3nn.kernels import gather
+from g3nn.kernels import pair_dot, pair_sum
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, number
@@ -37,7 +37,7 @@ class Terms:
     supervised: Tensor
     """- log q(Y_L | X, G)"""
     laplacian: Tensor
-    """sum over edges of |q_i - q_j|^2, where its weight is not zero"""
+    """sum over edges of |q_i - q_j|^2"""
 
     @property
     def kl(self) -> Tensor:
@@ -198,12 +198,12 @@ class Objective:
         return torch.where(inputs.labelled, 0.0, values).sum((1, 2)) / (size * classes)
 
     def _smoothness(self, log_q: Tensor, source: PairSource) -> Tensor:
-        """Left at zero where its weight is zero: it is the one term that most runs do without."""
-        wanted = torch.as_tensor(self.laplacian_weight, dtype=log_q.dtype, device=log_q.device) > 0
-        if source.num_edges == 0 or not self._wants(self.laplacian_weight):
+        """sum over edges of |q_i - q_j|^2, always recorded; without a weight it needs no gradient."""
+        if source.num_edges == 0:
             return log_q.new_zeros(log_q.shape[0])
-        q = torch.where(wanted.view(-1, 1, 1), log_q.exp(), 0.0)
-        return self._reduce((gather(q, source.edges.i) - gather(q, source.edges.j)).square().sum(2))
+        q = (log_q if self._wants(self.laplacian_weight) else log_q.detach()).exp()
+        norm, (i, j) = q.square().sum(2), (source.edges.i, source.edges.j)
+        return self._reduce(pair_sum(norm, norm, i, j) - 2 * pair_dot(q, q, i, j))
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,) from (R, anything)."""

@@ -64,38 +64,46 @@ def spmm(
     threshold,
     scale,
     out,
+    R,
     n,
     m,
     h,
     value_stride,
     TRANSPOSED: tl.constexpr,
     DROP: tl.constexpr,
+    REPLICAS: tl.constexpr,
     ENTRIES: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """out (R, n, h): row i of replica r is sum_k values_k dense[col_k]."""
+    """out (R, n, h): row i of replica r is sum_k values_k dense[col_k].
+
+    A program owns row i of REPLICAS replicas, which share the positions of its entries, and takes ENTRIES at a time.
+    """
     i = tl.program_id(0)
-    r = tl.program_id(1).to(tl.int64)
+    r = tl.program_id(1) * REPLICAS + tl.arange(0, REPLICAS)
+    here = r < R
+    r = r.to(tl.int64)
     start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
     lanes = tl.arange(0, LANES)
-    total = tl.zeros((LANES,), dtype=out.dtype.element_ty)
+    total = tl.zeros((REPLICAS, LANES), dtype=out.dtype.element_ty)
     if DROP:
-        key = _key(tl.load(seeds + r), tl.load(counter))
+        key = _key(tl.load(seeds + r, mask=here, other=0), tl.load(counter))
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         live = k < stop
         position = tl.load(perm + k, mask=live, other=0) if TRANSPOSED else k
-        weight = tl.load(values + r * value_stride + position, mask=live, other=0.0)
+        inside = here[:, None] & live[None, :]
+        weight = tl.load(values + (r * value_stride)[:, None] + position[None, :], mask=inside, other=0.0)
         if DROP:
-            weight = tl.where(_bits(key, position) >= threshold.to(tl.uint32), weight * scale, 0.0)
+            keep = _bits(key[:, None], position[None, :]) >= threshold.to(tl.uint32)
+            weight = tl.where(keep, weight * scale, 0.0)
         source = tl.load(col + k, mask=live, other=0).to(tl.int64)
-        tile = tl.load(
-            dense + (r * m + source)[:, None] * h + lanes[None, :],
-            mask=(live & (weight != 0.0))[:, None] & (lanes < h)[None, :],
-            other=0.0,
-        )
-        total += tl.sum(weight[:, None] * tile, axis=0)
-    tl.store(out + (r * n + i) * h + lanes, total, mask=lanes < h)
+        at = ((r * m)[:, None] + source[None, :])[:, :, None] * h + lanes[None, None, :]
+        # A dropped entry is not even read.
+        tile = tl.load(dense + at, mask=(weight != 0.0)[:, :, None] & (lanes < h)[None, None, :], other=0.0)
+        total += tl.sum(weight[:, :, None] * tile, axis=1)
+    place = (r * n + i)[:, None] * h + lanes[None, :]
+    tl.store(out + place, total, mask=here[:, None] & (lanes < h)[None, :])
 
 
 @triton.jit

@@ -1,0 +1,118 @@
+"""On a machine with CUDA: the Triton kernels against the CPU's, and whole trainings on both devices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+import g3nn
+from g3nn.kernels import Draw, Pattern, cpu
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
+
+R, N, M = 3, 90, 60
+SEEDS = torch.tensor([1, -7, 5])
+
+
+@pytest.fixture(scope="module")
+def gpu():
+    return pytest.importorskip("g3nn.kernels.gpu")
+
+
+@pytest.fixture(scope="module")
+def pattern() -> Pattern:
+    return Pattern.from_scipy(sp.random_array((N, M), density=0.2, format="csr", random_state=0))
+
+
+@pytest.fixture(scope="module")
+def square() -> Pattern:
+    return Pattern.from_scipy(sp.csr_array(sp.random_array((N, N), density=0.1, random_state=1) + sp.eye_array(N)))
+
+
+def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def on_gpu(value):
+    if isinstance(value, Draw):
+        return Draw(value.seeds.cuda(), value.counter, value.rate)
+    return value.to("cuda") if isinstance(value, torch.Tensor | Pattern) else value
+
+
+def assert_same(gpu, name: str, *arguments) -> None:
+    """The kernel `name` gives the same on both devices, and the same twice on the GPU."""
+    expected = getattr(cpu, name)(*arguments)
+    moved = [on_gpu(argument) for argument in arguments]
+    found, again = getattr(gpu, name)(*moved), getattr(gpu, name)(*moved)
+    as_tuple = lambda result: result if isinstance(result, tuple) else (result,)  # noqa: E731
+    for one, two, three in zip(as_tuple(expected), as_tuple(found), as_tuple(again), strict=True):
+        assert torch.equal(two, three)
+        torch.testing.assert_close(two.cpu(), one, rtol=1e-5, atol=1e-5)
+
+
+DRAW = Draw(SEEDS, 300, 0.4)
+
+
+def test_random_bits_are_the_same(gpu):
+    for counter in (0, 7, 2**40 + 3):
+        assert torch.equal(gpu.uniform_bits(SEEDS.cuda(), counter, 5000).cpu(), cpu.uniform_bits(SEEDS, counter, 5000))
+    assert_same(gpu, "dropout", numbers(R, 5000), DRAW)
+
+
+@pytest.mark.parametrize("h", [1, 7, 16, 64, 100])
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("kind", ["shared", "own", "dropped"])
+def test_product(gpu, pattern, h, transpose, kind):
+    values = numbers(R if kind == "own" else 1, pattern.nnz)
+    dense = numbers(R, N if transpose else M, h, seed=1)
+    assert_same(gpu, "spmm", pattern, values, dense, DRAW if kind == "dropped" else None, transpose)
+
+
+def test_entry_dots(gpu, pattern):
+    assert_same(gpu, "entry_dots", pattern, numbers(R, N, 7), numbers(R, M, 7, seed=1))
+
+
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("h", [2, 7, 16])
+def test_pairs(gpu, shared, h):
+    index = torch.randint(N, (2, 500) if shared else (2, R, 500), generator=torch.Generator().manual_seed(0))
+    left, right, grad = numbers(R, N, h), numbers(R, N, h, seed=1), 1e-3 * numbers(R, 500, seed=2)
+    assert_same(gpu, "pair_dot", left, right, *index)
+    assert_same(gpu, "pair_dot_backward", grad, left, right, *index)
+    assert_same(gpu, "scatter_rows", numbers(R, 500, h), index[0], N)
+
+
+@pytest.mark.parametrize(("H", "F"), [(8, 2), (8, 16), (1, 7), (3, 5)])
+@pytest.mark.parametrize("draw", [None, DRAW], ids=["whole", "dropped"])
+def test_attention(gpu, square, H, F, draw):
+    x, left, right, grad = numbers(R, N, H, F), numbers(R, N, H), numbers(R, N, H, seed=1), numbers(R, N, H, F, seed=2)
+    out, alpha = cpu.attend(square, x, left, right, 0.2, draw)
+    moved = [on_gpu(argument) for argument in (square, x, left, right, 0.2, draw)]
+    out_gpu, alpha_gpu = gpu.attend(*moved)
+    torch.testing.assert_close(out_gpu.cpu(), out, rtol=1e-5, atol=1e-5)
+    expected = cpu.attend_backward(square, x, left, right, 0.2, draw, alpha, grad)
+    found = gpu.attend_backward(*moved, alpha_gpu, grad.cuda())
+    for one, two in zip(expected, found, strict=True):
+        torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("model", ["gcn", "sbm-gcn", "lsm-gat", "gsbm-appnp", "blsm-mlp"])
+@pytest.mark.parametrize("objective", ["elbo", "released"])
+def test_training_is_that_of_the_cpu(model, objective):
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    one, two = (g3nn.fit(task, model, objective, trials=3, epochs=12, device=device) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+    np.testing.assert_array_equal(two.epochs, one.epochs)
+
+
+@pytest.mark.parametrize("model", ["lsm-gcn", "sbm-gat", "blsm-appnp"])
+def test_training_repeats_bit_for_bit_and_does_not_depend_on_the_stack(model):
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    options = {"epochs": 120, "patience": 10, "device": "cuda"}
+    whole, again = (g3nn.fit(task, model, trials=6, **options) for _ in range(2))
+    np.testing.assert_array_equal(whole.history, again.history)
+    alone = g3nn.fit(task, model, trials=1, seed=4, **options)
+    assert alone.epochs[0] == whole.epochs[4]
+    np.testing.assert_allclose(alone.val_loss[0], whole.val_loss[4], rtol=1e-4)
