@@ -16,7 +16,7 @@ PAPER = {
     ("missing-edge", "sbm-gcn"): 0.716,
 }
 TRIALS = 3
-OPTIONS = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "patience": 100}
+OPTIONS = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "eta": 0.5, "patience": 100}
 
 
 def main() -> None:

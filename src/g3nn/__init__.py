@@ -1,12 +1,18 @@
 """g3nn labels the nodes of a partly labelled, noisy graph with a joint generative model."""
 
-from g3nn.catalogue import available
-from g3nn.data import load, synthetic
-from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
-from g3nn.model import GenerativeModel, ModelSpec
-from g3nn.objective import Objective
-from g3nn.task import NodeTask
-from g3nn.training import FitResult, fit
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from g3nn.catalogue import available
+    from g3nn.data import load, synthetic
+    from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
+    from g3nn.model import GenerativeModel, ModelSpec
+    from g3nn.objective import Objective
+    from g3nn.task import NodeTask
+    from g3nn.training import FitResult, fit
 
 __version__ = "0.1.0"
 
@@ -26,3 +32,26 @@ __all__ = [
     "load",
     "synthetic",
 ]
+
+_HOMES = {
+    "g3nn.catalogue": ("available",),
+    "g3nn.data": ("load", "synthetic"),
+    "g3nn.errors": ("DataError", "G3NNError", "G3NNWarning", "InputError", "TrainingError"),
+    "g3nn.model": ("GenerativeModel", "ModelSpec"),
+    "g3nn.objective": ("Objective",),
+    "g3nn.task": ("NodeTask",),
+    "g3nn.training": ("FitResult", "fit"),
+}
+_HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    """Names are imported when they are first used: torch alone takes longer to load than a command should."""
+    if name not in _HOME:
+        raise AttributeError(f"module 'g3nn' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

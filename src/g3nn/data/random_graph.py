@@ -15,7 +15,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
 from scipy.special import expit, logit
 
 from g3nn.parse import distinct
@@ -116,6 +115,9 @@ def intercept(sample: Sampler, p: float, latent: Latent | None) -> float:
     terms = latent(*sample(_CALIBRATION_PAIRS))
     # |w u_i . u_j| <= |w| brackets the root.
     low, high = logit(p) - abs(latent.weight), logit(p) + abs(latent.weight)
+    # Imported where it is used: it takes longer to load than numpy does.
+    from scipy.optimize import brentq
+
     return float(brentq(lambda a: expit(a + terms).mean() - p, low - 1e-9, high + 1e-9))
 
 

@@ -3,8 +3,20 @@
 from g3nn.kernels.attention import attend
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout, uniform_bits
+from g3nn.kernels.free import FreePairs
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
 
-__all__ = ["Draw", "Pattern", "attend", "dropout", "gather", "pair_dot", "pair_sum", "spmm", "uniform_bits"]
+__all__ = [
+    "Draw",
+    "FreePairs",
+    "Pattern",
+    "attend",
+    "dropout",
+    "gather",
+    "pair_dot",
+    "pair_sum",
+    "spmm",
+    "uniform_bits",
+]

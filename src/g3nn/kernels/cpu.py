@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 import numpy as np
 import torch
 from torch import Tensor
@@ -20,6 +21,11 @@ def array(tensor: Tensor) -> np.ndarray:
 
 def _rows(index: Tensor) -> np.ndarray:
     return array(index if index.dim() == 2 else index.unsqueeze(0))
+
+
+def _parts(R: int) -> int:
+    """Into how many ranges of nodes to cut the work of each replica, so that every thread has some."""
+    return max(1, -(-numba.get_num_threads() // R))
 
 
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
@@ -75,14 +81,21 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
 def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
     grad_left, grad_right = (torch.zeros(end.shape, dtype=end.dtype) for end in (left, right))
     numbers = (array(grad), array(left), array(right), _rows(i), _rows(j))
-    kernels.pair_dot_backward(*numbers, grad_left.numpy(), grad_right.numpy())
+    kernels.pair_dot_backward(*numbers, _parts(left.shape[0]), grad_left.numpy(), grad_right.numpy())
     return grad_left, grad_right
 
 
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
     out = torch.zeros(rows.shape[0], n, rows.shape[2], dtype=rows.dtype)
-    kernels.scatter_rows(array(rows), _rows(index), out.numpy())
+    kernels.scatter_rows(array(rows), _rows(index), _parts(rows.shape[0]), out.numpy())
     return out
+
+
+def unrank_free(rank: Tensor, rowptr: Tensor, col: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    first, second = torch.empty_like(rank), torch.empty_like(rank)
+    ends = (first.view(-1).numpy(), second.view(-1).numpy())
+    kernels.unrank_free(array(rank.reshape(-1)), array(rowptr), array(col), n, *ends)
+    return first, second
 
 
 def attend(

@@ -156,37 +156,89 @@ def pair_dot(left, right, i, j, out):
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def pair_dot_backward(grad, left, right, i, j, grad_left, grad_right):
-    """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs."""
+def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
+    """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs.
+
+    Each replica's nodes are cut into `parts` ranges. A thread walks over all pairs and serves the ends in its range, so
+    no two threads share a row and the sums do not depend on how many there are.
+    """
     R, P = grad.shape
-    h = left.shape[2]
+    n, h = left.shape[1], left.shape[2]
     shared = i.shape[0] == 1
-    for r in prange(R):
+    for job in prange(R * parts):
+        r = job // parts
+        low = n * (job % parts) // parts
+        high = n * (job % parts + 1) // parts
         first = i[0] if shared else i[r]
         second = j[0] if shared else j[r]
         for p in range(P):
             g = grad[r, p]
-            a = left[r, first[p]]
-            b = right[r, second[p]]
-            ga = grad_left[r, first[p]]
-            gb = grad_right[r, second[p]]
-            for c in range(h):
-                ga[c] += g * b[c]
-                gb[c] += g * a[c]
+            if low <= first[p] < high:
+                target = grad_left[r, first[p]]
+                source = right[r, second[p]]
+                for c in range(h):
+                    target[c] += g * source[c]
+            if low <= second[p] < high:
+                target = grad_right[r, second[p]]
+                source = left[r, first[p]]
+                for c in range(h):
+                    target[c] += g * source[c]
 
 
 @njit(parallel=True, cache=True)
-def scatter_rows(rows, index, out):
-    """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs."""
+def scatter_rows(rows, index, parts, out):
+    """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs; parts as above."""
     R, P, h = rows.shape
+    n = out.shape[1]
     shared = index.shape[0] == 1
-    for r in prange(R):
+    for job in prange(R * parts):
+        r = job // parts
+        low = n * (job % parts) // parts
+        high = n * (job % parts + 1) // parts
         places = index[0] if shared else index[r]
         for p in range(P):
-            target = out[r, places[p]]
-            source = rows[r, p]
-            for c in range(h):
-                target[c] += source[c]
+            if low <= places[p] < high:
+                target = out[r, places[p]]
+                source = rows[r, p]
+                for c in range(h):
+                    target[c] += source[c]
+
+
+@njit(parallel=True, cache=True)
+def unrank_free(rank, rowptr, col, n, first, second):
+    """The pairs (first, second) whose rank among all free pairs, in the order of first * n + second, is given.
+
+    A pattern (n, n) marks the taken pairs. i n - rowptr[i] pairs before row i are free. That is at most i n, so the row
+    of a rank is rank // n or a little later: as many rows as a row has taken entries, on average.
+    """
+    P = rank.shape[0]
+    chunks = (P + _CHUNK - 1) // _CHUNK
+    for job in prange(chunks):
+        for p in range(job * _CHUNK, min((job + 1) * _CHUNK, P)):
+            u = rank[p]
+            low = u // n
+            step = 1
+            while low + step < n and (low + step) * n - rowptr[low + step] <= u:
+                low += step
+                step *= 2
+            high = min(low + step, n)
+            while high - low > 1:
+                middle = (low + high) // 2
+                if middle * n - rowptr[middle] <= u:
+                    low = middle
+                else:
+                    high = middle
+            rest = u - (low * n - rowptr[low])
+            start = rowptr[low]
+            a, b = start, rowptr[low + 1]
+            while a < b:
+                middle = (a + b) // 2
+                if col[middle] - (middle - start) <= rest:
+                    a = middle + 1
+                else:
+                    b = middle
+            first[p] = low
+            second[p] = rest + (a - start)
 
 
 @njit(parallel=True, cache=True)

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+from g3nn.kernels import FreePairs
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("density", [0.0, 0.1, 0.5, 1.0])
+def test_every_free_pair_in_order(implementation, seed, density):
+    n = 17
+    taken = torch.rand(n, n, generator=torch.Generator().manual_seed(seed)) < density
+    # A few full rows: the search for the row must step over them.
+    taken[3:7] = True
+    arcs = (taken & ~torch.eye(n, dtype=torch.bool)).nonzero().T
+    expected = [(i, j) for i, j in itertools.product(range(n), repeat=2) if i != j and not taken[i, j]]
+    free = FreePairs(arcs, n)
+    assert len(free) == len(expected)
+    i, j = free.pairs(torch.arange(len(free)))
+    assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
+
+
+def test_any_shape_of_ranks(implementation):
+    free = FreePairs(torch.tensor([[0, 2], [1, 0]]), 4)
+    rank = torch.randint(len(free), (3, 50), generator=torch.Generator().manual_seed(0))
+    i, j = free.pairs(rank)
+    assert i.shape == j.shape == rank.shape
+    assert torch.equal(torch.stack(free.pairs(rank[1])), torch.stack([i[1], j[1]]))
