@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
@@ -100,6 +101,13 @@ class Inputs:
     def neighbours(self) -> Pattern:
         """The pattern of A + I, over which attention runs."""
         return Pattern.from_scipy(neighbourhoods(self.task.edges, self.n)).to(self.device)
+
+    @cached_property
+    def edge_pattern(self) -> Pattern:
+        """Each edge once, as a pattern (n, n)."""
+        i, j = self.task.edges
+        once = sp.csr_array((np.ones(i.size), (i, j)), shape=(self.n, self.n))
+        return Pattern.from_scipy(once).to(self.device)
 
     @cached_property
     def arcs(self) -> Tensor:

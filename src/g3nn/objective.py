@@ -202,8 +202,8 @@ class Objective:
         if source.num_edges == 0:
             return log_q.new_zeros(log_q.shape[0])
         q = (log_q if self._wants(self.laplacian_weight) else log_q.detach()).exp()
-        norm, (i, j) = q.square().sum(2), (source.edges.i, source.edges.j)
-        return self._reduce(pair_sum(norm, norm, i, j) - 2 * pair_dot(q, q, i, j))
+        norm, index = q.square().sum(2), source.edges.index
+        return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,) from (R, anything)."""

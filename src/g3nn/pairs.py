@@ -16,7 +16,8 @@ class PairSource:
     def __init__(self, inputs: Inputs) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
-        self.edges = Pairs(inputs.edges[0], inputs.edges[1], present=True)
+        pattern = inputs.edge_pattern
+        self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern)
         self._free = FreePairs(inputs.arcs, inputs.n)
 
     @property

@@ -10,12 +10,13 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Draw, dropout, uniform_bits
+from g3nn.kernels import Draw, dropout, uniform_integers
 
 Scalar = float | Sequence[float]
 """A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each."""
@@ -75,14 +76,20 @@ class Noise:
 
     def __init__(self, seeds: Tensor, step: int | Tensor) -> None:
         self.seeds = seeds
-        self._first = step * _DRAWS_PER_STEP
+        self._counters: Any
+        if isinstance(step, Tensor):
+            # All counters of the step at once: each would cost a launch of its own.
+            self._counters = step * _DRAWS_PER_STEP + torch.arange(_DRAWS_PER_STEP, device=step.device)
+        else:
+            self._counters = range(step * _DRAWS_PER_STEP, (step + 1) * _DRAWS_PER_STEP)
         self._used = 0
 
     def _counter(self) -> int | Tensor:
         self._used += 1
         if self._used >= _DRAWS_PER_STEP:
             raise RuntimeError(f"more than {_DRAWS_PER_STEP} random draws in one step")
-        return self._first + self._used
+        counter: int | Tensor = self._counters[self._used]
+        return counter
 
     def draw(self, rate: float) -> Draw:
         return Draw(self.seeds, self._counter(), rate)
@@ -93,9 +100,7 @@ class Noise:
 
     def integers(self, high: int, count: int) -> Tensor:
         """(R, count) int64, uniform in 0 .. high - 1."""
-        bits = uniform_bits(self.seeds, self._counter(), 2 * count)
-        unit = ((bits[:, :count] << 21) | (bits[:, count:] >> 11)).to(torch.float64) * 2.0**-53
-        return (unit * high).to(torch.int64).clamp_(max=high - 1)
+        return uniform_integers(self.seeds, self._counter(), high, count)
 
 
 def optional_dropout(noise: Noise | None, x: Tensor, rate: float) -> Tensor:

@@ -58,6 +58,9 @@ DRAW = Draw(SEEDS, 300, 0.4)
 def test_random_bits_are_the_same(gpu):
     for counter in (0, 7, 2**40 + 3):
         assert torch.equal(gpu.uniform_bits(SEEDS.cuda(), counter, 5000).cpu(), cpu.uniform_bits(SEEDS, counter, 5000))
+        for high in (7, 19717**2, 10**12 + 7):
+            found = gpu.uniform_integers(SEEDS.cuda(), counter, high, 5000).cpu()
+            assert torch.equal(found, cpu.uniform_integers(SEEDS, counter, high, 5000))
     assert_same(gpu, "dropout", numbers(R, 5000), DRAW)
 
 

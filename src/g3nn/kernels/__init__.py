@@ -2,7 +2,7 @@
 
 from g3nn.kernels.attention import attend
 from g3nn.kernels.draw import Draw
-from g3nn.kernels.dropout import dropout, uniform_bits
+from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
@@ -19,4 +19,5 @@ __all__ = [
     "pair_sum",
     "spmm",
     "uniform_bits",
+    "uniform_integers",
 ]

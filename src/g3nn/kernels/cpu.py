@@ -46,6 +46,12 @@ def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     return out.to(torch.int64)
 
 
+def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
+    out = torch.empty(seeds.shape[0], count, dtype=torch.int64)
+    kernels.uniform_integers(array(seeds), int(counter), high, out.numpy())
+    return out
+
+
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype)
     kernels.dropout(array(x), *_noise(draw, x), out.numpy())
@@ -140,9 +146,11 @@ def adam(
     corrections: Tensor,
     betas: tuple[float, float],
     epsilon: float,
+    fresh: Tensor,
+    best: Tensor,
 ) -> None:
     R = parameter.shape[0]
-    flat = [tensor.numpy().reshape(R, -1) for tensor in (parameter.detach(), first, second)]
+    flat = [tensor.numpy().reshape(R, -1) for tensor in (parameter.detach(), first, second, best)]
     slope = None if gradient is None else array(gradient).reshape(R, -1)
     scalars = (array(lr), array(decay), float(corrections[0]), float(corrections[1]), *betas, epsilon)
-    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars)
+    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars, array(fresh), flat[3])

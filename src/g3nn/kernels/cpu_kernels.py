@@ -53,6 +53,20 @@ def uniform_bits(seeds, counter, out):
 
 
 @njit(parallel=True, cache=True)
+def uniform_integers(seeds, counter, high, out):
+    """out (R, P) int64 in 0 .. high - 1: 32 bits from position p, 21 more from position P + p."""
+    R, size = out.shape
+    chunks = (size + _CHUNK - 1) // _CHUNK
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * _CHUNK
+        key = _key(seeds[r], counter)
+        for p in range(start, min(start + _CHUNK, size)):
+            bits = (np.int64(_bits(key, p)) << 21) | np.int64(_bits(key, size + p) >> np.uint32(11))
+            out[r, p] = min(np.int64(bits * 2.0**-53 * high), high - 1)
+
+
+@njit(parallel=True, cache=True)
 def dropout(x, seeds, counter, threshold, scale, out):
     """out = x * scale where the bits reach the threshold, else 0. x, out (R, size)."""
     R, size = x.shape
@@ -242,8 +256,11 @@ def unrank_free(rank, rowptr, col, n, first, second):
 
 
 @njit(parallel=True, cache=True)
-def adam(parameter, gradient, first, second, lr, decay, correction1, correction2, beta1, beta2, epsilon):
-    """One Adam update in place; parameter, gradient and moments (R, size), lr and decay (R,)."""
+def adam(parameter, gradient, first, second, lr, decay, correction1, correction2, beta1, beta2, epsilon, fresh, best):
+    """One Adam update in place; parameter, gradient and moments (R, size), lr and decay (R,).
+
+    Where `fresh` (R,), the parameter as it was before the update is kept in `best`.
+    """
     R, size = parameter.shape
     chunks = (size + _CHUNK - 1) // _CHUNK
     number = parameter.dtype.type
@@ -253,6 +270,9 @@ def adam(parameter, gradient, first, second, lr, decay, correction1, correction2
         r = job // chunks
         begin = (job % chunks) * _CHUNK
         rate, shrink = number(lr[r] / correction1), number(decay[r])
+        if fresh[r]:
+            stop = min(begin + _CHUNK, size)
+            best[r, begin:stop] = parameter[r, begin:stop]
         for p in range(begin, min(begin + _CHUNK, size)):
             slope = parameter[r, p] * shrink
             if gradient is not None:

@@ -19,6 +19,13 @@ def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     return bits
 
 
+def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
+    """(R, count) int64, uniform in 0 .. high - 1, each from 53 random bits."""
+    kernels = fast(seeds) or reference
+    integers: Tensor = kernels.uniform_integers(seeds, counter, high, count)
+    return integers
+
+
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     """x (R, ...) with each position zeroed at the rate of the draw and the others scaled up."""
     flat = x.reshape(x.shape[0], -1)

@@ -60,6 +60,13 @@ def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     return out
 
 
+def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
+    out = torch.empty(seeds.shape[0], count, dtype=torch.int64, device=seeds.device)
+    grid = (seeds.shape[0], triton.cdiv(count, _BLOCK))
+    kernels.uniform_integers[grid](seeds, _counter(counter, seeds.device), out, count, high, BLOCK=_BLOCK)
+    return out
+
+
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     x = x.contiguous()
     out = torch.empty_like(x)
@@ -242,6 +249,8 @@ def adam(
     corrections: Tensor,
     betas: tuple[float, float],
     epsilon: float,
+    fresh: Tensor,
+    best: Tensor,
 ) -> None:
     R = parameter.shape[0]
     size = parameter.numel() // R
@@ -253,6 +262,8 @@ def adam(
         lr,
         decay,
         corrections,
+        fresh,
+        best,
         size,
         *betas,
         epsilon,

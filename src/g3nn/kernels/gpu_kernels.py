@@ -43,6 +43,19 @@ def uniform_bits(seeds, counter, out, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
+def uniform_integers(seeds, counter, out, size, high, BLOCK: tl.constexpr):
+    """Integers in 0 .. high - 1 from 53 random bits. `high` comes as an integer: a float argument has 24 bits."""
+    r = tl.program_id(0)
+    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    bits = (_bits(key, p).to(tl.int64) << 21) | (_bits(key, size + p) >> 11).to(tl.int64)
+    unit = bits.to(tl.float64) * 1.1102230246251565e-16
+    limit = tl.zeros((BLOCK,), dtype=tl.int64) + high
+    number = tl.minimum((unit * limit.to(tl.float64)).to(tl.int64), limit - 1)
+    tl.store(out + r.to(tl.int64) * size + p, number, mask=p < size)
+
+
+@triton.jit
 def dropout(x, seeds, counter, threshold, scale, out, size, BLOCK: tl.constexpr):
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -145,6 +158,8 @@ def adam(
     lr,
     decay,
     corrections,
+    fresh,
+    best,
     size,
     beta1,
     beta2,
@@ -152,7 +167,10 @@ def adam(
     HAS_GRADIENT: tl.constexpr,
     BLOCK: tl.constexpr,
 ):
-    """One Adam update of a parameter (R, size) with a learning rate and weight decay for each replica."""
+    """One Adam update of a parameter (R, size) with a learning rate and weight decay for each replica.
+
+    Where `fresh` (R,), the parameter as it was before the update is kept in `best`.
+    """
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     inside = p < size
@@ -160,6 +178,7 @@ def adam(
     rate = tl.load(lr + r) / tl.load(corrections)
     root = tl.sqrt(tl.load(corrections + 1))
     value = tl.load(parameter + at, mask=inside, other=0.0)
+    tl.store(best + at, value, mask=inside & (tl.load(fresh + r) != 0))
     slope = value * tl.load(decay + r)
     if HAS_GRADIENT:
         slope += tl.load(gradient + at, mask=inside, other=0.0)

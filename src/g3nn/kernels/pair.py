@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels.backend import fast
+from g3nn.kernels.pattern import Pattern
 
 
 def gather(nodes: Tensor, index: Tensor) -> Tensor:
@@ -18,18 +19,24 @@ def gather(nodes: Tensor, index: Tensor) -> Tensor:
     return out
 
 
-def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    """(R, P): left_i . right_j for left and right (R, n, h) and pairs i, j of shape (P,) or (R, P)."""
+def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
+    """(R, P): left_i . right_j for left and right (R, n, h) and pairs i, j of shape (P,) or (R, P).
+
+    Pairs that stay the same can come with their pattern (row i, column j, in this order): gradients are then sums along
+    its rows and columns, which needs no scattering.
+    """
     if fast(left) is None:
         return (_rows_at(left, i) * _rows_at(right, j)).sum(2)
-    out: Tensor = _PairDot.apply(left, right, i, j)
+    out: Tensor = _PairDot.apply(left, right, i, j, pattern)
     return out
 
 
-def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
     """(R, P): left_i + right_j for left and right (R, n)."""
-    one = torch.ones_like(left)
-    return pair_dot(torch.stack([left, one], 2), torch.stack([one, right], 2), i, j)
+    if fast(left) is None:
+        return (_rows_at(left.unsqueeze(2), i) + _rows_at(right.unsqueeze(2), j)).squeeze(2)
+    out: Tensor = _PairSum.apply(left, right, i, j, pattern)
+    return out
 
 
 def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
@@ -55,12 +62,38 @@ class _Gather(torch.autograd.Function):
 
 class _PairDot(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
         ctx.save_for_backward(left, right, i, j)
+        ctx.pattern = pattern
         return fast(left).pair_dot(left, right, i, j)  # type: ignore[union-attr]
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None, None]:
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         left, right, i, j = ctx.saved_tensors
-        ends = fast(left).pair_dot_backward(grads[0], left, right, i, j)  # type: ignore[union-attr]
-        return *ends, None, None
+        kernels: Any = fast(left)
+        if ctx.pattern is None:
+            ends = kernels.pair_dot_backward(grads[0], left, right, i, j)
+        else:
+            grad_left = kernels.spmm(ctx.pattern, grads[0], right, None, False)
+            ends = grad_left, kernels.spmm(ctx.pattern, grads[0], left, None, True)
+        return *ends, None, None, None
+
+
+class _PairSum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
+        ctx.save_for_backward(i, j)
+        ctx.pattern, ctx.n = pattern, left.shape[1]
+        return left.gather(1, i.expand(left.shape[0], -1)) + right.gather(1, j.expand(left.shape[0], -1))
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        i, j = ctx.saved_tensors
+        kernels: Any = fast(grads[0])
+        if ctx.pattern is None:
+            rows = grads[0].unsqueeze(2)
+            ends = [kernels.scatter_rows(rows, index, ctx.n) for index in (i, j)]
+        else:
+            one = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
+            ends = [kernels.spmm(ctx.pattern, grads[0], one, None, transpose) for transpose in (False, True)]
+        return ends[0].squeeze(2), ends[1].squeeze(2), None, None, None

@@ -45,6 +45,13 @@ def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     return x ^ (x >> 16)
 
 
+def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
+    """(R, count) int64 in 0 .. high - 1: the first 32 bits from position p, 21 more from position count + p."""
+    bits = uniform_bits(seeds, counter, 2 * count)
+    unit = ((bits[:, :count] << 21) | (bits[:, count:] >> 11)).to(torch.float64) * 2.0**-53
+    return (unit * high).to(torch.int64).clamp_(max=high - 1)
+
+
 def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -> Tensor:
     """(R, size) booleans: which positions survive dropout."""
     return uniform_bits(seeds, counter, size) >= threshold

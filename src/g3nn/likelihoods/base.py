@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import gather
+from g3nn.kernels import Pattern, gather
 from g3nn.options import NoOptions
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -21,11 +21,19 @@ NodeState = Tensor | None
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Pairs of nodes (i, j), all of them edges or all of them non-edges. i, j: (P,), or (R, P) if replicas differ."""
+    """Pairs of nodes (i, j), all of them edges or all of them non-edges. i, j: (P,), or (R, P) if replicas differ.
+
+    pattern: the same pairs as a sparse pattern, in the same order, where they do not change from step to step.
+    """
 
     i: Tensor
     j: Tensor
     present: bool
+    pattern: Pattern | None = None
+
+    @property
+    def index(self) -> tuple[Tensor, Tensor, Pattern | None]:
+        return self.i, self.j, self.pattern
 
 
 class GraphLikelihood(nn.Module, ABC):

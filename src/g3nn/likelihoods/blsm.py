@@ -49,7 +49,7 @@ class BilinearLatentSpace(GraphLikelihood):
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
         assert state is not None
         u, M = self.options.latent, self._matrix()
-        features = pair_dot(torch.bmm(state, M[:, :u, :u]), state, pairs.i, pairs.j)
+        features = pair_dot(torch.bmm(state, M[:, :u, :u]), state, *pairs.index)
         target = gather(torch.bmm(state, M[:, :u, u:]), pairs.i)
         source = gather(torch.bmm(state, M[:, u:, :u].transpose(1, 2)), pairs.j)
         constant = M[:, u:, u:] + self.b.unsqueeze(2)

@@ -51,4 +51,4 @@ class StochasticBlock(GraphLikelihood):
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         odds = self._odds()
         log_p = logsigmoid(odds if pairs.present else -odds)
-        return pair_dot(torch.bmm(q, log_p), q, pairs.i, pairs.j)
+        return pair_dot(torch.bmm(q, log_p), q, *pairs.index)

@@ -56,7 +56,7 @@ class AdditiveLatentSpace(GraphLikelihood):
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
         assert state is not None
-        features = pair_sum(state[:, :, 0], state[:, :, -1], pairs.i, pairs.j)
+        features = pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
         labels = self.w_y[:, :, :1] + self.w_y[:, :, -1:].transpose(1, 2)
         return features[:, :, None, None] + labels.unsqueeze(1)
 
@@ -64,5 +64,5 @@ class AdditiveLatentSpace(GraphLikelihood):
         """The logit is additive, so soft labels enter one end at a time and no K x K table is needed."""
         assert state is not None
         scores = state + torch.bmm(soft, self.w_y)
-        logit = pair_sum(scores[:, :, 0], scores[:, :, -1], pairs.i, pairs.j)
+        logit = pair_sum(scores[:, :, 0], scores[:, :, -1], *pairs.index)
         return logsigmoid(logit if pairs.present else -logit)

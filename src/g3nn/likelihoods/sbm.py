@@ -45,14 +45,14 @@ class PlantedPartition(GraphLikelihood):
         return within * same + between * (1 - same)
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        agreement = pair_dot(q, q, pairs.i, pairs.j)
+        agreement = pair_dot(q, q, *pairs.index)
         within, between = self._log_probs(pairs)
         return agreement * within + (1 - agreement) * between
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
         """a log(p0 / p1), or a log((1 - p0) / (1 - p1)): constants dropped, and averaged over the K classes of the
         product that gives the agreement, as the authors' code does."""
-        agreement = pair_dot(soft, soft, pairs.i, pairs.j)
+        agreement = pair_dot(soft, soft, *pairs.index)
         within, between = self._log_probs(pairs)
         return agreement * (within - between) / self.sizes.classes
 

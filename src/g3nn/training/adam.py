@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -30,14 +32,19 @@ class StackedAdam:
             parameter.grad = None
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self, fresh: Tensor | None = None, best: list[Tensor] | None = None) -> None:
+        """One update. Where `fresh` (R,), the parameters as they were before it are kept in `best`, one tensor for each
+        parameter: they are being read anyway, so a snapshot costs next to nothing."""
         self.steps += 1
         corrections = (1 - self._betas**self.steps).to(self.lr.dtype)
-        for parameter, first, second in zip(self.parameters, self.first, self.second, strict=True):
+        nobody = torch.zeros_like(self.lr, dtype=torch.bool) if fresh is None else fresh
+        for index, parameter in enumerate(self.parameters):
             kernels = fast(parameter)
-            update = _update if kernels is None else kernels.adam
+            update: Any = _update if kernels is None else kernels.adam
+            moments = (self.first[index], self.second[index])
             scalars = (self.lr, self.weight_decay, corrections, _BETAS, _EPSILON)
-            update(parameter, parameter.grad, first, second, *scalars)
+            kept = parameter.detach() if best is None else best[index]
+            update(parameter, parameter.grad, *moments, *scalars, nobody, kept)
 
     def select(self, keep: Tensor, parameters: list[nn.Parameter]) -> None:
         """Keep only the replicas at these positions; `parameters` are the model's, already selected."""
@@ -57,9 +64,12 @@ def _update(
     corrections: Tensor,
     betas: tuple[float, float],
     epsilon: float,
+    fresh: Tensor,
+    best: Tensor,
 ) -> None:
     """The update in plain torch."""
     each = (-1, *(1 for _ in parameter.shape[1:]))
+    best.copy_(torch.where(fresh.view(each), parameter, best))
     slope = parameter * decay.view(each)
     if gradient is not None:
         slope += gradient

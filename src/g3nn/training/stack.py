@@ -71,6 +71,7 @@ class Stack:
         self._weights = objective.weights(replicas, device, dtype)
         lr, decay = (replicas.scalar(value).to(device, dtype) for value in (options.lr, options.weight_decay))
         self._adam = StackedAdam(self._trainable(), lr, decay)
+        self._names = [name for name, parameter in self.model.named_parameters() if parameter.requires_grad]
         # What has no parameters has nothing to learn: one epoch says all.
         limit = options.epochs if self._adam.parameters else 1
         self._track = Track.start(self.model.state_dict(), replicas.size, limit, options.patience, device, dtype)
@@ -119,16 +120,17 @@ class Stack:
         self._adam.zero_grad()
         if self._adam.parameters:
             losses.sum().backward()
-            self._adam.step()
+            self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
             log_q = self.model.predict_log_prob(self.inputs)
             val_loss = cross_entropy(log_q, self.inputs.labels, self.inputs.val)
             val_accuracy = accuracy(log_q, self.inputs.labels, self.inputs.val)
             record = torch.cat([terms.stacked(), torch.stack([val_loss, val_accuracy])])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
-            self._track.update(self.model.state_dict(), losses.detach(), val_loss, val_accuracy)
+            self._track.update(losses.detach(), val_loss, val_accuracy)
 
     def _drop(self, done: Tensor) -> None:
+        self._track.flush(self.model.state_dict())
         gone, keep = (mask.nonzero().squeeze(1) for mask in (done, ~done))
         self._gone.append((self._live[gone], self._track.select(gone)))
         self._track = self._track.select(keep)
@@ -142,6 +144,7 @@ class Stack:
 
     def outcomes(self) -> Outcomes:
         """Restores the best snapshots into `model`, all R of them, and says how each training ended."""
+        self._track.flush(self.model.state_dict())
         parts = [*self._gone, (self._live, self._track)]
         order = torch.cat([ids for ids, _ in parts]).argsort()
         track = Track.join([track for _, track in parts]).select(order)

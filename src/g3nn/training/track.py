@@ -9,14 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-_PER_REPLICA = ("best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged")
+_PER_REPLICA = ("best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged", "fresh")
 
 
 @dataclass(frozen=True, eq=False)
 class Track:
     """(R,) tensors, changed in place and only by operations that need no look from the host.
 
-    clock: 0-d, the number of epochs done. best: the state of the model at each replica's best epoch.
+    clock: 0-d, the number of epochs done. best: the state of the model at each replica's best epoch, except where it is
+    `fresh`: then the model itself is at its best, and is copied just before it changes (or by `flush`).
     """
 
     clock: Tensor
@@ -26,6 +27,7 @@ class Track:
     epochs: Tensor
     active: Tensor
     diverged: Tensor
+    fresh: Tensor
     best: dict[str, Tensor]
     limit: int
     patience: int
@@ -45,12 +47,13 @@ class Track:
             epochs=full(0, torch.int64),
             active=full(True, torch.bool),
             diverged=full(False, torch.bool),
+            fresh=full(False, torch.bool),
             best={name: tensor.detach().clone() for name, tensor in state.items()},
             limit=limit,
             patience=patience,
         )
 
-    def update(self, state: Mapping[str, Tensor], losses: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
+    def update(self, losses: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
         """After an epoch: who improved, who diverged, who has waited long enough."""
         self.clock.add_(1)
         finite = torch.isfinite(losses) & torch.isfinite(val_loss)
@@ -62,10 +65,13 @@ class Track:
         self.diverged.logical_or_(self.active & ~finite)
         waiting = (self.clock - self.best_epoch < self.patience) & (self.clock < self.limit)
         self.active.logical_and_(finite & waiting)
-        # On a CPU it costs nothing to look, and most epochs late in training improve nobody.
-        if improved.is_cuda or bool(improved.any()):
-            for name, tensor in state.items():
-                _overwrite(self.best[name], improved.view(-1, *(1 for _ in tensor.shape[1:])), tensor)
+        self.fresh.copy_(improved)
+
+    def flush(self, state: Mapping[str, Tensor]) -> None:
+        """Copy what is fresh."""
+        for name, tensor in state.items():
+            _overwrite(self.best[name], self.fresh.view(-1, *(1 for _ in tensor.shape[1:])), tensor)
+        self.fresh.zero_()
 
     def select(self, keep: Tensor) -> Track:
         """The books of the replicas at these positions."""
