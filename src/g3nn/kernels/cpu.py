@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from g3nn.kernels import cpu_attention as attention
 from g3nn.kernels import cpu_kernels as kernels
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
@@ -111,7 +112,7 @@ def attend(
     alpha = torch.empty(R, H, pattern.nnz, dtype=x.dtype)
     out = torch.empty(x.shape, dtype=x.dtype)
     numbers = (array(x), array(left), array(right), _number(slope, x), *_noise(draw, x))
-    kernels.attend(array(pattern.rowptr), array(pattern.col), *numbers, alpha.numpy(), out.numpy())
+    attention.attend(array(pattern.rowptr), array(pattern.col), *numbers, alpha.numpy(), out.numpy())
     return out, alpha
 
 
@@ -129,10 +130,10 @@ def attend_backward(
     score = torch.empty(alpha.shape, dtype=x.dtype).numpy()
     noise, g, weights = _noise(draw, x), array(grad), array(alpha)
     numbers = (array(x), array(left), array(right), _number(slope, x), *noise, weights, g)
-    kernels.attend_backward_scores(array(pattern.rowptr), array(pattern.col), *numbers, score, grad_left.numpy())
+    attention.attend_backward_scores(array(pattern.rowptr), array(pattern.col), *numbers, score, grad_left.numpy())
     transposed = (array(pattern.t_rowptr), array(pattern.t_col), array(pattern.perm))
     outputs = (grad_x.numpy(), grad_right.numpy())
-    kernels.attend_backward_sources(*transposed, *noise, weights, g, score, *outputs)
+    attention.attend_backward_sources(*transposed, *noise, weights, g, score, *outputs)
     return grad_x, grad_left, grad_right
 
 

@@ -6,6 +6,7 @@ import torch
 import triton
 from torch import Tensor
 
+from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
@@ -193,7 +194,7 @@ def attend(
     x = x.contiguous()
     alpha = torch.empty(R, pattern.nnz, H, dtype=x.dtype, device=x.device)
     out = torch.empty_like(x)
-    kernels.attend[(n, R)](
+    attention.attend[(n, R)](
         pattern.rowptr,
         pattern.col,
         x,
@@ -229,11 +230,11 @@ def attend_backward(
     grad_score = torch.empty_like(alpha)
     noise, sizes = _noise(draw, x), (n, pattern.nnz, H, F)
     shape = {"DROP": draw is not None, **_attention_blocks(H, F)}
-    kernels.attend_backward_scores[(n, R)](
+    attention.attend_backward_scores[(n, R)](
         pattern.rowptr, pattern.col, x, left, right, slope, *noise, alpha, grad, grad_score, grad_left, *sizes, **shape
     )
     transposed = (pattern.t_rowptr, pattern.t_col, pattern.perm)
-    kernels.attend_backward_sources[(n, R)](
+    attention.attend_backward_sources[(n, R)](
         *transposed, *noise, alpha, grad, grad_score, grad_x, grad_right, *sizes, **shape
     )
     return grad_x, grad_left, grad_right

@@ -1,0 +1,203 @@
+"""Attention for CUDA, in Triton: a program owns a node of one replica and walks over its neighbours."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+from g3nn.kernels.gpu_kernels import _bits, _key
+
+
+@triton.jit
+def attend(
+    rowptr,
+    col,
+    x,
+    left,
+    right,
+    slope,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    out,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    """See the kernel of the same name for the CPU. alpha (R, nnz, H) here."""
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    top = tl.full((HEADS,), float("-inf"), dtype=out.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        top = tl.maximum(top, tl.max(score, axis=0))
+    total = tl.zeros((HEADS,), dtype=out.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        total += tl.sum(tl.exp(score - top[None, :]), axis=0)
+    result = tl.zeros((HEADS, UNITS), dtype=out.dtype.element_ty)
+    if DROP:
+        key = _key(tl.load(seeds + r), tl.load(counter))
+    for block in range(start, stop, ENTRIES):
+        score, k, source = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        weight = tl.exp(score - top[None, :]) / total[None, :]
+        inside = (k < stop)[:, None] & here[None, :]
+        tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
+        if DROP:
+            bits = _bits(key, heads[None, :] * nnz + k[:, None])
+            weight = tl.where(bits >= threshold.to(tl.uint32), weight * scale, 0.0)
+        result += tl.sum(weight[:, :, None] * _sources(x, source, k < stop, r, n, H, F, heads, units), axis=0)
+    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
+    tl.store(out + at, result, mask=here[:, None] & (units < F)[None, :])
+
+
+@triton.jit
+def _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES: tl.constexpr):
+    """(ENTRIES, HEADS) scores of the entries from `block` on, -inf past the end; their numbers and sources."""
+    k = block + tl.arange(0, ENTRIES)
+    source = tl.load(col + k, mask=k < stop, other=0).to(tl.int64)
+    inside = (k < stop)[:, None] & here[None, :]
+    other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+    score = own[None, :] + other
+    score = tl.where(score > 0, score, slope * score)
+    return tl.where((k < stop)[:, None], score, float("-inf")), k, source
+
+
+@triton.jit
+def _sources(x, source, live, r, n, H, F, heads, units):
+    """(ENTRIES, HEADS, UNITS) rows of x at the sources."""
+    at = ((r * n + source)[:, None, None] * H + heads[None, :, None]) * F + units[None, None, :]
+    inside = live[:, None, None] & (heads < H)[None, :, None] & (units < F)[None, None, :]
+    return tl.load(x + at, mask=inside, other=0.0)
+
+
+@triton.jit
+def attend_backward_scores(
+    rowptr,
+    col,
+    x,
+    left,
+    right,
+    slope,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    grad,
+    grad_score,
+    grad_left,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    i = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
+    g = tl.load(grad + at, mask=here[:, None] & (units < F)[None, :], other=0.0)
+    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    mean = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        k = block + tl.arange(0, ENTRIES)
+        weight, dot, _ = _weights_and_dots(
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+        )
+        mean += tl.sum(weight * dot, axis=0)
+    total = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        k = block + tl.arange(0, ENTRIES)
+        weight, dot, source = _weights_and_dots(
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+        )
+        inside = (k < stop)[:, None] & here[None, :]
+        other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+        score = weight * (dot - mean[None, :])
+        score = tl.where(own[None, :] + other > 0, score, slope * score)
+        tl.store(grad_score + (r * nnz + k)[:, None] * H + heads[None, :], score, mask=inside)
+        total += tl.sum(score, axis=0)
+    tl.store(grad_left + (r * n + i) * H + heads, total, mask=here)
+
+
+@triton.jit
+def _weights_and_dots(
+    col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP: tl.constexpr
+):
+    """(ENTRIES, HEADS): attention weights, and the gradient of each as grad_i . x_j with its dropout."""
+    live = k < stop
+    source = tl.load(col + k, mask=live, other=0).to(tl.int64)
+    inside = live[:, None] & (heads < H)[None, :]
+    weight = tl.load(alpha + (r * nnz + k)[:, None] * H + heads[None, :], mask=inside, other=0.0)
+    dot = tl.sum(g[None, :, :] * _sources(x, source, live, r, n, H, F, heads, units), axis=2)
+    if DROP:
+        keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
+        dot = tl.where(keep, dot * scale, 0.0)
+    return weight, dot, source
+
+
+@triton.jit
+def attend_backward_sources(
+    t_rowptr,
+    t_col,
+    perm,
+    seeds,
+    counter,
+    threshold,
+    scale,
+    alpha,
+    grad,
+    grad_score,
+    grad_x,
+    grad_right,
+    n,
+    nnz,
+    H,
+    F,
+    DROP: tl.constexpr,
+    ENTRIES: tl.constexpr,
+    HEADS: tl.constexpr,
+    UNITS: tl.constexpr,
+):
+    j = tl.program_id(0)
+    r = tl.program_id(1).to(tl.int64)
+    start, stop = tl.load(t_rowptr + j), tl.load(t_rowptr + j + 1)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    here = heads < H
+    key = _key(tl.load(seeds + r), tl.load(counter))
+    result = tl.zeros((HEADS, UNITS), dtype=grad_x.dtype.element_ty)
+    total = tl.zeros((HEADS,), dtype=grad_x.dtype.element_ty)
+    for block in range(start, stop, ENTRIES):
+        t = block + tl.arange(0, ENTRIES)
+        live = t < stop
+        k = tl.load(perm + t, mask=live, other=0).to(tl.int64)
+        target = tl.load(t_col + t, mask=live, other=0).to(tl.int64)
+        inside = live[:, None] & here[None, :]
+        entry = (r * nnz + k)[:, None] * H + heads[None, :]
+        weight = tl.load(alpha + entry, mask=inside, other=0.0)
+        if DROP:
+            keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
+            weight = tl.where(keep, weight * scale, 0.0)
+        result += tl.sum(weight[:, :, None] * _sources(grad, target, live, r, n, H, F, heads, units), axis=0)
+        total += tl.sum(tl.load(grad_score + entry, mask=inside, other=0.0), axis=0)
+    at = ((r * n + j) * H + heads)[:, None] * F + units[None, :]
+    tl.store(grad_x + at, result, mask=here[:, None] & (units < F)[None, :])
+    tl.store(grad_right + (r * n + j) * H + heads, total, mask=here)
