@@ -98,7 +98,12 @@ def rules(options: type) -> dict[str, Rule]:
 
 
 def known_names(groups: Iterable[type]) -> dict[str, Rule]:
-    return {name: rule for group in groups for name, rule in rules(group).items()}
+    """The options of several groups by name; where groups share a name, the first declaration speaks for all."""
+    known: dict[str, Rule] = {}
+    for group in groups:
+        for name, rule in rules(group).items():
+            known.setdefault(name, rule)
+    return known
 
 
 def check(given: Mapping[str, Any], groups: Iterable[type], problems: Problems) -> None:

@@ -16,8 +16,12 @@ from g3nn.options import Rule
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 
-_Number = Annotated[float | None, typer.Option(show_default=False)]
-_Count = Annotated[int | None, typer.Option(show_default=False)]
+_RULES = all_options()
+
+
+def _option(name: str) -> Any:
+    """A flag that says what the declaration of the option says, and keeps the default of the parts if left out."""
+    return typer.Option(help=f"{_RULES[name].help[0].upper()}{_RULES[name].help[1:]}.", show_default=False)
 
 
 def train(
@@ -28,20 +32,20 @@ def train(
     trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; the others count on.")] = 0,
     prior: Annotated[str, typer.Option(help="Label prior: mlp, linear or uniform.")] = "mlp",
-    hidden: _Count = None,
-    dropout: _Number = None,
-    lr: _Number = None,
-    weight_decay: _Number = None,
-    eta: _Number = None,
-    p0: _Number = None,
-    p1: _Number = None,
-    graph_weight: _Number = None,
-    kl_weight: _Number = None,
-    entropy_weight: _Number = None,
-    prior_weight: _Number = None,
-    laplacian_weight: _Number = None,
-    epochs: _Count = None,
-    patience: _Count = None,
+    hidden: Annotated[int | None, _option("hidden")] = None,
+    dropout: Annotated[float | None, _option("dropout")] = None,
+    lr: Annotated[float | None, _option("lr")] = None,
+    weight_decay: Annotated[float | None, _option("weight_decay")] = None,
+    eta: Annotated[float | None, _option("eta")] = None,
+    p0: Annotated[float | None, _option("p0")] = None,
+    p1: Annotated[float | None, _option("p1")] = None,
+    graph_weight: Annotated[float | None, _option("graph_weight")] = None,
+    kl_weight: Annotated[float | None, _option("kl_weight")] = None,
+    entropy_weight: Annotated[float | None, _option("entropy_weight")] = None,
+    prior_weight: Annotated[float | None, _option("prior_weight")] = None,
+    laplacian_weight: Annotated[float | None, _option("laplacian_weight")] = None,
+    epochs: Annotated[int | None, _option("epochs")] = None,
+    patience: Annotated[int | None, _option("patience")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
@@ -84,7 +88,7 @@ def train(
 
 def _assignments(texts: list[str]) -> dict[str, Any]:
     """NAME=VALUE texts as options, each value read as its declaration says."""
-    problems, known, values = Problems(), all_options(), {}
+    problems, known, values = Problems(), _RULES, {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.replace("-", "_")

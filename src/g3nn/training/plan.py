@@ -85,7 +85,7 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        with monitor(f"{self.spec.name} on {task.name}", len(self.seeds), self.training.epochs, progress) as watch:
+        with monitor(self.spec.name, len(self.seeds), progress) as watch:
             parts = self._run(task, watch)
         return self._result(task, parts, time.perf_counter() - start)
 

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from g3nn.training.stack import Stack
 
-_SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val loss", "val_accuracy": "val acc"}
+_SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_accuracy": "acc"}
 _EVERY = 10
 
 
@@ -23,7 +23,7 @@ class _Silent:
 
 
 @contextmanager
-def monitor(title: str, trials: int, epochs: int, show: bool | None) -> Iterator[Monitor]:
+def monitor(title: str, trials: int, show: bool | None) -> Iterator[Monitor]:
     """A bar that counts finished trials. `show`: None shows it only on a terminal."""
     if show is False or (show is None and not sys.stderr.isatty()):
         yield _Silent()
@@ -31,7 +31,7 @@ def monitor(title: str, trials: int, epochs: int, show: bool | None) -> Iterator
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("trials"))
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=10), MofNCompleteColumn())
     with Progress(
         *columns, TextColumn("{task.fields[terms]}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
     ) as bar:
@@ -41,7 +41,7 @@ def monitor(title: str, trials: int, epochs: int, show: bool | None) -> Iterator
             def update(self, stack: Stack, finished: int) -> None:
                 if finished or stack.epoch % _EVERY == 0:
                     latest = stack.latest
-                    values = "  ".join(f"{short} {latest[name]:.3f}" for name, short in _SHOWN.items())
-                    bar.update(job, advance=finished, terms=f"epoch {stack.epoch}/{epochs}  {values}")
+                    values = " ".join(f"{short} {latest[name]:.2f}" for name, short in _SHOWN.items())
+                    bar.update(job, advance=finished, terms=f"epoch {stack.epoch} {values}")
 
         yield Bar()

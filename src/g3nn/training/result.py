@@ -60,7 +60,8 @@ class FitResult:
         }
 
     def __repr__(self) -> str:
-        mean, std = self.test_accuracy.mean(), self.test_accuracy.std(ddof=1 if self.trials > 1 else 0)
+        known = self.test_accuracy[np.isfinite(self.test_accuracy)]
+        mean, std = (known.mean(), known.std(ddof=int(known.size > 1))) if known.size else (np.nan, np.nan)
         trials = f"{self.trials} trial{'s' if self.trials > 1 else ''}"
         where = f"{self.dataset} {self.setting}"
         return f"FitResult({self.model_name} [{self.objective}] on {where}: test {mean:.3f} ± {std:.3f}, {trials})"
