@@ -19,7 +19,7 @@ def cross_entropy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
     return -rows.gather(2, wanted).squeeze(2).mean(1)
 
 
-def test_scores(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+def optional_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
     """(R,): accuracy, or NaN where there is no node to test on."""
     if nodes.numel() == 0:
         return torch.full((log_prob.shape[0],), torch.nan)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import torch
 
 from g3nn.inputs import Inputs
@@ -40,6 +42,10 @@ class PairSource:
 
     def all_non_edges(self) -> Pairs:
         """Every non-edge once; n^2 of them, so for small graphs."""
+        return self._every_non_edge
+
+    @cached_property
+    def _every_non_edge(self) -> Pairs:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
         return Pairs(i[once], j[once], present=False)

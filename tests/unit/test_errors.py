@@ -27,7 +27,9 @@ def test_several_problems_are_listed_together():
 
 
 def test_no_problem_no_error():
-    Problems().raise_if_any()
+    problems = Problems()
+    problems.raise_if_any()
+    assert problems.found == []
 
 
 def test_an_input_error_is_a_value_error_and_one_of_ours():

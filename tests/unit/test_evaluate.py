@@ -36,9 +36,9 @@ def test_cross_entropy_is_that_of_torch():
     assert evaluate.cross_entropy(LOG_PROB, LABELS, NODES).tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_test_scores_are_accuracies():
-    assert torch.equal(evaluate.test_scores(LOG_PROB, LABELS, NODES), evaluate.accuracy(LOG_PROB, LABELS, NODES))
+def test_optional_accuracy_are_accuracies():
+    assert torch.equal(evaluate.optional_accuracy(LOG_PROB, LABELS, NODES), evaluate.accuracy(LOG_PROB, LABELS, NODES))
 
 
 def test_without_a_test_node_there_is_no_score():
-    assert evaluate.test_scores(LOG_PROB, LABELS, NODES[:0]).isnan().tolist() == [True, True]
+    assert evaluate.optional_accuracy(LOG_PROB, LABELS, NODES[:0]).isnan().tolist() == [True, True]

@@ -28,6 +28,7 @@ class LabelPropagation(LabelPosterior):
 
     Options = LabelPropagationOptions
     uses_graph: ClassVar[bool] = True
+    capturable: ClassVar[bool] = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from g3nn.errors import G3NNWarning, Problems, TrainingError
-from g3nn.evaluate import test_scores
+from g3nn.evaluate import optional_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
@@ -133,7 +133,12 @@ class Plan:
         diverged = torch.cat([outcome.diverged for outcome in outcomes]).numpy()
         epochs = torch.cat([outcome.epochs for outcome in outcomes]).numpy()
         best_epoch = torch.cat([outcome.best_epoch for outcome in outcomes]).numpy()
-        test = test_scores(log_prob, inputs.labels, torch.from_numpy(task.test).to(self.device)).double().cpu().numpy()
+        test = (
+            optional_accuracy(log_prob, inputs.labels, torch.from_numpy(task.test).to(self.device))
+            .double()
+            .cpu()
+            .numpy()
+        )
         test[best_epoch == 0] = np.nan
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"

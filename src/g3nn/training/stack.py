@@ -21,7 +21,6 @@ from g3nn.training.track import Track
 HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_accuracy")
 """What is recorded in each epoch for each replica."""
 
-
 _EPOCHS_PER_LOOK = 25
 """How many captured epochs run before the host looks at which replicas have stopped."""
 
