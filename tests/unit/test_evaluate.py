@@ -36,7 +36,7 @@ def test_cross_entropy_is_that_of_torch():
     assert evaluate.cross_entropy(LOG_PROB, LABELS, NODES).tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_optional_accuracy_are_accuracies():
+def test_optional_accuracy_is_the_accuracy():
     assert torch.equal(evaluate.optional_accuracy(LOG_PROB, LABELS, NODES), evaluate.accuracy(LOG_PROB, LABELS, NODES))
 
 

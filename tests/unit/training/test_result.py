@@ -23,7 +23,7 @@ def test_one_entry_for_each_trial(result):
     assert result.history.shape == (3, len(result.history_names), 3)
 
 
-def optional_accuracy_are_shares(result):
+def test_scores_are_shares(result):
     for scores in (result.test_accuracy, result.val_accuracy):
         assert scores.dtype == np.float64
         assert ((scores >= 0) & (scores <= 1)).all()
