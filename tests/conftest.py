@@ -79,7 +79,7 @@ def implementation(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture(scope="session")
-def same_task() -> Callable[[NodeTask, NodeTask], None]:
+def assert_same_task() -> Callable[[NodeTask, NodeTask], None]:
     """Asserts that two tasks hold the same numbers."""
 
     def dense(features: Any) -> np.ndarray:

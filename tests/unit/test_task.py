@@ -124,8 +124,8 @@ class TestEdges:
         edges = build(directed=True).edges
         assert sorted(map(tuple, edges.T.tolist())) == sorted(map(tuple, EDGES.T.tolist()))
 
-    def test_both_arcs_of_an_undirected_edge_are_no_reason_to_warn(self, same_task):
-        same_task(build(edges=np.concatenate([EDGES, EDGES[::-1]], axis=1)), build())
+    def test_both_arcs_of_an_undirected_edge_are_no_reason_to_warn(self, assert_same_task):
+        assert_same_task(build(edges=np.concatenate([EDGES, EDGES[::-1]], axis=1)), build())
 
     def test_both_arcs_of_a_directed_graph_are_two_edges(self):
         assert build(edges=[[0, 1], [1, 0]], directed=True).num_edges == 2
@@ -141,7 +141,9 @@ class TestEdges:
         ],
         ids=["self-loop", "repeated self-loops", "duplicates", "both"],
     )
-    def test_self_loops_and_duplicates_are_merged_with_one_warning(self, directed, extra, loops, repeats, same_task):
+    def test_self_loops_and_duplicates_are_merged_with_one_warning(
+        self, directed, extra, loops, repeats, assert_same_task
+    ):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             task = build(edges=np.concatenate([EDGES, extra], axis=1), directed=directed)
@@ -149,7 +151,7 @@ class TestEdges:
         assert warning.category is G3NNWarning
         assert f"{loops} self-loops" in str(warning.message)
         assert f"{repeats} duplicates" in str(warning.message)
-        same_task(task, build(directed=directed))
+        assert_same_task(task, build(directed=directed))
 
     def test_the_warning_points_at_the_caller(self):
         with pytest.warns(G3NNWarning) as caught:
@@ -163,9 +165,9 @@ class TestEdges:
         assert edges.dtype == np.int64
 
     @pytest.mark.parametrize("kind", [np.int32, np.uint8, torch.tensor, list])
-    def test_any_whole_numbers(self, kind, same_task):
+    def test_any_whole_numbers(self, kind, assert_same_task):
         given = kind(EDGES.tolist()) if kind in (torch.tensor, list) else EDGES.astype(kind)
-        same_task(build(edges=given), build())
+        assert_same_task(build(edges=given), build())
 
 
 FEATURES = {
@@ -186,31 +188,31 @@ FEATURES = {
 
 class TestForms:
     @pytest.mark.parametrize("given", FEATURES.values(), ids=FEATURES.keys())
-    def test_features(self, given, same_task):
+    def test_features(self, given, assert_same_task):
         task = build(features=given)
-        same_task(task, build())
+        assert_same_task(task, build())
         assert task.features.dtype == np.float32
         assert sp.issparse(task.features) == (sp.issparse(given) or getattr(given, "is_sparse", False))
 
     @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta:UserWarning")
-    def test_compressed_torch_features(self, same_task):
+    def test_compressed_torch_features(self, assert_same_task):
         task = build(features=torch.from_numpy(X).to_sparse_csr())
         assert sp.issparse(task.features)
-        same_task(task, build())
+        assert_same_task(task, build())
 
     @pytest.mark.parametrize(
         "form", [mask, lambda *nodes: torch.from_numpy(mask(*nodes)), lambda *nodes: mask(*nodes).astype(np.uint8)]
     )
-    def test_masks(self, form, same_task):
-        same_task(build(train=form(0, 1, 2), val=form(3, 4), test=form(5)), build())
+    def test_masks(self, form, assert_same_task):
+        assert_same_task(build(train=form(0, 1, 2), val=form(3, 4), test=form(5)), build())
 
     @pytest.mark.parametrize("form", [tuple, list, np.array, torch.tensor])
-    def test_lists_in_any_order(self, form, same_task):
-        same_task(build(train=form([2, 0, 1, 1]), val=form([4, 3]), test=form([5])), build())
+    def test_lists_in_any_order(self, form, assert_same_task):
+        assert_same_task(build(train=form([2, 0, 1, 1]), val=form([4, 3]), test=form([5])), build())
 
     @pytest.mark.parametrize("form", [list, torch.tensor, lambda labels: np.array(labels, dtype=float)])
-    def test_labels(self, form, same_task):
-        same_task(build(labels=form(LABELS.tolist())), build())
+    def test_labels(self, form, assert_same_task):
+        assert_same_task(build(labels=form(LABELS.tolist())), build())
 
     def test_a_test_set_is_not_needed(self):
         task = NodeTask.build(**{key: value for key, value in parts().items() if key != "test"})
@@ -261,13 +263,13 @@ class TestTask:
 class TestPyG:
     @pytest.mark.parametrize("directed", [False, True])
     @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
-    def test_there_and_back(self, directed, form, same_task):
+    def test_there_and_back(self, directed, form, assert_same_task):
         task = build(features=form(X), directed=directed)
-        same_task(NodeTask.from_pyg(task.to_pyg()), task)
+        assert_same_task(NodeTask.from_pyg(task.to_pyg()), task)
 
-    def test_there_and_back_without_edges_or_test(self, same_task):
+    def test_there_and_back_without_edges_or_test(self, assert_same_task):
         task = build(edges=[], test=[])
-        same_task(NodeTask.from_pyg(task.to_pyg()), task)
+        assert_same_task(NodeTask.from_pyg(task.to_pyg()), task)
 
     def test_data_is_as_pyg_expects(self):
         data = build().to_pyg()

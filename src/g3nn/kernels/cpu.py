@@ -11,6 +11,7 @@ from torch import Tensor
 
 from g3nn.kernels import cpu_attention as attention
 from g3nn.kernels import cpu_kernels as kernels
+from g3nn.kernels.adam import AdamStep
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
 
@@ -138,20 +139,10 @@ def attend_backward(
 
 
 def adam(
-    parameter: Tensor,
-    gradient: Tensor | None,
-    first: Tensor,
-    second: Tensor,
-    lr: Tensor,
-    decay: Tensor,
-    corrections: Tensor,
-    betas: tuple[float, float],
-    epsilon: float,
-    fresh: Tensor,
-    best: Tensor,
+    parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
 ) -> None:
     R = parameter.shape[0]
     flat = [tensor.numpy().reshape(R, -1) for tensor in (parameter.detach(), first, second, best)]
     slope = None if gradient is None else array(gradient).reshape(R, -1)
-    scalars = (array(lr), array(decay), float(corrections[0]), float(corrections[1]), *betas, epsilon)
-    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars, array(fresh), flat[3])
+    scalars = (array(step.lr), array(step.decay), *step.corrections.tolist(), *step.betas, step.epsilon)
+    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars, array(step.fresh), flat[3])

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
+from g3nn.kernels.adam import AdamStep
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
 
@@ -241,17 +242,7 @@ def attend_backward(
 
 
 def adam(
-    parameter: Tensor,
-    gradient: Tensor | None,
-    first: Tensor,
-    second: Tensor,
-    lr: Tensor,
-    decay: Tensor,
-    corrections: Tensor,
-    betas: tuple[float, float],
-    epsilon: float,
-    fresh: Tensor,
-    best: Tensor,
+    parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
 ) -> None:
     R = parameter.shape[0]
     size = parameter.numel() // R
@@ -260,14 +251,14 @@ def adam(
         parameter if gradient is None else gradient.contiguous(),
         first,
         second,
-        lr,
-        decay,
-        corrections,
-        fresh,
+        step.lr,
+        step.decay,
+        step.corrections,
+        step.fresh,
         best,
         size,
-        *betas,
-        epsilon,
+        *step.betas,
+        step.epsilon,
         HAS_GRADIENT=gradient is not None,
         BLOCK=_BLOCK,
     )

@@ -3,8 +3,13 @@ against. Shapes and random bits are the same, bit for bit."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import torch
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from g3nn.kernels.adam import AdamStep
 
 _LOW = 0xFFFFFFFF
 
@@ -79,3 +84,18 @@ def attend(
         alpha = alpha * keep.transpose(1, 2) * scale
     messages = x.index_select(1, col) * alpha.unsqueeze(3)
     return torch.zeros_like(x).index_add(1, row, messages)
+
+
+def adam(
+    parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
+) -> None:
+    """See `g3nn.kernels.adam`."""
+    each = (-1, *(1 for _ in parameter.shape[1:]))
+    best.copy_(torch.where(step.fresh.view(each), parameter, best))
+    slope = parameter * step.decay.view(each)
+    if gradient is not None:
+        slope += gradient
+    first.lerp_(slope, 1 - step.betas[0])
+    second.mul_(step.betas[1]).addcmul_(slope, slope, value=1 - step.betas[1])
+    denominator = second.sqrt().div_(step.corrections[1].sqrt()).add_(step.epsilon)
+    parameter.sub_((step.lr / step.corrections[0]).view(each) * first / denominator)

@@ -74,4 +74,16 @@ def test_zero_grad_forgets_gradients():
 
 
 def test_nothing_to_train():
-    StackedAdam([], torch.ones(2), torch.zeros(2)).step()
+    adam = StackedAdam([], torch.ones(2), torch.zeros(2))
+    adam.step()
+    assert adam.steps == 1
+
+
+def test_a_fresh_replica_is_kept_as_it_was_before_the_update(implementation):
+    parameter = nn.Parameter(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    best = torch.zeros(2, 2)
+    adam = StackedAdam([parameter], torch.ones(2), torch.zeros(2))
+    parameter.grad = torch.ones(2, 2)
+    adam.step(torch.tensor([False, True]), [best])
+    assert best.tolist() == [[0.0, 0.0], [3.0, 4.0]]
+    assert (parameter < torch.tensor([[1.0, 2.0], [3.0, 4.0]])).all()
