@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
+
+from g3nn.kernels.backend import fast
 
 
 def accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
@@ -17,6 +21,14 @@ def cross_entropy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
     rows = log_prob.index_select(1, nodes)
     wanted = labels[nodes].view(1, -1, 1).expand(rows.shape[0], -1, 1)
     return -rows.gather(2, wanted).squeeze(2).mean(1)
+
+
+def loss_and_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    """(2, R): `cross_entropy` and `accuracy`."""
+    kernels: Any = fast(log_prob) if log_prob.is_cuda else None
+    if kernels is not None:
+        return kernels.validation(log_prob, labels, nodes)
+    return torch.stack([cross_entropy(log_prob, labels, nodes), accuracy(log_prob, labels, nodes)])
 
 
 def optional_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:

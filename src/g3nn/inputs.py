@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import Pattern
-from g3nn.replicas import Noise, optional_dropout
+from g3nn.parse import UNKNOWN
+from g3nn.replicas import Noise, optional_draw, optional_dropout
 from g3nn.sparse import SparseMatrix, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
 
@@ -25,7 +26,7 @@ class Features:
     def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
         """(R, n, h) = dropout(X) W_r for weight (R, d, h). Dropout acts on stored values, where there is noise."""
         if isinstance(self.matrix, SparseMatrix):
-            draw = noise.draw(rate) if noise is not None and rate > 0 else None
+            draw = optional_draw(noise, rate)
             return self.matrix.matmul(weight, draw)
         if noise is None or rate == 0:
             return torch.matmul(self.matrix, weight)
@@ -86,6 +87,11 @@ class Inputs:
     def labelled(self) -> Tensor:
         """(n, 1) booleans: the nodes of L."""
         return self.observed.any(1, keepdim=True)
+
+    @cached_property
+    def observed_label(self) -> Tensor:
+        """(n,): the label of each node of L, -1 in U."""
+        return torch.where(self.labelled.squeeze(1), self.labels, UNKNOWN)
 
     @property
     def has_edges(self) -> bool:

@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from g3nn.inputs import Inputs
+from g3nn.kernels import linear, rectify
 from g3nn.options import integer, number
-from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
 
 @dataclass(frozen=True)
@@ -31,9 +32,8 @@ class Perceptron(nn.Module):
 
     def forward(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         hidden = inputs.x.matmul(self.weight1, noise, self.options.dropout)
-        hidden = torch.relu(hidden + self.bias1.unsqueeze(1))
-        hidden = optional_dropout(noise, hidden, self.options.dropout)
-        return torch.baddbmm(self.bias2.unsqueeze(1), hidden, self.weight2)
+        hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
+        return linear(hidden, self.weight2) + self.bias2.unsqueeze(1)
 
 
 class ReplicaCount(nn.Module):

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
-from g3nn.kernels import pair_dot, pair_sum
+from g3nn.kernels import node_terms, pair_dot, pair_sum
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, number
@@ -37,7 +38,7 @@ class Terms:
     supervised: Tensor
     """- log q(Y_L | X, G)"""
     laplacian: Tensor
-    """sum over edges of |q_i - q_j|^2"""
+    """sum over edges of |q_i - q_j|^2; zero unless it has a weight"""
 
     @property
     def kl(self) -> Tensor:
@@ -49,32 +50,33 @@ class Terms:
         """The evidence lower bound on log p(G, Y_L | X), in nats if the reduction is "sum"."""
         return -(self.graph + self.kl + self.prior)
 
+    @cached_property
     def stacked(self) -> Tensor:
-        """(number of terms, R), in the order of `TERM_NAMES`, without gradient."""
-        return torch.stack([getattr(self, name).detach() for name in TERM_NAMES])
+        """(number of terms, R), in the order of `TERM_NAMES`."""
+        return torch.stack([getattr(self, name) for name in TERM_NAMES])
 
 
 TERM_NAMES = tuple(field.name for field in fields(Terms))
 
 
-class Weights(NamedTuple):
-    """The weight of each term for each replica, (R,) each."""
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """What each term is multiplied with, (number of terms, R)."""
 
-    graph: Tensor
-    kl: Tensor
-    entropy: Tensor
-    prior: Tensor
-    eta: Tensor
-    laplacian: Tensor
+    table: Tensor
 
     def total(self, terms: Terms) -> Tensor:
         """(R,): graph + kl (CE - entropy H) + prior + eta supervised + laplacian smoothness."""
-        kl = self.kl * (terms.cross_entropy - self.entropy * terms.entropy)
-        loss = self.graph * terms.graph + kl + self.prior * terms.prior
-        return loss + self.eta * terms.supervised + self.laplacian * terms.laplacian
+        return (self.table * terms.stacked).sum(0)
+
+    def recorded(self, terms: Terms) -> Tensor:
+        """(number of terms, R): the terms without gradient. Smoothness counts for nothing where it has no weight, so
+        that a record does not depend on whether a neighbour in the stack asks for it."""
+        values = terms.stacked.detach()
+        return torch.cat([values[:-1], values[-1:] * (self.table[-1:] != 0)])
 
     def select(self, keep: Tensor) -> Weights:
-        return Weights(*(weight[keep] for weight in self))
+        return Weights(self.table[:, keep])
 
 
 @dataclass(frozen=True)
@@ -138,41 +140,44 @@ class Objective:
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> Weights:
-        values = (
-            self.graph_weight,
-            self.kl_weight,
-            self.entropy_weight,
-            self.prior_weight,
-            self.eta,
-            self.laplacian_weight,
+        graph, kl, entropy, prior, eta, laplacian = (
+            replicas.scalar(value).to(device, dtype)
+            for value in (
+                self.graph_weight,
+                self.kl_weight,
+                self.entropy_weight,
+                self.prior_weight,
+                self.eta,
+                self.laplacian_weight,
+            )
         )
-        return Weights(*(replicas.scalar(value).to(device, dtype) for value in values))
+        return Weights(torch.stack([graph, kl, -kl * entropy, prior, eta, laplacian]))
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss for each replica."""
         log_q = model.posterior.log_prob(inputs, noise)
-        supervised = -self._reduce(_observed_log_prob(log_q, inputs))
-        zero = torch.zeros_like(supervised)
-        laplacian = self._smoothness(log_q, source)
+        zero = log_q.new_zeros(log_q.shape[0])
+        laplacian = self._smoothness(log_q, source) if self._wants(self.laplacian_weight) else zero
         if model.likelihood is None or model.prior is None:
+            supervised = -self._reduce(_observed_log_prob(log_q, inputs))
             return Terms(zero, zero, zero, zero, supervised, laplacian)
         log_p = model.prior.log_prob(inputs, noise)
-        q = log_q.exp()
-        return Terms(
-            self._graph(
-                model.likelihood, inputs, source, q if self.graph_labels == "posterior" else log_p.exp(), noise
-            ),
-            self._over_unlabelled(-q * log_p, inputs),
-            self._over_unlabelled(-q * log_q, inputs),
-            -self._reduce(_observed_log_prob(log_p, inputs)),
-            supervised,
-            laplacian,
-        )
+        of_posterior, shares = self.graph_labels == "posterior", self._shares(inputs, log_q.shape[2])
+        means, labels = node_terms(log_q, log_p, inputs.observed_label, of_posterior, shares)
+        graph = self._graph(model.likelihood, inputs, source, labels, noise)
+        supervised, prior, cross_entropy, entropy = means.unbind(1)
+        return Terms(graph, cross_entropy, entropy, prior, supervised, laplacian)
+
+    def _shares(self, inputs: Inputs, K: int) -> tuple[float, float]:
+        """How much one node counts in the sums over L and over U."""
+        classes = K if self.class_mean else 1
+        if self.reduction == "sum":
+            return 1.0, 1.0 / classes
+        return 1.0 / inputs.train.numel(), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
 
     def _graph(
-        self, likelihood: GraphLikelihood, inputs: Inputs, source: PairSource, soft: Tensor, noise: Noise
+        self, likelihood: GraphLikelihood, inputs: Inputs, source: PairSource, labels: Tensor, noise: Noise
     ) -> Tensor:
-        labels = torch.where(inputs.labelled, inputs.observed, soft)
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
         state = likelihood.node_state(inputs, noise)
@@ -191,17 +196,11 @@ class Objective:
         repeats = source.num_non_edges / source.num_edges if self.reduction == "sum" else 1.0
         return sample(noise, source.num_edges), repeats
 
-    def _over_unlabelled(self, values: Tensor, inputs: Inputs) -> Tensor:
-        """(R,) from (R, n, K): summed over classes and nodes of U. A mask costs less than picking out most rows."""
-        size = inputs.unlabelled.numel() if self.reduction == "mean" else 1
-        classes = values.shape[2] if self.class_mean else 1
-        return torch.where(inputs.labelled, 0.0, values).sum((1, 2)) / (size * classes)
-
     def _smoothness(self, log_q: Tensor, source: PairSource) -> Tensor:
-        """sum over edges of |q_i - q_j|^2, always recorded; without a weight it needs no gradient."""
+        """sum over edges of |q_i - q_j|^2."""
         if source.num_edges == 0:
             return log_q.new_zeros(log_q.shape[0])
-        q = (log_q if self._wants(self.laplacian_weight) else log_q.detach()).exp()
+        q = log_q.exp()
         norm, index = q.square().sum(2), source.edges.index
         return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
 

@@ -106,3 +106,8 @@ class Noise:
 def optional_dropout(noise: Noise | None, x: Tensor, rate: float) -> Tensor:
     """Dropout while training (there is noise), nothing at evaluation."""
     return x if noise is None else noise.dropout(x, rate)
+
+
+def optional_draw(noise: Noise | None, rate: float) -> Draw | None:
+    """A draw for dropout inside another operation, or None where there is nothing to drop."""
+    return None if noise is None or rate == 0 else noise.draw(rate)

@@ -8,7 +8,9 @@ import scipy.sparse as sp
 import torch
 
 import g3nn
+from g3nn.evaluate import accuracy, cross_entropy
 from g3nn.kernels import Draw, Pattern, cpu
+from g3nn.training.track import Track
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
 
@@ -85,6 +87,8 @@ def test_pairs(gpu, shared, h):
     assert_same(gpu, "pair_dot", left, right, *index)
     assert_same(gpu, "pair_dot_backward", grad, left, right, *index)
     assert_same(gpu, "scatter_rows", numbers(R, 500, h), index[0], N)
+    assert_same(gpu, "pair_sum", left[:, :, 0], right[:, :, 1], *index)
+    assert_same(gpu, "pair_sum_backward", grad, *index, N)
 
 
 @pytest.mark.parametrize(("H", "F"), [(8, 2), (8, 16), (1, 7), (3, 5)])
@@ -99,6 +103,72 @@ def test_attention(gpu, square, H, F, draw):
     found = gpu.attend_backward(*moved, alpha_gpu, grad.cuda())
     for one, two in zip(expected, found, strict=True):
         torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-5)
+
+
+def test_dense_layers(gpu):
+    x, bias, grad = numbers(R, N, 20), numbers(R, 20, seed=1), numbers(R, N, 7, seed=2)
+    for draw in (None, DRAW):
+        assert_same(gpu, "rectify", x, bias, draw)
+    kept = cpu.rectify(x, bias, DRAW)
+    assert_same(gpu, "rectify_backward", numbers(R, N, 20, seed=3), kept, DRAW.scale)
+    torch.testing.assert_close(gpu.row_products(x.cuda(), grad.cuda()).cpu(), x.mT @ grad, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(gpu.column_sums(x.cuda()).cpu(), x.sum(1), rtol=1e-5, atol=1e-5)
+    wide = numbers(1, 3000, 300)
+    found = gpu.row_products(wide.cuda(), wide.cuda()).cpu()
+    torch.testing.assert_close(found, wide.mT @ wide, rtol=1e-4, atol=1e-3)
+
+
+@pytest.mark.parametrize("of_posterior", [True, False])
+def test_node_terms(gpu, of_posterior):
+    log_q, log_p = (numbers(R, N, 7, seed=seed).log_softmax(2) for seed in (0, 1))
+    label = torch.where(torch.arange(N) < 20, torch.arange(N) % 7, -1)
+    how = (log_q, log_p, label, of_posterior, (0.05, 0.01))
+    assert_same(gpu, "node_terms", *how)
+    assert_same(gpu, "node_terms_backward", *how, numbers(R, 4, seed=2), numbers(R, N, 7, seed=3))
+
+
+def test_validation(gpu):
+    log_q, labels, nodes = numbers(R, N, 7).log_softmax(2), torch.arange(N) % 7, torch.arange(10, 70)
+    expected = torch.stack([cross_entropy(log_q, labels, nodes), accuracy(log_q, labels, nodes)])
+    torch.testing.assert_close(gpu.validation(log_q.cuda(), labels.cuda(), nodes.cuda()).cpu(), expected)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_expected_logistic(gpu, ends, sign):
+    left, right = (numbers(R, 500, 7, seed=seed).softmax(2) for seed in (0, 1))
+    target, source = (numbers(R, 500, 7, seed=seed) if ends else None for seed in (2, 3))
+    arguments = (left, right, numbers(R, 500, seed=4), target, source, numbers(R, 7, 7, seed=5), sign)
+    assert_same(gpu, "expected_logistic", *arguments)
+    grad = numbers(R, 500, seed=6)
+    expected = cpu.expected_logistic_backward(grad, *arguments)
+    found = gpu.expected_logistic_backward(grad.cuda(), *(on_gpu(argument) for argument in arguments))
+    for one, two in zip(expected, found, strict=True):
+        assert (one is None) == (two is None)
+        if one is not None:
+            torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-4)
+
+
+def test_books_are_kept_as_on_the_cpu():
+    device = torch.device("cpu")
+    here = Track.start({"w": torch.zeros(4, 2)}, 4, 10, 3, device, torch.float32)
+    there = Track.start({"w": torch.zeros(4, 2).cuda()}, 4, 10, 3, torch.device("cuda"), torch.float32)
+    for epoch in range(8):
+        losses, val_loss, val_accuracy = (numbers(4, seed=3 * epoch + part) for part in range(3))
+        losses[1] = torch.nan if epoch == 2 else losses[1]
+        val_loss[2] = torch.inf if epoch == 3 else val_loss[2]
+        here.update(losses, val_loss, val_accuracy)
+        there.update(losses.cuda(), val_loss.cuda(), val_accuracy.cuda())
+        for name in ("clock", "best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged", "fresh"):
+            torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name), equal_nan=True)
+
+
+def test_stacks_are_as_large_as_memory_allows(monkeypatch):
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    whole = g3nn.fit(task, "sbm-gcn", trials=6, epochs=5, device="cuda")
+    monkeypatch.setattr("g3nn.training.memory.free_memory", lambda device: 1)
+    split = g3nn.fit(task, "sbm-gcn", trials=6, epochs=5, device="cuda")
+    np.testing.assert_allclose(split.val_loss, whole.val_loss, rtol=1e-5)
 
 
 @pytest.mark.parametrize("model", ["gcn", "sbm-gcn", "lsm-gat", "gsbm-appnp", "blsm-mlp"])

@@ -1,9 +1,12 @@
 """Differentiable operations with a leading replica dimension, each with a fast CPU kernel and a plain torch form."""
 
 from g3nn.kernels.attention import attend
+from g3nn.kernels.dense import linear, rectify
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
+from g3nn.kernels.logistic import expected_logistic
+from g3nn.kernels.node import node_terms
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
@@ -14,9 +17,13 @@ __all__ = [
     "Pattern",
     "attend",
     "dropout",
+    "expected_logistic",
     "gather",
+    "linear",
+    "node_terms",
     "pair_dot",
     "pair_sum",
+    "rectify",
     "spmm",
     "uniform_bits",
     "uniform_integers",

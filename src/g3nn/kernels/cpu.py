@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numba
 import numpy as np
 import torch
@@ -12,13 +10,40 @@ from torch import Tensor
 from g3nn.kernels import cpu_attention as attention
 from g3nn.kernels import cpu_kernels as kernels
 from g3nn.kernels.adam import AdamStep
+from g3nn.kernels.cpu_arrays import array, noise, number
+from g3nn.kernels.cpu_nodes import (
+    expected_logistic,
+    expected_logistic_backward,
+    node_terms,
+    node_terms_backward,
+    rectify,
+    rectify_backward,
+)
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
 
-
-def array(tensor: Tensor) -> np.ndarray:
-    """A contiguous numpy view of a CPU tensor, or a copy if it was strided."""
-    return tensor.detach().contiguous().numpy()
+__all__ = [
+    "adam",
+    "attend",
+    "attend_backward",
+    "dropout",
+    "entry_dots",
+    "expected_logistic",
+    "expected_logistic_backward",
+    "node_terms",
+    "node_terms_backward",
+    "pair_dot",
+    "pair_dot_backward",
+    "pair_sum",
+    "pair_sum_backward",
+    "rectify",
+    "rectify_backward",
+    "scatter_rows",
+    "spmm",
+    "uniform_bits",
+    "uniform_integers",
+    "unrank_free",
+]
 
 
 def _rows(index: Tensor) -> np.ndarray:
@@ -28,18 +53,6 @@ def _rows(index: Tensor) -> np.ndarray:
 def _parts(R: int) -> int:
     """Into how many ranges of nodes to cut the work of each replica, so that every thread has some."""
     return max(1, -(-numba.get_num_threads() // R))
-
-
-def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
-    """Seeds, counter, threshold and scale, as the kernels take them; threshold 0 keeps everything."""
-    if draw is None:
-        return np.zeros(like.shape[0], dtype=np.int64), 0, 0, _number(1.0, like)
-    return array(draw.seeds), int(draw.counter), draw.threshold, _number(draw.scale, like)
-
-
-def _number(value: float, like: Tensor) -> Any:
-    """In the precision of `like`: a Python float would lift the arithmetic of a kernel to double precision."""
-    return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
 
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
@@ -56,7 +69,7 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     out = torch.empty(x.shape, dtype=x.dtype)
-    kernels.dropout(array(x), *_noise(draw, x), out.numpy())
+    kernels.dropout(array(x), *noise(draw, x), out.numpy())
     return out
 
 
@@ -70,7 +83,7 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, tra
         kernels.spmm(rowptr, col, perm, array(values), array(dense), out.numpy())
     else:
         ordered = array(values[0].index_select(0, pattern.perm) if transpose else values[0])
-        kernels.spmm_dropout(rowptr, col, perm, ordered, array(dense), *_noise(draw, dense), out.numpy())
+        kernels.spmm_dropout(rowptr, col, perm, ordered, array(dense), *noise(draw, dense), out.numpy())
     return out
 
 
@@ -93,6 +106,16 @@ def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: T
     return grad_left, grad_right
 
 
+def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    R = left.shape[0]
+    return left.gather(1, i.expand(R, -1)) + right.gather(1, j.expand(R, -1))
+
+
+def pair_sum_backward(grad: Tensor, i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    first, second = (scatter_rows(grad.unsqueeze(2), index, n).squeeze(2) for index in (i, j))
+    return first, second
+
+
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
     out = torch.zeros(rows.shape[0], n, rows.shape[2], dtype=rows.dtype)
     kernels.scatter_rows(array(rows), _rows(index), _parts(rows.shape[0]), out.numpy())
@@ -112,7 +135,7 @@ def attend(
     R, _, H, _ = x.shape
     alpha = torch.empty(R, H, pattern.nnz, dtype=x.dtype)
     out = torch.empty(x.shape, dtype=x.dtype)
-    numbers = (array(x), array(left), array(right), _number(slope, x), *_noise(draw, x))
+    numbers = (array(x), array(left), array(right), number(slope, x), *noise(draw, x))
     attention.attend(array(pattern.rowptr), array(pattern.col), *numbers, alpha.numpy(), out.numpy())
     return out, alpha
 
@@ -129,12 +152,12 @@ def attend_backward(
 ) -> tuple[Tensor, Tensor, Tensor]:
     grad_x, grad_left, grad_right = (torch.empty(end.shape, dtype=x.dtype) for end in (x, left, right))
     score = torch.empty(alpha.shape, dtype=x.dtype).numpy()
-    noise, g, weights = _noise(draw, x), array(grad), array(alpha)
-    numbers = (array(x), array(left), array(right), _number(slope, x), *noise, weights, g)
+    draws, g, weights = noise(draw, x), array(grad), array(alpha)
+    numbers = (array(x), array(left), array(right), number(slope, x), *draws, weights, g)
     attention.attend_backward_scores(array(pattern.rowptr), array(pattern.col), *numbers, score, grad_left.numpy())
     transposed = (array(pattern.t_rowptr), array(pattern.t_col), array(pattern.perm))
     outputs = (grad_x.numpy(), grad_right.numpy())
-    attention.attend_backward_sources(*transposed, *noise, weights, g, score, *outputs)
+    attention.attend_backward_sources(*transposed, *draws, weights, g, score, *outputs)
     return grad_x, grad_left, grad_right
 
 

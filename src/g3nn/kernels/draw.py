@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 
@@ -22,3 +23,8 @@ class Draw(NamedTuple):
     @property
     def scale(self) -> float:
         return 1.0 / (1.0 - self.rate)
+
+
+def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
+    """The number of a draw where a kernel can read it."""
+    return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)

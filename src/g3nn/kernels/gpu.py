@@ -9,23 +9,57 @@ from torch import Tensor
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels.adam import AdamStep
-from g3nn.kernels.draw import Draw
+from g3nn.kernels.draw import Draw, on_device
+from g3nn.kernels.gpu_nodes import (
+    column_sums,
+    expected_logistic,
+    expected_logistic_backward,
+    keep_book,
+    node_terms,
+    node_terms_backward,
+    rectify,
+    rectify_backward,
+    row_products,
+    validation,
+)
 from g3nn.kernels.pattern import Pattern
+
+__all__ = [
+    "adam",
+    "attend",
+    "attend_backward",
+    "column_sums",
+    "dropout",
+    "entry_dots",
+    "expected_logistic",
+    "expected_logistic_backward",
+    "keep_book",
+    "node_terms",
+    "node_terms_backward",
+    "pair_dot",
+    "pair_dot_backward",
+    "pair_sum",
+    "pair_sum_backward",
+    "rectify",
+    "rectify_backward",
+    "row_products",
+    "scatter_rows",
+    "spmm",
+    "uniform_bits",
+    "uniform_integers",
+    "validation",
+]
 
 _BLOCK = 1024
 _FIXED_POINT = 2.0**36
 """The largest summand of an integer sum; leaves room for 2^27 of them, and resolves 1e-11 of the largest."""
 
 
-def _counter(counter: int | Tensor, device: torch.device) -> Tensor:
-    return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)
-
-
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Tensor, Tensor, int, float]:
+    """Seeds, counter, threshold and scale; without a draw nothing of it is read, so any pointer will do."""
     if draw is None:
-        unused = torch.zeros(like.shape[0], dtype=torch.int64, device=like.device)
-        return unused, unused, 0, 1.0
-    return draw.seeds, _counter(draw.counter, like.device), draw.threshold, draw.scale
+        return like, like, 0, 1.0
+    return draw.seeds, on_device(draw.counter, like.device), draw.threshold, draw.scale
 
 
 def _lanes(h: int) -> int:
@@ -58,14 +92,14 @@ def _stride(index: Tensor) -> int:
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     out = torch.empty(seeds.shape[0], size, dtype=torch.int64, device=seeds.device)
     grid = (seeds.shape[0], triton.cdiv(size, _BLOCK))
-    kernels.uniform_bits[grid](seeds, _counter(counter, seeds.device), out, size, BLOCK=_BLOCK)
+    kernels.uniform_bits[grid](seeds, on_device(counter, seeds.device), out, size, BLOCK=_BLOCK)
     return out
 
 
 def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
     out = torch.empty(seeds.shape[0], count, dtype=torch.int64, device=seeds.device)
     grid = (seeds.shape[0], triton.cdiv(count, _BLOCK))
-    kernels.uniform_integers[grid](seeds, _counter(counter, seeds.device), out, count, high, BLOCK=_BLOCK)
+    kernels.uniform_integers[grid](seeds, on_device(counter, seeds.device), out, count, high, BLOCK=_BLOCK)
     return out
 
 
@@ -148,20 +182,49 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
     grad = grad.contiguous()
-    return _scatter(grad, right, j, i, left.shape[1]), _scatter(grad, left, i, j, right.shape[1])
+    largest = _largest(grad)
+    ends = ((right, j, i, left), (left, i, j, right))
+    results = [_scatter(grad, largest, rows, source, target, end.shape[1]) for rows, source, target, end in ends]
+    return results[0], results[1]
+
+
+def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
+    R, n = left.shape
+    P = i.shape[-1]
+    out = torch.empty(R, P, dtype=left.dtype, device=left.device)
+    ends = (left.contiguous(), right.contiguous(), i.contiguous(), j.contiguous())
+    kernels.pair_sum[(triton.cdiv(P, _BLOCK), R)](*ends, out, n, P, _stride(i), BLOCK=_BLOCK)
+    return out
+
+
+def pair_sum_backward(grad: Tensor, i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
+    rows = grad.unsqueeze(2)
+    first, second = (_scatter(None, _largest(rows), rows, None, index, n).squeeze(2) for index in (i, j))
+    return first, second
 
 
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
-    return _scatter(None, rows, None, index, n)
+    return _scatter(None, _largest(rows), rows, None, index, n)
 
 
-def _scatter(grad: Tensor | None, rows: Tensor, source: Tensor | None, target: Tensor, n: int) -> Tensor:
-    """(R, n, h): adds grad_p * rows[source_p] at target_p. The sums are of integers, so their order does not matter."""
+def _largest(values: Tensor) -> Tensor:
+    """(R,): the largest absolute value of each replica."""
+    return torch.linalg.vector_norm(values.flatten(1), torch.inf, 1)
+
+
+def _scatter(
+    grad: Tensor | None, largest: Tensor, rows: Tensor, source: Tensor | None, target: Tensor, n: int
+) -> Tensor:
+    """(R, n, h): adds grad_p * rows[source_p] at target_p, or rows_p without grad; `largest` (R,) of the first factor.
+
+    The sums are of integers, so their order does not matter.
+    """
     R, m, h = rows.shape
     P = target.shape[-1]
-    largest = rows.abs().amax((1, 2)) * (1.0 if grad is None else grad.abs().amax(1))
-    scale = _FIXED_POINT / largest.clamp_min(torch.finfo(rows.dtype).tiny * _FIXED_POINT)
+    # The largest possible summand sets the scale of the integers.
+    bounds = (largest, largest if grad is None else _largest(rows))
     sums = torch.zeros(R, n, h, dtype=torch.int64, device=rows.device)
+    out = torch.empty(R, n, h, dtype=rows.dtype, device=rows.device)
     pairs = 4 * _entries(h)
     kernels.scatter[(triton.cdiv(P, pairs), R)](
         rows if grad is None else grad,
@@ -169,7 +232,8 @@ def _scatter(grad: Tensor | None, rows: Tensor, source: Tensor | None, target: T
         target if source is None else source.contiguous(),
         target.contiguous(),
         sums,
-        scale,
+        *bounds,
+        _FIXED_POINT,
         m,
         n,
         h,
@@ -179,7 +243,9 @@ def _scatter(grad: Tensor | None, rows: Tensor, source: Tensor | None, target: T
         PAIRS=pairs,
         LANES=_lanes(h),
     )
-    return (sums / scale.double().view(-1, 1, 1)).to(rows.dtype)
+    grid = (triton.cdiv(n * h, _BLOCK), R)
+    kernels.from_fixed[grid](sums, out, *bounds, _FIXED_POINT, n * h, PRODUCTS=grad is not None, BLOCK=_BLOCK)
+    return out
 
 
 def _attention_blocks(H: int, F: int) -> dict[str, int]:

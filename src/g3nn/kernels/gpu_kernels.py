@@ -192,13 +192,46 @@ def adam(
 
 
 @triton.jit
+def pair_sum(left, right, i, j, out, n, P, index_stride, BLOCK: tl.constexpr):
+    """out (R, P) = left_i + right_j for left, right (R, n)."""
+    r = tl.program_id(1).to(tl.int64)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    live = p < P
+    first = tl.load(i + r * index_stride + p, mask=live, other=0)
+    second = tl.load(j + r * index_stride + p, mask=live, other=0)
+    total = tl.load(left + r * n + first, mask=live, other=0.0) + tl.load(right + r * n + second, mask=live, other=0.0)
+    tl.store(out + r * P + p, total, mask=live)
+
+
+@triton.jit
+def _fixed_scale(first, second, r, one, PRODUCTS: tl.constexpr):
+    """How many units of the integer sums make 1: the largest possible summand of replica r becomes `one`."""
+    largest = tl.load(first + r).to(tl.float64)
+    if PRODUCTS:
+        largest *= tl.load(second + r).to(tl.float64)
+    return one / tl.maximum(largest, 1e-30)
+
+
+@triton.jit
+def from_fixed(sums, out, first, second, one, size, PRODUCTS: tl.constexpr, BLOCK: tl.constexpr):
+    """The integer sums as numbers again."""
+    r = tl.program_id(1).to(tl.int64)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)
+    value = value / _fixed_scale(first, second, r, one, PRODUCTS)
+    tl.store(out + r * size + p, value.to(out.dtype.element_ty), mask=p < size)
+
+
+@triton.jit
 def scatter(
     grad,
     rows,
     source,
     target,
     out,
-    scale,
+    first,
+    second,
+    one,
     m,
     n,
     h,
@@ -208,7 +241,7 @@ def scatter(
     PAIRS: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """out (R, n, h) int64 += round(scale_r * amount) at row target_p: integer sums do not depend on their order.
+    """out (R, n, h) int64 += amount in units at row target_p: integer sums do not depend on their order.
 
     The amount is grad_p * rows[source_p] for products, with rows (R, m, h), else rows_p, with rows (R, P, h).
     """
@@ -218,7 +251,7 @@ def scatter(
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]
     place = tl.load(target + r * index_stride + p, mask=live, other=0).to(tl.int64)
-    factor = tl.load(scale + r).to(tl.float64)
+    factor = _fixed_scale(first, second, r, one, PRODUCTS)
     if PRODUCTS:
         origin = tl.load(source + r * index_stride + p, mask=live, other=0).to(tl.int64)
         amount = tl.load(rows + (r * m + origin)[:, None] * h + lanes[None, :], mask=inside, other=0.0)

@@ -84,16 +84,15 @@ class _PairSum(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
         ctx.save_for_backward(i, j)
         ctx.pattern, ctx.n = pattern, left.shape[1]
-        return left.gather(1, i.expand(left.shape[0], -1)) + right.gather(1, j.expand(left.shape[0], -1))
+        return fast(left).pair_sum(left, right, i, j)  # type: ignore[union-attr]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         i, j = ctx.saved_tensors
         kernels: Any = fast(grads[0])
         if ctx.pattern is None:
-            rows = grads[0].unsqueeze(2)
-            ends = [kernels.scatter_rows(rows, index, ctx.n) for index in (i, j)]
+            ends = kernels.pair_sum_backward(grads[0], i, j, ctx.n)
         else:
             one = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
-            ends = [kernels.spmm(ctx.pattern, grads[0], one, None, transpose) for transpose in (False, True)]
-        return ends[0].squeeze(2), ends[1].squeeze(2), None, None, None
+            ends = [kernels.spmm(ctx.pattern, grads[0], one, None, side).squeeze(2) for side in (False, True)]
+        return *ends, None, None, None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import gather, pair_dot
+from g3nn.kernels import expected_logistic, gather, linear, pair_dot
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -47,10 +46,19 @@ class BilinearLatentSpace(GraphLikelihood):
         return inputs.x.matmul(self.U, noise, self.options.latent_dropout)
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
+        features, target, source, constant = self._parts(state, pairs)
+        return features[:, :, None, None] + target.unsqueeze(2) + source.unsqueeze(3) + constant.unsqueeze(1)
+
+    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        features, target, source, constant = self._parts(state, pairs)
+        left, right = gather(q, pairs.i), gather(q, pairs.j)
+        return expected_logistic(left, right, features, constant, pairs.present, target, source)
+
+    def _parts(self, state: NodeState, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The four summands of the logit: (R, P), (R, P, K) for l, (R, P, K) for k, (R, K, K)."""
         assert state is not None
         u, M = self.options.latent, self._matrix()
-        features = pair_dot(torch.bmm(state, M[:, :u, :u]), state, *pairs.index)
-        target = gather(torch.bmm(state, M[:, :u, u:]), pairs.i)
-        source = gather(torch.bmm(state, M[:, u:, :u].transpose(1, 2)), pairs.j)
-        constant = M[:, u:, u:] + self.b.unsqueeze(2)
-        return features[:, :, None, None] + target.unsqueeze(2) + source.unsqueeze(3) + constant.unsqueeze(1)
+        features = pair_dot(linear(state, M[:, :u, :u]), state, *pairs.index)
+        target = gather(linear(state, M[:, :u, u:]), pairs.i)
+        source = gather(linear(state, M[:, u:, :u].transpose(1, 2)), pairs.j)
+        return features, target, source, M[:, u:, u:] + self.b.unsqueeze(2)

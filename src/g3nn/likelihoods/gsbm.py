@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.kernels import pair_dot
+from g3nn.kernels import linear, pair_dot
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import number
 from g3nn.replicas import Replicas, Scalar, Sizes
@@ -51,4 +51,4 @@ class StochasticBlock(GraphLikelihood):
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         odds = self._odds()
         log_p = logsigmoid(odds if pairs.present else -odds)
-        return pair_dot(torch.bmm(q, log_p), q, *pairs.index)
+        return pair_dot(linear(q, log_p), q, *pairs.index)

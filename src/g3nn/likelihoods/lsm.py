@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import pair_sum
+from g3nn.kernels import expected_logistic, gather, linear, pair_sum, rectify
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice, integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -51,18 +50,27 @@ class AdditiveLatentSpace(GraphLikelihood):
         """(R, n, ends): what the features of a node add to the logit, as source and as target."""
         latent = inputs.x.matmul(self.U, noise, self.options.latent_dropout)
         if self.options.encoder == "relu":
-            latent = torch.relu(latent + self.bias.unsqueeze(1))
-        return torch.bmm(latent, self.w_x)
+            latent = rectify(latent, self.bias, None)
+        return linear(latent, self.w_x)
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
         assert state is not None
         features = pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
-        labels = self.w_y[:, :, :1] + self.w_y[:, :, -1:].transpose(1, 2)
-        return features[:, :, None, None] + labels.unsqueeze(1)
+        return features[:, :, None, None] + self._label_part().unsqueeze(1)
+
+    def _label_part(self) -> Tensor:
+        """(R, K, K): what the labels of the two ends add to the logit."""
+        return self.w_y[:, :, :1] + self.w_y[:, :, -1:].transpose(1, 2)
+
+    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        assert state is not None
+        features = pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
+        left, right = gather(q, pairs.i), gather(q, pairs.j)
+        return expected_logistic(left, right, features, self._label_part(), pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
         """The logit is additive, so soft labels enter one end at a time and no K x K table is needed."""
         assert state is not None
-        scores = state + torch.bmm(soft, self.w_y)
+        scores = state + linear(soft, self.w_y)
         logit = pair_sum(scores[:, :, 0], scores[:, :, -1], *pairs.index)
         return logsigmoid(logit if pairs.present else -logit)

@@ -11,7 +11,7 @@ from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions
 from g3nn.options import integer, number
 from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,6 @@ class APPNP(LabelPosterior):
         a, rate = self.options.teleport, self.options.edge_dropout
         z = start
         for _ in range(self.options.steps):
-            draw = noise.draw(rate) if noise is not None and rate > 0 else None
+            draw = optional_draw(noise, rate)
             z = (1 - a) * inputs.adjacency.matmul(z, draw) + a * start
         return z.log_softmax(2)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 from torch.nn.functional import elu, relu
 
 from g3nn.errors import Problems
 from g3nn.inputs import Inputs
-from g3nn.kernels import attend
+from g3nn.kernels import attend, linear
 from g3nn.options import choice, flag, integer, number
 from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
 
 @dataclass(frozen=True)
@@ -65,14 +66,21 @@ class GAT(LabelPosterior):
         x = inputs.x.matmul(self.weight1, noise, rate if self.options.input_dropout else 0.0)
         hidden = self._attention(inputs, x, self.left1, self.right1, noise) + self.bias1.unsqueeze(1)
         hidden = elu(hidden) if self.options.activation == "elu" else relu(hidden)
-        x = optional_dropout(noise, hidden, rate).bmm(self.weight2)
+        x = linear(optional_dropout(noise, hidden, rate), self.weight2)
         scores = self._attention(inputs, x, self.left2, self.right2, noise) + self.bias2.unsqueeze(1)
         return scores.log_softmax(2)
 
     def _attention(self, inputs: Inputs, x: Tensor, left: Tensor, right: Tensor, noise: Noise | None) -> Tensor:
         """(R, n, H * F) from x (R, n, H * F) and the two halves (R, H, F) of the attention vector."""
         R, n, width = x.shape
+        draw = optional_draw(noise, self.options.dropout)
+        scores = [linear(x, _by_head(half)) for half in (left, right)]
         x = x.view(R, n, left.shape[1], -1)
-        draw = noise.draw(self.options.dropout) if noise is not None and self.options.dropout > 0 else None
-        scores = [(x * half.unsqueeze(1)).sum(3) for half in (left, right)]
         return attend(inputs.neighbours, x, scores[0], scores[1], draw=draw).view(R, n, width)
+
+
+def _by_head(vectors: Tensor) -> Tensor:
+    """(R, H * F, H) from (R, H, F): column h holds the vector of head h in its own rows, so x times it is (R, n, H)."""
+    R, H, F = vectors.shape
+    own = torch.eye(H, dtype=vectors.dtype, device=vectors.device).view(1, H, 1, H)
+    return (vectors.unsqueeze(3) * own).view(R, H * F, H)

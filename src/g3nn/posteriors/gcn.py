@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
+from g3nn.kernels import linear, rectify
 from g3nn.options import flag, integer, number
 from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,6 @@ class GCN(LabelPosterior):
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate = self.options.dropout if self.options.input_dropout else 0.0
         hidden = inputs.adjacency.matmul(inputs.x.matmul(self.weight1, noise, rate))
-        hidden = torch.relu(hidden + self.bias1.unsqueeze(1))
-        hidden = optional_dropout(noise, hidden, self.options.dropout)
-        scores = inputs.adjacency.matmul(torch.bmm(hidden, self.weight2))
+        hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
+        scores = inputs.adjacency.matmul(linear(hidden, self.weight2))
         return (scores + self.bias2.unsqueeze(1)).log_softmax(2)

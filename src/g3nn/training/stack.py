@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from g3nn.evaluate import accuracy, cross_entropy
+from g3nn.evaluate import loss_and_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.objective import TERM_NAMES, Objective
@@ -77,7 +77,7 @@ class Stack:
         captured = device.type == "cuda" and model.posterior.capturable and bool(self._adam.parameters)
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
-        self._advance = Repeated(self._one_epoch, captured)
+        self._repeated = Repeated(self.advance, captured)
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
 
@@ -101,7 +101,7 @@ class Stack:
     def step(self) -> None:
         """Some epochs for every live replica (one, except on a GPU), then let the finished ones go."""
         for _ in range(self._stride):
-            self._advance()
+            self._repeated()
         self.epoch += self._stride
         self._history.append((self._live, self._recent.to("cpu", torch.float32, copy=True)))
         active = self._track.active.cpu()
@@ -111,7 +111,8 @@ class Stack:
             self._drop(~active)
 
     @torch.enable_grad()
-    def _one_epoch(self) -> None:
+    def advance(self) -> None:
+        """One epoch on the device, without a look from the host."""
         clock = self._track.clock
         step = clock if clock.is_cuda else self.epoch
         terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, step))
@@ -122,11 +123,10 @@ class Stack:
             self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
             log_q = self.model.predict_log_prob(self.inputs)
-            val_loss = cross_entropy(log_q, self.inputs.labels, self.inputs.val)
-            val_accuracy = accuracy(log_q, self.inputs.labels, self.inputs.val)
-            record = torch.cat([terms.stacked(), torch.stack([val_loss, val_accuracy])])
+            validation = loss_and_accuracy(log_q, self.inputs.labels, self.inputs.val)
+            record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
-            self._track.update(losses.detach(), val_loss, val_accuracy)
+            self._track.update(losses.detach(), *validation)
 
     def _drop(self, done: Tensor) -> None:
         self._track.flush(self.model.state_dict())
@@ -139,7 +139,7 @@ class Stack:
         self._recent = self._recent[:, :, keep].contiguous()
         self.model.select(keep)
         self._adam.select(keep, self._trainable())
-        self._advance.forget()
+        self._repeated.forget()
 
     def outcomes(self) -> Outcomes:
         """Restores the best snapshots into `model`, all R of them, and says how each training ended."""

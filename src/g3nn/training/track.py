@@ -9,6 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from g3nn.kernels.backend import fast
+
 _PER_REPLICA = ("best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged", "fresh")
 
 
@@ -55,6 +57,11 @@ class Track:
 
     def update(self, losses: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
         """After an epoch: who improved, who diverged, who has waited long enough."""
+        kernels: Any = fast(losses) if losses.is_cuda else None
+        if kernels is not None:
+            books = (self.clock, *(getattr(self, name) for name in _PER_REPLICA))
+            kernels.keep_book(losses, val_loss, val_accuracy, books, self.limit, self.patience)
+            return
         self.clock.add_(1)
         finite = torch.isfinite(losses) & torch.isfinite(val_loss)
         improved = self.active & finite & (val_loss < self.best_loss)

@@ -1,0 +1,191 @@
+"""CPU kernels in numba for what happens at nodes and for logistic pairs; see `g3nn.kernels.cpu_kernels`.
+
+Sums run over chunks of fixed size, each summed in double precision, so they depend on neither threads nor replicas.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+from g3nn.kernels.cpu_kernels import _bits, _key
+
+CHUNK = 2048
+
+
+@njit(parallel=True, cache=True)
+def rectify(x, bias, seeds, counter, threshold, scale, out):
+    """out = dropout(max(0, x + bias)); x, out (R, n, h), bias (R, h)."""
+    R, n, h = x.shape
+    chunks = (n + CHUNK - 1) // CHUNK
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * CHUNK
+        key = _key(seeds[r], counter)
+        for i in range(start, min(start + CHUNK, n)):
+            for c in range(h):
+                value = x[r, i, c] + bias[r, c]
+                if value <= 0.0 or (threshold > 0 and _bits(key, i * h + c) < threshold):
+                    value = bias.dtype.type(0.0)
+                out[r, i, c] = value * scale
+
+
+@njit(parallel=True, cache=True)
+def rectify_backward(grad, kept, scale, out, sums):
+    """out = grad * scale where kept > 0; sums (R, chunks, h): of each chunk of nodes."""
+    R, n, h = kept.shape
+    chunks = sums.shape[1]
+    for job in prange(R * chunks):
+        r = job // chunks
+        part = job % chunks
+        total = np.zeros(h)
+        for i in range(part * CHUNK, min((part + 1) * CHUNK, n)):
+            for c in range(h):
+                value = grad[r, i, c] * scale if kept[r, i, c] > 0.0 else grad.dtype.type(0.0)
+                out[r, i, c] = value
+                total[c] += value
+        sums[r, part] = total
+
+
+@njit(parallel=True, cache=True)
+def node_terms(log_q, log_p, label, of_posterior, sums, soft):
+    """sums (R, chunks, 4) of each chunk of nodes, soft (R, n, K); see `g3nn.kernels.node`."""
+    R, n, K = log_q.shape
+    chunks = sums.shape[1]
+    for job in prange(R * chunks):
+        r = job // chunks
+        part = job % chunks
+        supervised = 0.0
+        prior = 0.0
+        cross = 0.0
+        entropy = 0.0
+        for i in range(part * CHUNK, min((part + 1) * CHUNK, n)):
+            y = label[i]
+            if y >= 0:
+                supervised -= log_q[r, i, y]
+                prior -= log_p[r, i, y]
+                soft[r, i] = 0.0
+                soft[r, i, y] = 1.0
+                continue
+            for k in range(K):
+                q = np.exp(log_q[r, i, k])
+                cross -= q * log_p[r, i, k]
+                entropy -= q * log_q[r, i, k]
+                soft[r, i, k] = q if of_posterior else np.exp(log_p[r, i, k])
+        sums[r, part, 0] = supervised
+        sums[r, part, 1] = prior
+        sums[r, part, 2] = cross
+        sums[r, part, 3] = entropy
+
+
+@njit(parallel=True, cache=True)
+def node_terms_backward(log_q, log_p, label, of_posterior, grad_sums, grad_soft, grad_q, grad_p):
+    R, n, K = log_q.shape
+    chunks = (n + CHUNK - 1) // CHUNK
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * CHUNK
+        cross = grad_sums[r, 2]
+        entropy = grad_sums[r, 3]
+        for i in range(start, min(start + CHUNK, n)):
+            y = label[i]
+            if y >= 0:
+                grad_q[r, i] = 0.0
+                grad_p[r, i] = 0.0
+                grad_q[r, i, y] = -grad_sums[r, 0]
+                grad_p[r, i, y] = -grad_sums[r, 1]
+                continue
+            for k in range(K):
+                q = np.exp(log_q[r, i, k])
+                grad_q[r, i, k] = -q * (cross * log_p[r, i, k] + entropy * (log_q[r, i, k] + 1.0))
+                grad_p[r, i, k] = -q * cross
+                if of_posterior:
+                    grad_q[r, i, k] += grad_soft[r, i, k] * q
+                else:
+                    grad_p[r, i, k] += grad_soft[r, i, k] * np.exp(log_p[r, i, k])
+
+
+@njit(inline="always")
+def _log_sigmoid(x):
+    return min(x, 0.0) - np.log1p(np.exp(-abs(x)))
+
+
+@njit(parallel=True, cache=True)
+def expected_logistic(left, right, base, target, source, table, sign, out):
+    """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
+    R, P, K = left.shape
+    chunks = (P + CHUNK - 1) // CHUNK
+    ends = target.shape[1] > 0
+    for job in prange(R * chunks):
+        r = job // chunks
+        start = (job % chunks) * CHUNK
+        for p in range(start, min(start + CHUNK, P)):
+            total = base.dtype.type(0.0)
+            for k in range(K):
+                if left[r, p, k] == 0.0:
+                    continue
+                row = base.dtype.type(0.0)
+                for c in range(K):
+                    logit = base[r, p] + table[r, k, c]
+                    if ends:
+                        logit += target[r, p, c] + source[r, p, k]
+                    row += right[r, p, c] * _log_sigmoid(sign * logit)
+                total += left[r, p, k] * row
+            out[r, p] = total
+
+
+@njit(parallel=True, cache=True)
+def expected_logistic_backward(
+    grad,
+    left,
+    right,
+    base,
+    target,
+    source,
+    table,
+    sign,
+    grad_left,
+    grad_right,
+    grad_base,
+    grad_target,
+    grad_source,
+    grad_table,
+):
+    """Gradients at every pair, and grad_table (R, chunks, K, K) of each chunk of pairs."""
+    R, P, K = left.shape
+    chunks = grad_table.shape[1]
+    ends = target.shape[1] > 0
+    for job in prange(R * chunks):
+        r = job // chunks
+        part = job % chunks
+        tables = np.zeros((K, K))
+        for p in range(part * CHUNK, min((part + 1) * CHUNK, P)):
+            g = grad[r, p]
+            whole = base.dtype.type(0.0)
+            grad_right[r, p] = 0.0
+            if ends:
+                grad_target[r, p] = 0.0
+            for k in range(K):
+                to_left = base.dtype.type(0.0)
+                to_source = base.dtype.type(0.0)
+                for c in range(K):
+                    logit = base[r, p] + table[r, k, c]
+                    if ends:
+                        logit += target[r, p, c] + source[r, p, k]
+                    decay = np.exp(-abs(logit))
+                    signed = sign * logit
+                    score = g * (min(signed, 0.0) - np.log1p(decay))
+                    to_left += right[r, p, c] * score
+                    grad_right[r, p, c] += left[r, p, k] * score
+                    odds = decay / (1.0 + decay) if signed > 0.0 else 1.0 / (1.0 + decay)
+                    slope = left[r, p, k] * right[r, p, c] * g * sign * odds
+                    to_source += slope
+                    tables[k, c] += slope
+                    if ends:
+                        grad_target[r, p, c] += slope
+                grad_left[r, p, k] = to_left
+                whole += to_source
+                if ends:
+                    grad_source[r, p, k] = to_source
+            grad_base[r, p] = whole
+        grad_table[r, part] = tables

@@ -1,0 +1,64 @@
+"""Parts of a dense layer: the product with stacked weights, and bias, rectifier and dropout in one pass."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from g3nn.kernels.backend import fast
+from g3nn.kernels.draw import Draw
+from g3nn.kernels.dropout import dropout
+
+
+def linear(x: Tensor, weight: Tensor) -> Tensor:
+    """(R, n, K) = x_r W_r for x (R, n, h) and weight (R, h, K)."""
+    if not x.is_cuda or fast(x) is None:
+        return torch.bmm(x, weight)
+    out: Tensor = _Linear.apply(x, weight)
+    return out
+
+
+def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
+    """dropout(max(0, x + b)) for x (R, n, h) and bias (R, h); no dropout without a draw."""
+    if fast(x) is None:
+        out = torch.relu(x + bias.unsqueeze(1))
+        return out if draw is None else dropout(out, draw)
+    kept: Tensor = _Rectify.apply(x, bias, draw)
+    return kept
+
+
+class _Linear(torch.autograd.Function):
+    """The gradient of the weight sums over all n nodes, for which a library's product is slow on a GPU."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(x, weight)
+        return torch.bmm(x, weight)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        x, weight = ctx.saved_tensors
+        grad_x = torch.bmm(grads[0], weight.transpose(1, 2)) if ctx.needs_input_grad[0] else None
+        kernels: Any = fast(x)
+        return grad_x, kernels.row_products(x, grads[0]) if ctx.needs_input_grad[1] else None
+
+
+class _Rectify(torch.autograd.Function):
+    """Only the result is kept: it is positive exactly where the gradient passes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
+        kernels: Any = fast(x)
+        kept: Tensor = kernels.rectify(x, bias, draw)
+        ctx.save_for_backward(kept)
+        ctx.scale = 1.0 if draw is None else draw.scale
+        return kept
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
+        (kept,) = ctx.saved_tensors
+        kernels: Any = fast(kept)
+        grad_x, grad_bias = kernels.rectify_backward(grads[0], kept, ctx.scale)
+        return grad_x, grad_bias, None

@@ -1,0 +1,51 @@
+"""The exact expectation of a logistic model of a pair over the K x K labels of its two ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import logsigmoid
+
+from g3nn.kernels.backend import fast
+
+
+def expected_logistic(
+    left: Tensor,
+    right: Tensor,
+    base: Tensor,
+    table: Tensor,
+    present: bool,
+    target: Tensor | None = None,
+    source: Tensor | None = None,
+) -> Tensor:
+    """(R, P): sum_kl left_k right_l log sigmoid(+- logit_kl), + for edges, - for non-edges, with
+    logit_kl = base + table_kl + target_l + source_k.
+
+    left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target, source (R, P, K) or neither.
+    """
+    sign = 1.0 if present else -1.0
+    if fast(left) is None:
+        logits = base[:, :, None, None] + table.unsqueeze(1)
+        if target is not None and source is not None:
+            logits = logits + target.unsqueeze(2) + source.unsqueeze(3)
+        return torch.einsum("rpk,rpkl,rpl->rp", left, logsigmoid(sign * logits), right)
+    out: Tensor = _ExpectedLogistic.apply(left, right, base, target, source, table, sign)
+    return out
+
+
+class _ExpectedLogistic(torch.autograd.Function):
+    """The R x P x K x K table is never stored, and computed anew for the gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, *arguments: Any) -> Tensor:
+        *tensors, ctx.sign = arguments
+        ctx.save_for_backward(*tensors)
+        return fast(tensors[0]).expected_logistic(*tensors, ctx.sign)  # type: ignore[union-attr]
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        tensors = ctx.saved_tensors
+        kernels: Any = fast(tensors[0])
+        return *kernels.expected_logistic_backward(grads[0], *tensors, ctx.sign), None

@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from g3nn.kernels import expected_logistic
+
+R, P, K = 2, 5, 3
+
+
+def beliefs() -> torch.Tensor:
+    return torch.randn(R, P, K, dtype=torch.float64).softmax(2).requires_grad_()
+
+
+@pytest.fixture(params=[False, True], ids=["table", "ends"])
+def arguments(request) -> tuple[torch.Tensor, ...]:
+    """left, right, base, table and, for some, target and source."""
+    torch.manual_seed(3)
+    shapes = [(R, P), (R, K, K), *([(R, P, K), (R, P, K)] if request.param else [])]
+    others = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for shape in shapes]
+    return beliefs(), beliefs(), *others
+
+
+def call(present: bool, left, right, base, table, target=None, source=None) -> torch.Tensor:
+    return expected_logistic(left, right, base, table, present, target, source)
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_equals_the_sum_over_both_labels(implementation, arguments, present):
+    left, right, base, table, *ends = arguments
+    found = call(present, *arguments)
+    for r in range(R):
+        for p in range(P):
+            total = 0.0
+            for k in range(K):
+                for c in range(K):
+                    logit = base[r, p] + table[r, k, c] + (ends[0][r, p, c] + ends[1][r, p, k] if ends else 0.0)
+                    chance = torch.sigmoid(logit if present else -logit)
+                    total += left[r, p, k] * right[r, p, c] * torch.log(chance)
+            torch.testing.assert_close(found[r, p], total)
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_gradient(implementation, arguments, present):
+    assert torch.autograd.gradcheck(lambda *given: call(present, *given), arguments)
+
+
+def test_extreme_log_odds_stay_finite(implementation):
+    left = right = torch.full((1, 2, 2), 0.5, dtype=torch.float64)
+    base = torch.tensor([[800.0, -800.0]], dtype=torch.float64, requires_grad=True)
+    out = expected_logistic(left, right, base, torch.zeros(1, 2, 2, dtype=torch.float64), True)
+    torch.testing.assert_close(out.detach(), torch.tensor([[0.0, -800.0]], dtype=torch.float64))
+    (slope,) = torch.autograd.grad(out.sum(), base)
+    torch.testing.assert_close(slope, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
