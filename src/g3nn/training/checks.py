@@ -15,6 +15,7 @@ from g3nn.objective import OBJECTIVES, Objective
 from g3nn.priors import PRIORS, LabelPrior
 
 _SEED_LIMIT = 2**63
+_SEEDS = "a whole number that fits into 64 bits"
 
 
 def plain(value: Any) -> Any:
@@ -64,15 +65,27 @@ def checked_objective(objective: Any, problems: Problems) -> ChosenObjective:
 
 
 def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]:
-    """seed, seed + 1, ... for each trial; empty if they cannot be counted."""
+    """One for each trial: seed, seed + 1, ..., or those given; empty if they cannot be counted."""
     trials, seed = plain(trials), plain(seed)
     before = len(problems.found)
-    if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+    counted = isinstance(trials, int) and not isinstance(trials, bool) and trials >= 1
+    if not counted:
         problems.add("trials", repr(trials), "a whole number of at least 1")
-    limit = _SEED_LIMIT - (trials if isinstance(trials, int) else 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or not -_SEED_LIMIT <= seed <= limit:
-        problems.add("seed", repr(seed), "a whole number that fits into 64 bits")
+    if isinstance(seed, tuple):
+        if counted and len(seed) != trials:
+            problems.add("seed", f"{len(seed)} values", f"one number, or one for each of the {trials} trials")
+        wrong = [one for one in seed if not _is_seed(one, 1)]
+        if wrong:
+            problems.add("seed", repr(wrong[0]), _SEEDS)
+        return seed if len(problems.found) == before else ()
+    if not _is_seed(seed, trials if isinstance(trials, int) else 0):
+        problems.add("seed", repr(seed), _SEEDS)
     return tuple(range(seed, seed + trials)) if len(problems.found) == before else ()
+
+
+def _is_seed(seed: Any, trials: int) -> bool:
+    """Whether as many whole numbers from `seed` on fit into 64 bits."""
+    return isinstance(seed, int) and not isinstance(seed, bool) and -_SEED_LIMIT <= seed <= _SEED_LIMIT - trials
 
 
 def checked_device(device: Any, problems: Problems) -> torch.device:

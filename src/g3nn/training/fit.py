@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from g3nn.model import ModelSpec
@@ -18,7 +19,7 @@ def fit(
     objective: str | Objective = "elbo",
     *,
     trials: int = 1,
-    seed: int = 0,
+    seed: int | Sequence[int] = 0,
     prior: str | type[LabelPrior] = "mlp",
     device: str = "auto",
     progress: bool | None = None,
@@ -28,7 +29,7 @@ def fit(
 
     model:     "likelihood-posterior" (`sbm-gcn`), a posterior alone (`gcn`), or a `ModelSpec` with parts of your own.
     objective: "elbo" (the paper), "released" (the authors' code), "laplacian", or an `Objective`.
-    seed:      trial t uses seed + t; its result depends on nothing else.
+    seed:      trial t uses seed + t, or the t-th of several seeds; its result depends on nothing else.
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.

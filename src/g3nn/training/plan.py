@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_objective, checked_seeds, checked_spec, plain
+from g3nn.training.memory import replicas_that_fit
 from g3nn.training.progress import Monitor, monitor
 from g3nn.training.result import FitResult
 from g3nn.training.stack import HISTORY_NAMES, Outcomes, Stack, TrainingOptions
@@ -50,7 +52,7 @@ class Plan:
         model: str | ModelSpec,
         objective: str | Objective,
         trials: int,
-        seed: int,
+        seed: int | Sequence[int],
         prior: str | type[LabelPrior],
         device: str,
         options: Mapping[str, Any],
@@ -92,7 +94,7 @@ class Plan:
     def _run(self, task: NodeTask, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory asks for."""
         inputs = Inputs.of(task, self.device)
-        waiting = [list(chunk) for chunk in _chunks(range(len(self.seeds)), _REPLICAS_PER_STACK[self.device.type])]
+        waiting = [list(chunk) for chunk in _chunks(range(len(self.seeds)), self._stack_size(task, inputs))]
         parts: list[tuple[Outcomes, GenerativeModel]] = []
         while waiting:
             chunk = waiting.pop(0)
@@ -107,9 +109,29 @@ class Plan:
                 waiting[:0] = [chunk[:half], chunk[half:]]
         return parts
 
+    def _stack_size(self, task: NodeTask, inputs: Inputs) -> int:
+        """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy."""
+        if len(self.seeds) == 1:
+            return 1
+
+        def epoch() -> None:
+            self._stack(task, inputs, [0]).advance()
+
+        return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
+
     def _train(
         self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Monitor
     ) -> tuple[Outcomes, GenerativeModel]:
+        stack = self._stack(task, inputs, chunk)
+        while not stack.finished:
+            before = stack.num_live
+            stack.step()
+            watch.update(stack, before - stack.num_live)
+        return stack.outcomes(), stack.model
+
+    def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
+        """The replicas at these positions, untrained."""
+
         def own(value: Any) -> Any:
             return tuple(value[index] for index in chunk) if isinstance(value, tuple) else value
 
@@ -118,12 +140,7 @@ class Plan:
         replicas = Replicas(tuple(self.seeds[index] for index in chunk))
         sizes = Sizes(task.num_features, task.num_classes, task.directed)
         model = self.spec.build(sizes, replicas, options)
-        stack = Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
-        while not stack.finished:
-            before = stack.num_live
-            stack.step()
-            watch.update(stack, before - stack.num_live)
-        return stack.outcomes(), stack.model
+        return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
 
     def _result(self, task: NodeTask, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float) -> FitResult:
         inputs = Inputs.of(task, self.device)
@@ -176,8 +193,11 @@ class Plan:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def _chunks(items: range, size: int) -> list[range]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _chunks(items: range, largest: int) -> list[range]:
+    """As few as possible, of about the same size."""
+    count = -(-len(items) // largest)
+    edges = [len(items) * part // count for part in range(count + 1)]
+    return [items[start:stop] for start, stop in itertools.pairwise(edges)]
 
 
 def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:

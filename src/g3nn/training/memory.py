@@ -1,0 +1,54 @@
+"""How many replicas fit into memory, from a measurement of one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+_USABLE = 0.8
+"""Share of the free memory that a stack may take."""
+_KEPT_PER_SAVED = 2.0
+"""On a CPU what the backward pass keeps is counted; gradients and temporary results take as much again."""
+
+
+def replicas_that_fit(epoch: Callable[[], None], device: torch.device) -> int:
+    """At least 1. `epoch` runs one epoch of one replica on the device and leaves nothing behind."""
+    measure = _peak_on_gpu if device.type == "cuda" else _kept_on_cpu
+    return max(1, int(_USABLE * free_memory(device)) // max(1, measure(epoch, device)))
+
+
+def free_memory(device: torch.device) -> int:
+    """Bytes that are there to be taken."""
+    if device.type == "cuda":
+        free, _ = torch.cuda.mem_get_info(device)
+        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    information = Path("/proc/meminfo")
+    if information.exists():
+        fields = dict(line.split(":", 1) for line in information.read_text().splitlines())
+        return 1024 * int(fields["MemAvailable"].split()[0])
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+
+
+def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:
+    torch.cuda.reset_peak_memory_stats(device)
+    before = torch.cuda.memory_allocated(device)
+    epoch()
+    return torch.cuda.max_memory_allocated(device) - before
+
+
+def _kept_on_cpu(epoch: Callable[[], None], device: torch.device) -> int:
+    """Bytes that one epoch keeps for its backward pass, each piece of memory counted once."""
+    sizes: dict[int, int] = {}
+
+    def note(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        sizes[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+        epoch()
+    return int(_KEPT_PER_SAVED * sum(sizes.values()))
