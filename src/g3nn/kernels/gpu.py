@@ -71,18 +71,27 @@ def _entries(h: int) -> int:
     return max(1, min(16, 128 // _lanes(h)))
 
 
-def _product_blocks(R: int, entries_per_row: float) -> dict[str, int]:
-    """Found by trying all sizes on an H200: many replicas share one walk over a short row; a long row is taken many
-    entries at a time."""
+_WIDEST = 128
+"""Columns of a product that one program takes; wider ones are cut."""
+
+
+def _product_blocks(R: int, entries_per_row: float, lanes: int) -> dict[str, int]:
+    """Found by trying all sizes on an H200 with 16 columns: many replicas share one walk over a short row; a long row is
+    taken many entries at a time. Wider rows take fewer replicas, then fewer entries, so that a tile keeps its size."""
     if entries_per_row > 256:
-        return {"REPLICAS": 1, "ENTRIES": 256, "num_warps": 4}
-    if R == 1 or (R < 16 and entries_per_row > 24):
-        return {"REPLICAS": 1, "ENTRIES": 32, "num_warps": 1}
-    if R < 16:
-        return {"REPLICAS": 4, "ENTRIES": 8, "num_warps": 1}
-    if entries_per_row > 24:
-        return {"REPLICAS": 16, "ENTRIES": 8, "num_warps": 2}
-    return {"REPLICAS": 32, "ENTRIES": 1, "num_warps": 1}
+        replicas, entries, warps = 1, 256, 4
+    elif R == 1 or (R < 16 and entries_per_row > 24):
+        replicas, entries, warps = 1, 32, 1
+    elif R < 16:
+        replicas, entries, warps = 4, 8, 1
+    elif entries_per_row > 24:
+        replicas, entries, warps = 16, 8, 2
+    else:
+        replicas, entries, warps = 32, 1, 1
+    wider = max(1, lanes // 16)
+    kept = max(1, replicas // wider)
+    entries = max(min(entries, 8), entries * replicas // (wider * kept))
+    return {"REPLICAS": kept, "ENTRIES": entries, "num_warps": warps}
 
 
 def _stride(index: Tensor) -> int:
@@ -117,8 +126,9 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, tra
     out = torch.empty(R, n, h, dtype=dense.dtype, device=dense.device)
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
     stride = 0 if values.shape[0] == 1 else values.shape[1]
-    blocks = _product_blocks(R, pattern.nnz / n)
-    kernels.spmm[(n, triton.cdiv(R, blocks["REPLICAS"]))](
+    lanes = min(_WIDEST, _lanes(h))
+    blocks = _product_blocks(R, pattern.nnz / n, lanes)
+    kernels.spmm[(n, triton.cdiv(R, blocks["REPLICAS"]), triton.cdiv(h, lanes))](
         rowptr,
         col,
         pattern.perm,
@@ -133,7 +143,7 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, tra
         stride,
         TRANSPOSED=transpose,
         DROP=draw is not None,
-        LANES=_lanes(h),
+        LANES=lanes,
         **blocks,
     )
     return out

@@ -90,14 +90,15 @@ def spmm(
 ):
     """out (R, n, h): row i of replica r is sum_k values_k dense[col_k].
 
-    A program owns row i of REPLICAS replicas, which share the positions of its entries, and takes ENTRIES at a time.
+    A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and takes
+    ENTRIES at a time.
     """
     i = tl.program_id(0)
     r = tl.program_id(1) * REPLICAS + tl.arange(0, REPLICAS)
     here = r < R
     r = r.to(tl.int64)
     start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
-    lanes = tl.arange(0, LANES)
+    lanes = tl.program_id(2) * LANES + tl.arange(0, LANES)
     total = tl.zeros((REPLICAS, LANES), dtype=out.dtype.element_ty)
     if DROP:
         key = _key(tl.load(seeds + r, mask=here, other=0), tl.load(counter))

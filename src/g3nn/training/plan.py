@@ -87,13 +87,13 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        with monitor(self.spec.name, len(self.seeds), progress) as watch:
-            parts = self._run(task, watch)
-        return self._result(task, parts, time.perf_counter() - start)
-
-    def _run(self, task: NodeTask, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
-        """Train all seeds, in as many stacks as memory asks for."""
         inputs = Inputs.of(task, self.device)
+        with monitor(self.spec.name, len(self.seeds), progress) as watch:
+            parts = self._run(task, inputs, watch)
+        return self._result(task, inputs, parts, time.perf_counter() - start)
+
+    def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
+        """Train all seeds, in as many stacks as memory asks for."""
         waiting = [list(chunk) for chunk in _chunks(range(len(self.seeds)), self._stack_size(task, inputs))]
         parts: list[tuple[Outcomes, GenerativeModel]] = []
         while waiting:
@@ -142,8 +142,9 @@ class Plan:
         model = self.spec.build(sizes, replicas, options)
         return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
 
-    def _result(self, task: NodeTask, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float) -> FitResult:
-        inputs = Inputs.of(task, self.device)
+    def _result(
+        self, task: NodeTask, inputs: Inputs, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float
+    ) -> FitResult:
         with torch.no_grad():
             log_prob = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         outcomes = [outcome for outcome, _ in parts]
