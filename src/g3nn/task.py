@@ -135,6 +135,12 @@ class NodeTask:
         """The same task on another set of edges."""
         return replace(self, edges=edges, setting=setting or self.setting)
 
+    def without_test(self) -> NodeTask:
+        """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
+        labels = self.labels.copy()
+        labels[self.test] = UNKNOWN
+        return replace(self, labels=labels, test=self.test[:0])
+
     def with_split(
         self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
     ) -> NodeTask:

@@ -1,0 +1,1 @@
+"""Suites of experiments as data: planning, running, storing and comparing them."""

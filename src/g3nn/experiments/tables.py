@@ -1,0 +1,256 @@
+"""A comparison as text, Markdown, LaTeX or JSON."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from g3nn.errors import check_name
+from g3nn.experiments.comparison import CellResult, Comparison
+
+CLOSE = 0.010
+"""A mean this far below the published one still counts as reproduced."""
+
+DISCRIMINATIVE = "discriminative"
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """One table under one objective, as the paper prints it: models down, datasets across.
+
+    groups: the discriminative models, which stand above the generative ones of every objective, then these. A row is
+    a model and its cells, None where the suite has none.
+    """
+
+    table: str
+    setting: str
+    objective: str
+    datasets: tuple[str, ...]
+    groups: tuple[tuple[tuple[str, tuple[CellResult | None, ...]], ...], ...]
+
+    @property
+    def title(self) -> str:
+        return f"Table {self.table}, {self.setting}, {self.objective}"
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a comparison comes to for the discriminative models, or the generative ones under one objective."""
+
+    name: str
+    cells: int
+    measured: int
+    published: int
+    close: int
+    underlined: int
+    reproduced: int
+    trials: tuple[int, int]
+    failed: int
+
+    def __str__(self) -> str:
+        text = f"{self.name}: {self.measured} of {self.cells} cells measured"
+        if self.measured:
+            few, many = self.trials
+            text += f" with {few if few == many else f'{few} to {many}'} trial{'s' if many > 1 else ''} each"
+        if self.published:
+            text += f"; {self.close} of {self.published} within {CLOSE:.3f} of the published mean or above"
+        if self.underlined:
+            text += f"; {self.reproduced} of {self.underlined} published underlines reproduced"
+        return f"{text}; {self.failed} trials failed" if self.failed else text
+
+
+def render(comparison: Comparison, format: str = "text") -> str:
+    """The comparison in one of `FORMATS`."""
+    check_name("format", format, FORMATS)
+    return FORMATS[format](comparison)
+
+
+def blocks(comparison: Comparison) -> list[Block]:
+    """The tables in the order of the suite, each once for every objective."""
+    found = []
+    for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in comparison.cells):
+        cells = [cell for cell in comparison.cells if (cell.table, cell.setting) == (table, setting)]
+        for objective in dict.fromkeys(cell.objective for cell in cells):
+            own = [cell for cell in cells if cell.counterpart is None or cell.objective == objective]
+            datasets = tuple(dict.fromkeys(cell.dataset for cell in own))
+            kinds = [[cell for cell in own if (cell.counterpart is None) is kind] for kind in (True, False)]
+            groups = tuple(_rows(kind, datasets) for kind in kinds if kind)
+            found.append(Block(table, setting, objective, datasets, groups))
+    return found
+
+
+def _rows(
+    cells: Sequence[CellResult], datasets: Sequence[str]
+) -> tuple[tuple[str, tuple[CellResult | None, ...]], ...]:
+    place = {(cell.model, cell.dataset): cell for cell in cells}
+    models = dict.fromkeys(cell.model for cell in cells)
+    return tuple((model, tuple(place.get((model, dataset)) for dataset in datasets)) for model in models)
+
+
+def summaries(comparison: Comparison) -> list[Summary]:
+    """For the discriminative models, then for the generative ones under each objective."""
+    kinds: dict[str, list[CellResult]] = {}
+    for cell in comparison.cells:
+        kinds.setdefault(DISCRIMINATIVE if cell.counterpart is None else cell.objective, []).append(cell)
+    return [_summary(name, cells) for name, cells in kinds.items()]
+
+
+def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
+    trials = [cell.trials for cell in cells if cell.mean is not None]
+    differences = [cell.difference for cell in cells if cell.difference is not None]
+    underlined = [cell for cell in cells if cell.published_underline and cell.above is not None]
+    return Summary(
+        name=name,
+        cells=len(cells),
+        measured=len(trials),
+        published=len(differences),
+        close=sum(round(difference, 9) >= -CLOSE for difference in differences),
+        underlined=len(underlined),
+        reproduced=sum(cell.underline for cell in underlined),
+        trials=(min(trials, default=0), max(trials, default=0)),
+        failed=sum(cell.failed for cell in cells),
+    )
+
+
+def _text(comparison: Comparison) -> str:
+    legend = (
+        "b: best of its column. u: above the same network without a graph likelihood. *: significantly so.\n"
+        "In brackets: measured minus published."
+    )
+    closing = "\n".join(map(str, summaries(comparison)))
+    return "\n\n".join([*map(_text_block, blocks(comparison)), legend, closing]) + "\n"
+
+
+def _text_block(block: Block) -> str:
+    header = ["", *block.datasets]
+    groups = [
+        [[model, *(_text_cell(cell, block.objective) for cell in cells)] for model, cells in group]
+        for group in block.groups
+    ]
+    widths = [max(map(len, column)) for column in zip(header, *itertools.chain(*groups), strict=True)]
+
+    def line(row: Sequence[str]) -> str:
+        return "  ".join(map(str.ljust, row, widths)).rstrip()
+
+    rule = "-" * (sum(widths) + 2 * len(block.datasets))
+    return "\n".join([block.title, line(header), *(text for group in groups for text in (rule, *map(line, group)))])
+
+
+def _text_cell(cell: CellResult | None, objective: str) -> str:
+    if cell is None or cell.mean is None:
+        return "-"
+    marks = (("b", objective in cell.best_in), ("u", cell.underline), ("*", cell.star))
+    shown = "".join(mark for mark, there in marks if there)
+    spread = "" if cell.std is None else f"±{_short(cell.std)}"
+    return f"{cell.mean:.3f}{spread:5} {shown:3} {_difference(cell)}".rstrip()
+
+
+def _short(std: float) -> str:
+    return f"{std:.3f}".removeprefix("0")
+
+
+def _difference(cell: CellResult) -> str:
+    return "" if cell.difference is None else f"({_signed(cell.difference)})"
+
+
+def _signed(value: float) -> str:
+    """Three digits, and no minus before a zero."""
+    return f"{round(value, 3) + 0.0:+.3f}"
+
+
+def _markdown(comparison: Comparison) -> str:
+    parts = []
+    for block in blocks(comparison):
+        rows = [["model", *block.datasets], ["---"] * (len(block.datasets) + 1)]
+        for model, cells in (row for group in block.groups for row in group):
+            rows.append([model, *(_markdown_cell(cell, block.objective) for cell in cells)])
+        lines = [f"| {' | '.join(row)} |" for row in rows]
+        parts.append("\n".join([f"### {block.title}", "", *lines]))
+    legend = (
+        "Bold: best of its column. Underlined: above the same network without a graph likelihood, with \\* if "
+        "significantly so. In brackets: measured minus published."
+    )
+    return "\n\n".join([*parts, legend, "\n".join(f"- {one}" for one in summaries(comparison))]) + "\n"
+
+
+def _markdown_cell(cell: CellResult | None, objective: str) -> str:
+    if cell is None or cell.mean is None:
+        return "–"
+    text = f"{cell.mean:.3f}"
+    text = f"**{text}**" if objective in cell.best_in else text
+    text = f"<u>{text}</u>" if cell.underline else text
+    spread = "" if cell.std is None else f" ± {cell.std:.3f}"
+    star = "\\*" if cell.star else ""
+    return f"{text}{spread}{star} {_difference(cell)}".rstrip()
+
+
+def _latex(comparison: Comparison) -> str:
+    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_latex_block, blocks(comparison)))
+
+
+def _latex_block(block: Block) -> str:
+    def row(first: str, others: Iterable[str]) -> str:
+        return " & ".join([_escaped(first), *others]) + r" \\"
+
+    what = r"mean $\pm$ standard deviation of the test accuracy, in brackets the difference from the published mean"
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(block.title)}: {what}.}}"]
+    lines += [
+        rf"\begin{{tabular}}{{l{'l' * len(block.datasets)}}}",
+        r"\toprule",
+        row("", map(_escaped, block.datasets)),
+    ]
+    for group in block.groups:
+        lines.append(r"\midrule")
+        lines += [row(model, (_latex_cell(cell, block.objective) for cell in cells)) for model, cells in group]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+
+
+def _latex_cell(cell: CellResult | None, objective: str) -> str:
+    if cell is None or cell.mean is None:
+        return "--"
+    text = f"{cell.mean:.3f}"
+    text = rf"\textbf{{{text}}}" if objective in cell.best_in else text
+    text = rf"\underline{{{text}}}" if cell.underline else text
+    spread = "" if cell.std is None else rf" $\pm$ {{\small {cell.std:.3f}}}"
+    difference = "" if cell.difference is None else f" (${_signed(cell.difference)}$)"
+    return f"{text}{spread}{'$^*$' if cell.star else ''}{difference}"
+
+
+def _escaped(text: str) -> str:
+    return "".join(_LATEX.get(character, character) for character in text)
+
+
+def _json(comparison: Comparison) -> str:
+    cells = [{key: _plain(value) for key, value in _fields(cell)} for cell in comparison.cells]
+    return json.dumps({"suite": comparison.suite, "cells": cells}, indent=1, allow_nan=False) + "\n"
+
+
+def _fields(cell: CellResult) -> Iterable[tuple[str, Any]]:
+    """All but the points that were not chosen: there are thousands."""
+    return ((name, value) for name, value in vars(cell).items() if name != "selection")
+
+
+def _plain(value: Any) -> Any:
+    """Numbers to six digits, and the plain types that JSON knows."""
+    if isinstance(value, float):
+        return float(f"{value:.6g}")
+    return dict(value) if hasattr(value, "items") else value
+
+
+FORMATS: dict[str, Callable[[Comparison], str]] = {
+    "text": _text,
+    "markdown": _markdown,
+    "latex": _latex,
+    "json": _json,
+}
+"""How a comparison can be written, by name."""
