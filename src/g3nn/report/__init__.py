@@ -1,0 +1,5 @@
+"""Pages to look at, each one file that needs no network, made from stored results alone."""
+
+from g3nn.report.page import page, write_report
+
+__all__ = ["page", "write_report"]
