@@ -26,9 +26,13 @@ LAYERS = (
     ("model",),
     ("pairs",),
     ("objective",),
-    ("evaluate",),
+    ("evaluate", "calibrate"),
     ("training",),
     ("catalogue",),
+    ("audit",),
+    ("estimator",),
+    ("experiments",),
+    ("report",),
     ("cli",),
 )
 """From the bottom up. The parts of one layer do not know each other."""

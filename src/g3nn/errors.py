@@ -41,6 +41,10 @@ class InputError(G3NNError, ValueError):
             message = f"{len(self.problems)} problems:{lines}"
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
+        """Other processes get the problems too, not the message alone."""
+        return type(self), (self.problems,)
+
 
 class DataError(G3NNError):
     """A data file is missing, damaged or not what it claims to be."""

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from g3nn.errors import G3NNError, InputError, Problem, Problems, check_name, suggestion
@@ -79,3 +81,14 @@ def test_the_nearest_name_is_suggested(given, expected):
 
 def test_nothing_is_suggested_when_nothing_is_near():
     assert suggestion("xyzzy", ["gcn", "mlp"]) == ""
+
+
+def test_an_input_error_travels_between_processes():
+    problems = Problems()
+    problems.add("lr", -1, "a number above 0")
+    problems.add("hidden", 0, "at least 1")
+    with pytest.raises(InputError) as caught:
+        problems.raise_if_any()
+    copied = pickle.loads(pickle.dumps(caught.value))
+    assert copied.problems == caught.value.problems
+    assert str(copied) == str(caught.value)

@@ -7,7 +7,9 @@ import warnings
 
 import typer
 
+from g3nn.cli.bench import bench
 from g3nn.cli.datasets import datasets
+from g3nn.cli.reproduce import reproduce
 from g3nn.cli.train import train
 from g3nn.errors import G3NNError, G3NNWarning
 
@@ -20,6 +22,8 @@ app = typer.Typer(
 )
 app.command()(datasets)
 app.command()(train)
+app.add_typer(bench, name="bench")
+app.command()(reproduce)
 
 
 @app.callback()

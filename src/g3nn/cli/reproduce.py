@@ -1,0 +1,59 @@
+"""`g3nn reproduce`: the paper's tables with one command."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from g3nn.cli.bench import (
+    Device,
+    ExecutorName,
+    Workers,
+    check_out,
+    check_store,
+    checked_suite,
+    resumable,
+    tell_problems,
+)
+from g3nn.errors import Problems
+from g3nn.experiments.comparison import compare
+from g3nn.experiments.executors import check_executor
+from g3nn.experiments.run import run
+from g3nn.experiments.store import Store
+from g3nn.experiments.tables import render
+from g3nn.report import write_report
+
+
+def reproduce(
+    quick: Annotated[bool, typer.Option("--quick", help="One point for each cell instead of a search.")] = False,
+    store: Annotated[
+        Path | None, typer.Option(help="File with the records; g3nn-paper.sqlite or g3nn-quick.sqlite if left out.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML report; beside the store if left out.")] = None,
+    executor: ExecutorName = "local",
+    workers: Workers = None,
+    device: Device = "auto",
+) -> None:
+    """Train everything in the paper's tables, print them, and write a report.
+
+    Interrupt it at any time; the same command goes on.
+    """
+    name = "quick" if quick else "paper"
+    records = store or Path(f"g3nn-{name}.sqlite")
+    page = out or records.with_suffix(".html")
+    problems = Problems()
+    suite = checked_suite(name, {}, None, problems)
+    check_executor(executor, device, workers, problems)
+    check_store(records, problems)
+    check_out(page, records, problems)
+    problems.raise_if_any()
+    assert suite is not None
+    with resumable():
+        report = run(suite, records, executor=executor, device=device, workers=workers)
+    tell_problems(report)
+    with Store.read(records) as held:
+        print(render(compare(suite, held)), end="")
+    write_report(suite, records, page)
+    print(f"report in {page}")

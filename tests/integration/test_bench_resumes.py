@@ -1,0 +1,155 @@
+"""A run that is killed again and again ends with the rows of a run that was left alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from g3nn.experiments.records import Record
+from g3nn.experiments.store import Store
+
+pytestmark = pytest.mark.slow
+
+SUITE = """
+objectives = ["elbo"]
+
+[protocol]
+trials = 3
+selection_seeds = 2
+finalists = 2
+finalist_seeds = 3
+
+[fixed]
+epochs = 3
+patience = 3
+
+[axes]
+hidden = [2, 3, 4, 5, 6, 7, 8, 9]
+lr = [0.01, 0.1]
+
+[[grids]]
+models = ["mlp", "gcn", "sbm-gcn"]
+axes = ["hidden", "lr"]
+
+[[tables]]
+name = "1"
+setting = "standard"
+cells = [{ model = "mlp", dataset = "cora" }, { model = "gcn", dataset = "cora" }]
+
+[[tables]]
+name = "2"
+setting = "missing-edge"
+cells = [{ model = "gcn", dataset = "cora" }, { model = "sbm-gcn", dataset = "cora" }]
+"""
+
+LIVES = [("to do:", 1.0), ("[1/", 0.2)] * 5
+"""What each of ten runs has written and for how many seconds at most it goes on before it is killed.
+
+The first job takes about a second, most of it to load compiled code; each of the others takes a few hundredths.
+"""
+
+LAUNCHER = """
+import json, os, sys
+from g3nn.cli import main
+
+for line in sys.stdin:
+    log, *words = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        with open(log, "w") as output:
+            os.dup2(output.fileno(), 1)
+            os.dup2(output.fileno(), 2)
+        sys.argv = ["g3nn", *words]
+        raise SystemExit(main())
+    print(child, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+"""Starts commands in processes of their own. What they import is imported once: it would take most of the time."""
+
+
+class Launcher:
+    def __init__(self) -> None:
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "env": environment}
+        self._process = subprocess.Popen([sys.executable, "-c", LAUNCHER], **pipes)
+
+    def start(self, log: Path, *words: str) -> int:
+        """The id of the new process."""
+        log.write_text("", encoding="utf-8")
+        print(json.dumps([str(log), *words]), file=self._process.stdin, flush=True)
+        return int(self._process.stdout.readline())
+
+    def exit_code(self) -> int:
+        """Of the last command, when it has ended."""
+        return int(self._process.stdout.readline())
+
+    def close(self) -> None:
+        self._process.communicate()
+
+
+@pytest.fixture(scope="module")
+def launcher() -> Iterator[Launcher]:
+    with closing(Launcher()) as opened:
+        yield opened
+
+
+@pytest.fixture
+def bench_run(tmp_path) -> tuple[str, ...]:
+    file = tmp_path / "small.toml"
+    file.write_text(SUITE, encoding="utf-8")
+    return ("bench", "run", str(file), "--device", "cpu", "--store")
+
+
+def wait_for(log: Path, text: str) -> None:
+    while text not in log.read_text(encoding="utf-8"):
+        time.sleep(0.01)
+
+
+def rows(store: Path) -> list[Record]:
+    """Everything but the time it took."""
+    with Store.read(store) as held:
+        return [replace(record, seconds=0) for record in held.records(evidence=True)]
+
+
+def test_killed_ten_times_it_ends_with_the_same_rows(launcher, bench_run, tmp_path):
+    rng = random.Random(20)
+    alone, killed, log = (tmp_path / name for name in ("alone.sqlite", "killed.sqlite", "log.txt"))
+    launcher.start(log, *bench_run, str(alone))
+    assert launcher.exit_code() == 0, log.read_text(encoding="utf-8")
+    counts = []
+    for sign, longest in LIVES:
+        process = launcher.start(log, *bench_run, str(killed))
+        wait_for(log, sign)
+        time.sleep(rng.uniform(0, longest))
+        os.kill(process, signal.SIGKILL)
+        assert launcher.exit_code() == -signal.SIGKILL, log.read_text(encoding="utf-8")
+        counts.append(len(rows(killed)))
+    launcher.start(log, *bench_run, str(killed))
+    assert launcher.exit_code() == 0, log.read_text(encoding="utf-8")
+    assert counts == sorted(counts)
+    assert 0 < counts[1] < counts[-1] < len(rows(alone)), "every second run gets on a little"
+    assert rows(killed) == rows(alone)
+    assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("killed.sqlite-", "."))]
+
+
+def test_an_interrupt_is_a_clean_end(launcher, bench_run, tmp_path):
+    store, log = tmp_path / "runs.sqlite", tmp_path / "log.txt"
+    process = launcher.start(log, *bench_run, str(store))
+    wait_for(log, "[1/")
+    os.kill(process, signal.SIGINT)
+    assert launcher.exit_code() == 130
+    *_, last = log.read_text(encoding="utf-8").splitlines()
+    assert last == "stopped. What is done is stored: the same command goes on from there."
+    assert len(rows(store)) > 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.txt", "runs.sqlite", "small.toml"]

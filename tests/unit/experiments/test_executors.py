@@ -1,0 +1,174 @@
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from g3nn.errors import DataError, InputError, Problems, TrainingError
+from g3nn.experiments import executors, executors_ray
+from g3nn.experiments.executors import Executor, LocalExecutor, check_executor, make_executor
+from g3nn.experiments.executors_ray import RayExecutor, share
+from g3nn.experiments.job import Job
+from g3nn.experiments.records import Point, Record
+from g3nn.task import NodeTask
+
+
+def job(lr: float = 0.1, dataset: str = "cora", setting: str = "standard", seeds: tuple[int, ...] = (0, 1)) -> Job:
+    point = Point(dataset, setting, "gcn", "elbo", {"lr": lr, "epochs": 3, "patience": 3, "hidden": 4})
+    return Job("trial", (point,) * len(seeds), seeds)
+
+
+@pytest.fixture
+def loads(monkeypatch, learnable) -> Counter[tuple[str, str]]:
+    """How often each task was read; there is nothing to read."""
+    counts: Counter[tuple[str, str]] = Counter()
+
+    def load(dataset: str, setting: str) -> NodeTask:
+        counts[dataset, setting] += 1
+        return replace(learnable, name=dataset, setting=setting)
+
+    monkeypatch.setattr(executors, "load", load)
+    return counts
+
+
+def problems_with(name: str, device: str = "cpu", workers: int | None = None) -> dict[str, str]:
+    problems = Problems()
+    check_executor(name, device, workers, problems)
+    return {problem.argument: str(problem) for problem in problems.found}
+
+
+class TestLocal:
+    def test_jobs_come_back_one_by_one_in_order(self, loads):
+        done = []
+
+        def run(job: Job, device: str, task: NodeTask) -> list[Record]:
+            done.append((job, device, task.name, task.setting))
+            return []
+
+        jobs = [job(0.1), job(0.2, "pubmed"), job(0.3, setting="missing-edge")]
+        with LocalExecutor("cpu", run) as place:
+            results = place.execute(jobs)
+            assert next(results) == (jobs[0], [])
+            assert [one for one, *_ in done] == jobs[:1]
+            assert [one for one, _ in results] == jobs[1:]
+        assert [rest for _, *rest in done] == [
+            ["cpu", "cora", "standard"],
+            ["cpu", "pubmed", "standard"],
+            ["cpu", "cora", "missing-edge"],
+        ]
+
+    def test_a_task_is_read_once(self, loads):
+        with LocalExecutor("cpu", lambda *_: []) as place:
+            for _ in range(2):
+                list(place.execute([job(0.1), job(0.2), job(0.1, "pubmed")]))
+        assert loads == {("cora", "standard"): 1, ("pubmed", "standard"): 1}
+
+    def test_missing_data_turn_up_before_anything_is_trained(self, monkeypatch, learnable):
+        def load(dataset: str, setting: str) -> NodeTask:
+            if dataset == "pubmed":
+                raise DataError("pubmed: no such file")
+            return learnable
+
+        ran = []
+        monkeypatch.setattr(executors, "load", load)
+        with LocalExecutor("cpu", lambda job, *_: ran.append(job) or []) as place, pytest.raises(DataError):
+            list(place.execute([job(), job(dataset="pubmed")]))
+        assert ran == []
+
+    def test_it_trains(self, loads):
+        ((_, records),) = LocalExecutor("cpu").execute([job()])
+        assert [record.seed for record in records] == [0, 1]
+        assert {record.status for record in records} == {"limit"}
+
+    def test_where_it_runs(self, loads):
+        place = LocalExecutor("cpu")
+        assert (place.device, place.workers) == ("cpu", 1)
+        assert place.environment().hardware["device"] == "cpu"
+
+    def test_a_device_that_is_not_there(self):
+        with pytest.raises(InputError, match="device"):
+            LocalExecutor("cup")
+
+
+class TestByName:
+    def test_local(self):
+        assert isinstance(make_executor("local", "cpu"), LocalExecutor)
+        assert problems_with("local", workers=1) == {}
+
+    def test_an_unknown_name_gets_the_nearest(self):
+        assert "Did you mean 'local'?" in problems_with("locall")["executor"]
+
+    def test_all_at_once(self):
+        with pytest.raises(InputError) as caught:
+            make_executor("rai", "cup", 0)
+        assert [problem.argument for problem in caught.value.problems] == ["executor", "workers", "device"]
+
+    def test_more_workers_need_ray(self):
+        assert "'ray'" in problems_with("local", workers=2)["workers"]
+
+    def test_ray_that_is_not_installed(self, monkeypatch):
+        monkeypatch.setattr(executors_ray, "find_spec", lambda name: None)
+        assert "g3nn[ray]" in problems_with("ray")["executor"]
+        with pytest.raises(InputError, match=r"g3nn\[ray\]"):
+            make_executor("ray", "cpu")
+
+    def test_ray_knows_no_numbered_device(self, monkeypatch):
+        monkeypatch.setattr(executors_ray, "find_spec", lambda name: object())
+        assert set(problems_with("ray", "cuda:1")) == {"device"}
+        assert isinstance(make_executor("ray", "auto", 3), RayExecutor)
+
+
+class TestSharing:
+    @pytest.mark.parametrize(
+        ("device", "workers", "resources", "expected"),
+        [
+            ("auto", None, {"CPU": 8.0}, ("cpu", 8, 0)),
+            ("auto", 3, {"CPU": 8.0}, ("cpu", 3, 0)),
+            ("auto", None, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 2, 1.0)),
+            ("cuda", 8, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 8, 0.25)),
+            ("cuda", 3, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 3, 0.5)),
+            ("cuda", 1, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 1, 1.0)),
+            ("cpu", 2, {"CPU": 8.0, "GPU": 2.0}, ("cpu", 2, 0)),
+        ],
+    )
+    def test_workers_and_gpus(self, device, workers, resources, expected):
+        assert share(device, workers, resources) == expected
+
+    def test_a_cluster_without_gpus(self):
+        with pytest.raises(InputError, match="no GPU"):
+            share("cuda", 2, {"CPU": 8.0})
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Executor]:
+    ray = pytest.importorskip("ray")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("RAY_ADDRESS", raising=False)
+        with make_executor("ray", "cpu", 2) as opened:
+            yield opened
+    assert not ray.is_initialized()
+
+
+@pytest.mark.slow
+class TestCluster:
+    def test_it_says_where_it_runs(self, cluster):
+        assert (cluster.device, cluster.workers) == ("cpu", 2)
+        assert cluster.environment() == LocalExecutor("cpu").environment()
+
+    def test_two_workers_give_the_records_of_one(self, cluster):
+        jobs = [job(lr, seeds=seeds) for lr in (0.01, 0.1) for seeds in ((0, 1), (2, 3, 4))]
+        found, expected = (dict(place.execute(jobs)) for place in (cluster, LocalExecutor("cpu")))
+        assert set(found) == set(jobs)
+        for one in jobs:
+            here, there = ([replace(record, seconds=0) for record in held[one]] for held in (expected, found))
+            assert here == there
+
+    def test_what_goes_wrong_on_a_worker_is_said_here(self, cluster):
+        def missing(job: Job, device: str, task: NodeTask) -> list[Record]:
+            raise DataError("no such file")
+
+        with RayExecutor("cpu", 1, missing) as guest, pytest.raises(TrainingError, match=r"do a job .*: no such file"):
+            list(guest.execute([job()]))
+        assert list(cluster.execute([])) == [], "a guest leaves the cluster running"

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from g3nn.errors import InputError, Problem
+from g3nn.experiments.suite import Cell, DatasetRow, Grid, Protocol, load_suite
+
+Refused = Callable[..., list[Problem]]
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Refused:
+    """Writes the files of a suite and returns the problems that are found with them."""
+
+    def read(**files: str | bytes) -> list[Problem]:
+        for name, content in files.items():
+            content = content if isinstance(content, bytes) else content.encode()
+            (tmp_path / f"{name}.toml").write_bytes(content)
+        with pytest.raises(InputError) as caught:
+            load_suite(str(tmp_path))
+        return list(caught.value.problems)
+
+    return read
+
+
+def test_a_whole_suite(small_suite):
+    assert (small_suite.name, small_suite.title, small_suite.source) == ("small", "A small suite", "nowhere")
+    assert small_suite.protocol == Protocol(trials=4, selection_seeds=1, finalists=2, finalist_seeds=2)
+    assert small_suite.objectives == ("released", "elbo")
+    assert small_suite.fixed == {"epochs": 5, "lr": 0.01}
+    partition = ({"p0": 0.9, "p1": 0.1}, {"p0": 0.5, "p1": 0.6})
+    assert small_suite.grids == (
+        Grid(("gcn", "mlp")),
+        Grid(("sbm-gcn",), axes={"hidden": (4, 8), "partition": partition}),
+        Grid(("sbm-gcn",), ("elbo",), ("citeseer",), axes={"lr": (0.01, 0.1)}),
+    )
+    assert small_suite.cells[0] == Cell("A", "cora", "standard", "gcn", "Table A, GCN", 0.8, 0.01)
+    assert small_suite.cells[1].underline
+    assert small_suite.cells[-1] == Cell("B", "cora", "missing-edge", "mlp")
+
+
+def test_published_means_rest_on_as_many_trials_as_ours_unless_told(small_suite, small_text, tmp_path):
+    (tmp_path / "more.toml").write_text(f"published_trials = 100\n{small_text}", encoding="utf-8")
+    assert (small_suite.published_trials, load_suite(str(tmp_path / "more.toml")).published_trials) == (4, 100)
+
+
+def test_files_of_a_folder_are_one_suite(small_text, tmp_path):
+    head, *tables = re.split(r"^(?=\[\[tables\]\])", small_text, flags=re.MULTILINE)
+    rows = 'datasets = [{ dataset = "cora", classes = 7, nodes = 2708, edges = 5278, mean_two_hop = 35.8 }]'
+    for name, text in {"suite": head, "table1": rows, "table2": tables[0], "table3": tables[1]}.items():
+        (tmp_path / f"{name}.toml").write_text(text, encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("not part of it", encoding="utf-8")
+    suite = load_suite(str(tmp_path))
+    assert [cell.table for cell in suite.cells] == ["A"] * 4 + ["B"]
+    assert suite.datasets == (DatasetRow("cora", 7, 2708, 5278, 35.8),)
+
+
+CHANGES = {
+    "unknown key": ("title =", "titel =", "small.toml, titel", "unknown key", "'title'"),
+    "title": ('"A small suite"', "3", "small.toml, title", "3", "text"),
+    "objectives": ('["released", "elbo"]\n\n', '["released", "elbow"]\n', "small.toml, objectives", "elbow", "'elbo'"),
+    "no objectives": ('objectives = ["released", "elbo"]\n\n', "", "objectives", "nothing", "elbo, released"),
+    "protocol key": ("trials = 4", "trails = 4", "protocol, trails", "4", "'trials'"),
+    "protocol value": ("trials = 4", "trials = 0", "protocol, trials", "0", "at least 1"),
+    "protocol type": ("trials = 4", "trials = 4.5", "protocol, trials", "4.5", "whole number"),
+    "finalist seeds": ("finalist_seeds = 2", "finalist_seeds = 0", "protocol, finalist_seeds", "0", "at least 1"),
+    "seeds in both": ("trials = 4", "trials = 4\nfirst_seed = 1001", "protocol, trials", "1001", "1000 to 1001"),
+    "fixed name": ("epochs = 5", "epoch = 5", "fixed, epoch", "unknown option", "'epochs'"),
+    "fixed value": ("epochs = 5", "epochs = 0", "fixed, epochs", "0", "at least 1"),
+    "fixed list": ("lr = 0.01\n", "lr = [0.01, 0.1]\n", "fixed, lr", "[0.01, 0.1]", "one value"),
+    "axis name": ("hidden = [4, 8]", "hiden = [4, 8]", "axes, hiden", "unknown option", "'hidden'"),
+    "axis value": ("hidden = [4, 8]", "hidden = [4, 0]", "axes, hidden", "0", "at least 1"),
+    "axis of one value": ("hidden = [4, 8]", "hidden = 4", "axes, hidden", "4", "a list of values"),
+    "empty axis": ("hidden = [4, 8]", "hidden = []", "axes, hidden", "[]", "a list of values"),
+    "nested axis": ("hidden = [4, 8]", "hidden = [[4], [8]]", "axes, hidden", "[[4], [8]]", "a list of values"),
+    "axis table": ("p0 = 0.5, p1 = 0.6", "p0 = 0.5, p1 = 1", "axes, p1", "1", "strictly between"),
+    "unknown axis": ('axes = ["lr"]', 'axes = ["lrr"]', "small.toml, grids 3, axes", "lrr", "'lr'"),
+    "grid model": ('models = ["gcn", "mlp"]', 'models = ["gcn", "mpl"]', "small.toml, grids 1, models", "mpl", "'mlp'"),
+    "grid models": ('models = ["gcn", "mlp"]', "", "small.toml, grids 1, models", "nothing", "a list of"),
+    "grid objective": ('["elbo"]', '["laplacian"]', "grids 3, objectives", "laplacian", "released, elbo"),
+    "grid dataset": (
+        'datasets = ["citeseer"]',
+        'datasets = "citeseer"',
+        "grids 3, datasets",
+        "'citeseer'",
+        "a list of",
+    ),
+    "grid setting": ('datasets = ["citeseer"]', 'settings = ["standart"]', "grids 3, settings", "", "'standard'"),
+    "grid key": ("datasets = [", "dataset = [", "small.toml, grids 3, dataset", "unknown key", "'datasets'"),
+    "table name": ('name = "B"', "name = 2", "small.toml, tables 2, name", "2", "text"),
+    "table setting": ('"missing-edge"', '"missing-edges"', "tables 2, setting", "'missing-edges'", "'missing-edge'"),
+    "cell model": ('"mlp", dataset', '"mpl", dataset', "tables 2, cells 1, model", "'mpl'", "'mlp'"),
+    "cell dataset": ('"mlp", dataset = "cora"', '"mlp", dataset = "cara"', "cells 1, dataset", "'cara'", "'cora'"),
+    "cell key": ("published = 0.7 }", "pubished = 0.7 }", "cells 3, pubished", "unknown key", "'published'"),
+    "cell value": ("published = 0.7 }", "published = 70 }", "tables 1, cells 3, published", "70", "between 0 and 1"),
+    "cell number": ("published = 0.7 }", "published = nan }", "tables 1, cells 3, published", "nan", "between 0 and 1"),
+    "cell flag": ("underline = true", 'underline = "yes"', "tables 1, cells 2, underline", "'yes'", "true or false"),
+    "cell without model": ('{ model = "mlp", ', "{ ", "tables 2, cells 1, model", "nothing", "gcn"),
+    "cells": ('cells = [{ model = "mlp", dataset = "cora" }]', "cells = 3", "tables 2, cells", "3", "a list of tables"),
+    "cell twice": (
+        '{ model = "gcn", dataset = "citeseer"',
+        '{ model = "gcn", dataset = "cora"',
+        "cells",
+        "twice",
+        "once",
+    ),
+    "no grid": ('models = ["gcn", "mlp"]', 'models = ["gcn"]', "grids", "cora missing-edge mlp released", "a grid"),
+    "no grid under one objective": (
+        '"sbm-gcn"]\naxes = ["hidden"',
+        '"sbm-gcn"]\nobjectives = ["released"]\naxes = ["hidden"',
+        "grids",
+        "cora standard sbm-gcn elbo",
+        "a grid",
+    ),
+    "not TOML": ("[fixed]", "[fixed", "small.toml", "line", "a TOML file"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_each_mistake_is_named_with_its_place_and_remedy(refused, small_text, change):
+    before, after, argument, given, remedy = CHANGES[change]
+    assert before in small_text
+    problems = refused(small=small_text.replace(before, after, 1))
+    (problem,) = [one for one in problems if one.argument.endswith(argument)]
+    assert given in problem.given
+    assert remedy in f"{problem.allowed} {problem.advice}"
+
+
+def test_an_axis_of_another_model_is_refused(refused, small_text):
+    text = small_text.replace('models = ["gcn", "mlp"]', 'models = ["gcn", "mlp"]\naxes = ["partition"]')
+    found = {(problem.argument, problem.given) for problem in refused(small=text)}
+    assert found == {(f"axes, {name}", f"for {model}") for name in ("p0", "p1") for model in ("gcn", "mlp")}
+
+
+def test_a_fixed_option_is_one_of_every_model(refused, small_text):
+    problems = refused(small=small_text.replace("epochs = 5", "learn_p = true"))
+    assert [(one.argument, one.given) for one in problems] == [("fixed, learn_p", f"for {m}") for m in ("gcn", "mlp")]
+
+
+def test_an_option_stands_on_one_axis_of_a_grid(refused, small_text):
+    text = small_text.replace("[[grids]]", "rate = [{ lr = 1, eta = 2 }]\n\n[[grids]]", 1)
+    (problem,) = refused(small=text.replace('axes = ["lr"]', 'axes = ["lr", "rate"]'))
+    assert (problem.argument, problem.given) == ("small.toml, grids 3, axes", "lr on lr and rate")
+
+
+def test_finalists_have_at_least_the_seeds_of_the_others(refused, small_text):
+    (problem,) = refused(small=small_text.replace("selection_seeds = 1", "selection_seeds = 3"))
+    assert (problem.argument, problem.given) == ("protocol, finalist_seeds", "2")
+    assert "selection_seeds (3)" in problem.allowed
+
+
+def test_a_wrong_value_on_a_shared_axis_is_named_once(refused, small_text):
+    text = small_text.replace("lr = [0.01, 0.1]", "lr = [-1]").replace(
+        'models = ["gcn", "mlp"]', 'models = ["gcn", "mlp"]\naxes = ["lr"]'
+    )
+    (problem,) = refused(small=text)
+    assert (problem.argument, problem.given) == ("axes, lr", "-1")
+
+
+def test_all_mistakes_of_all_files_are_named_at_once(refused):
+    suite = """
+    titel = "x"
+    objectives = ["elbow"]
+    [protocol]
+    trails = 3
+    [fixed]
+    lr = -1
+    [axes]
+    hiden = [16]
+    [[grids]]
+    models = ["gnc"]
+    """
+    table = """
+    [[tables]]
+    name = "1"
+    setting = "standart"
+    cells = [{ model = "gcn", dataset = "cora", publised = 0.8 }]
+    [[tables]]
+    name = "2"
+    setting = "standard"
+    cells = [{ model = "gcn", dataset = "coar" }, { model = "gcn", dataset = "cora" }]
+    """
+    text = str(InputError(refused(suite=suite, table=table, torn="[[")))
+    assert text.startswith("10 problems:")
+    for near in ("title", "elbo", "trials", "hidden", "gcn", "standard", "published", "cora"):
+        assert f"Did you mean {near!r}?" in text
+    for place in ("fixed, lr", "torn.toml", "suite.toml, grids 1, models", "table.toml, tables 2, cells 1, dataset"):
+        assert place in text
+
+
+def test_what_is_said_once_is_not_said_in_two_files(refused, small_text):
+    (problem,) = refused(a=small_text, b="title = 'again'")
+    assert (problem.argument, problem.given) == ("b.toml, title", "a second time")
+
+
+def test_a_suite_has_objectives_grids_and_tables(refused):
+    found = [problem.argument.rpartition(", ")[2] for problem in refused(empty="")]
+    assert found == ["objectives", "grids", "tables"]
+
+
+def test_a_folder_without_files_is_no_suite(refused):
+    assert [problem.given for problem in refused()] == ["nothing"] * 3
+
+
+def test_bytes_that_are_no_text(refused):
+    (problem,) = refused(small=b"title = '\xff'")
+    assert (problem.argument, problem.allowed) == ("small.toml", "a TOML file in UTF-8")
+
+
+def test_objectives_count_once(small_text, tmp_path):
+    text = small_text.replace('["released", "elbo"]', '["released", "elbo", "released"]', 1)
+    (tmp_path / "twice.toml").write_text(text, encoding="utf-8")
+    assert load_suite(str(tmp_path)).objectives == ("released", "elbo")

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from g3nn.experiments.comparison import compare
+from g3nn.experiments.records import Environment
+from g3nn.experiments.store import Store
+from g3nn.report import views
+
+
+@pytest.fixture
+def comparison(suite, full_store):
+    with Store.read(full_store) as store:
+        return compare(suite, store)
+
+
+def test_a_table_has_the_networks_above_and_one_group_for_each_objective(suite, comparison):
+    (block,) = views.blocks(suite, comparison.cells)
+    assert (block.table, block.setting, block.datasets) == ("2", "standard", ("cora", "pubmed"))
+    labels = ["Discriminative", "Generative, released objective", "Generative, elbo objective"]
+    assert [group.label for group in block.groups] == labels
+    assert [[row.model for row in group.rows] for group in block.groups] == [["gcn"], ["sbm-gcn"], ["sbm-gcn"]]
+
+
+def test_a_cell_that_the_suite_lacks_is_a_gap(suite, comparison):
+    (block,) = views.blocks(suite, comparison.cells)
+    assert [[view is None for view in group.rows[0].cells] for group in block.groups] == [
+        [False, False],
+        [False, True],
+        [False, True],
+    ]
+
+
+def view_of(suite, cell, **changes):
+    (block,) = views.blocks(suite, [replace(cell, **changes)])
+    (group,) = block.groups
+    return group.rows[0].cells[0]
+
+
+@pytest.mark.parametrize(
+    ("difference", "direction", "strength"),
+    [(0.0, "same", 0), (0.0004, "same", 1), (-0.015, "below", 50), (0.03, "above", 100), (0.2, "above", 100)],
+)
+def test_the_colour_of_a_difference(suite, comparison, difference, direction, strength):
+    view = view_of(suite, comparison.cells[0], difference=difference)
+    assert (view.direction, view.strength) == (direction, strength)
+
+
+def test_a_cell_can_be_read_aloud(suite, comparison):
+    cell = comparison.cells[2]
+    assert cell.counterpart == "gcn"
+    changes = {"mean": 0.8301, "std": 0.004, "difference": 0.0081}
+    expected = (
+        "SBM-GCN on Cora, standard, released objective: measured 0.830 ± 0.004, published 0.822 ± 0.002, "
+        "difference +0.008"
+    )
+    assert view_of(suite, cell, **changes).label == expected
+    unmeasured = view_of(suite, cell, mean=None, std=None, difference=None, published=None)
+    assert unmeasured.label == "SBM-GCN on Cora, standard, released objective: not measured"
+
+
+def test_a_network_is_bold_where_no_objective_beats_it(suite, comparison):
+    cell = comparison.cells[0]
+    assert cell.counterpart is None
+    assert view_of(suite, cell, best_in=("released", "elbo")).bold
+    assert not view_of(suite, cell, best_in=("released",), bold=True).bold
+
+
+def test_only_filters_that_offer_a_choice(comparison):
+    filters = {one.name: [value for value, _ in one.values] for one in views.filters(comparison.cells)}
+    assert filters == {
+        "dataset": ["cora", "pubmed"],
+        "objective": ["released", "elbo"],
+        "kind": ["discriminative", "generative"],
+    }
+
+
+def test_cards_say_what_was_measured(comparison):
+    cards = views.cards(comparison)
+    assert [card.title for card in cards] == [
+        "Discriminative",
+        "Generative, released objective",
+        "Generative, elbo objective",
+    ]
+    assert cards[0].figure.endswith(" of 2")
+    assert "2 of 2 cells measured" in cards[0].lines
+    assert any("underlines reproduced" in line for line in cards[1].lines)
+
+
+def test_cards_of_an_empty_store_claim_nothing(comparison):
+    cells = [
+        replace(cell, mean=None, std=None, trials=0, failed=2, difference=None, above=None) for cell in comparison.cells
+    ]
+    first, *_ = views.cards(replace(comparison, cells=cells))
+    assert (first.figure, first.label, first.lines) == ("0 of 2", "cells measured", ("4 trials failed",))
+
+
+def test_the_introduction_counts_the_trials_that_there_are(comparison):
+    cells = list(comparison.cells)
+    assert "2 models on Cora and Pubmed under 1 setting, each the mean of 3 trials" in views.introduction(cells)
+    cells[0] = replace(cells[0], trials=2)
+    assert "2 to 3 trials" in views.introduction(cells)
+    assert "not measured yet" in views.introduction([replace(cell, mean=None) for cell in cells])
+
+
+@pytest.mark.parametrize(
+    ("changes", "parts"),
+    [
+        ({}, ("has 2 points, each trained with 2 seeds from 1000 on.", "with seeds 0 to 2")),
+        ({"trials": 1, "first_seed": 7}, ("with seed 7,",)),
+        ({"finalists": 2, "finalist_seeds": 5}, ("and the best 2 of them with 5 in all.",)),
+    ],
+)
+def test_the_protocol_tells_seeds_and_sizes(suite, changes, parts):
+    text = " ".join(views.protocol(replace(suite, protocol=replace(suite.protocol, **changes))))
+    for part in parts:
+        assert part in text
+
+
+def test_without_a_grid_nothing_is_chosen(suite):
+    grids = tuple(replace(grid, axes={"hidden": (16,)}) for grid in suite.grids)
+    assert "nothing is chosen" in views.protocol(replace(suite, grids=grids))[0]
+
+
+def test_environments_are_told_apart():
+    one, other = Environment({"torch": "2"}, {"device": "cpu"}), Environment({"torch": "2"}, {"device": "cuda"})
+    assert views.environments([one, other, one]) == ["device cpu, torch 2", "device cuda, torch 2"]
