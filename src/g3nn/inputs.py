@@ -13,7 +13,7 @@ from torch import Tensor
 from g3nn.kernels import Pattern
 from g3nn.parse import UNKNOWN
 from g3nn.replicas import Noise, optional_draw, optional_dropout
-from g3nn.sparse import SparseMatrix, neighbourhoods, normalised_adjacency
+from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
 
 
@@ -101,6 +101,12 @@ class Inputs:
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
         matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n))
+        return matrix.to(self.device, self.dtype)
+
+    @cached_property
+    def neighbour_mean(self) -> SparseMatrix:
+        """D^-1 A: the mean over the neighbours of a node, itself left out."""
+        matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n))
         return matrix.to(self.device, self.dtype)
 
     @cached_property

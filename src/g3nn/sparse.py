@@ -45,6 +45,15 @@ def normalised_adjacency(edges: np.ndarray, n: int) -> sp.csr_array:
     return sp.csr_array(scale @ looped @ scale)
 
 
+def neighbour_mean(edges: np.ndarray, n: int) -> sp.csr_array:
+    """D^-1 A: row i averages over the neighbours of i, itself left out. A lone node hears nothing."""
+    looped = neighbourhoods(edges, n)
+    looped.setdiag(0.0)
+    looped.eliminate_zeros()
+    degree = np.asarray(looped.sum(axis=1)).ravel()
+    return sp.csr_array(sp.diags_array(1.0 / np.maximum(degree, 1.0)) @ looped)
+
+
 def neighbourhoods(edges: np.ndarray, n: int) -> sp.csr_array:
     """A + I as ones: row i marks the nodes that i listens to, itself among them. Directions are ignored."""
     ones = np.ones(edges.shape[1])

@@ -2,8 +2,11 @@
 
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.likelihoods.blsm import BilinearLatentSpace
+from g3nn.likelihoods.dcsbm import DegreeCorrectedBlock
+from g3nn.likelihoods.dlsm import DistanceLatentSpace
 from g3nn.likelihoods.gsbm import StochasticBlock
 from g3nn.likelihoods.lsm import AdditiveLatentSpace
+from g3nn.likelihoods.mix import LabelsOrFeatures
 from g3nn.likelihoods.sbm import PlantedPartition
 
 LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
@@ -11,6 +14,9 @@ LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "sbm": PlantedPartition,
     "gsbm": StochasticBlock,
     "blsm": BilinearLatentSpace,
+    "dlsm": DistanceLatentSpace,
+    "dcsbm": DegreeCorrectedBlock,
+    "mix": LabelsOrFeatures,
 }
 
 __all__ = ["LIKELIHOODS", "GraphLikelihood", "NodeState", "Pairs"]

@@ -4,14 +4,20 @@ from g3nn.posteriors.appnp import APPNP
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.posteriors.gat import GAT
 from g3nn.posteriors.gcn import GCN
+from g3nn.posteriors.gcnii import GCNII
+from g3nn.posteriors.grand import Grand
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.posteriors.mlp import MLPPosterior
 from g3nn.posteriors.module import ModulePosterior
+from g3nn.posteriors.sage import Sage
 
 POSTERIORS: dict[str, type[LabelPosterior]] = {
     "gcn": GCN,
     "gat": GAT,
     "appnp": APPNP,
+    "sage": Sage,
+    "gcnii": GCNII,
+    "grand": Grand,
     "mlp": MLPPosterior,
     "label-propagation": LabelPropagation,
 }

@@ -1,0 +1,48 @@
+"""GraphSAGE with mean aggregation (Hamilton et al., 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.inputs import Inputs
+from g3nn.kernels import linear, rectify
+from g3nn.options import integer, number
+from g3nn.posteriors.base import LabelPosterior
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
+
+
+@dataclass(frozen=True)
+class SageOptions:
+    hidden: int = integer(16, "number of hidden units", low=1)
+    dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
+
+
+class Sage(LabelPosterior):
+    """h_i = relu(W_1 x_i + V_1 mean_j x_j + b_1), q_i = softmax(W_2 h_i + V_2 mean_j h_j + b_2), j the neighbours of i.
+
+    A node's own features keep weights of their own, which helps where neighbours tend to differ.
+    """
+
+    Options = SageOptions
+    uses_graph: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: SageOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or SageOptions()
+        self.own1 = replicas.glorot("own1", sizes.features, self.options.hidden)
+        self.neighbours1 = replicas.glorot("neighbours1", sizes.features, self.options.hidden)
+        self.bias1 = replicas.zeros(self.options.hidden)
+        self.own2 = replicas.glorot("own2", self.options.hidden, sizes.classes)
+        self.neighbours2 = replicas.glorot("neighbours2", self.options.hidden, sizes.classes)
+        self.bias2 = replicas.zeros(sizes.classes)
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        rate = self.options.dropout
+        heard = inputs.neighbour_mean.matmul(inputs.x.matmul(self.neighbours1, noise, rate))
+        hidden = inputs.x.matmul(self.own1, noise, rate) + heard
+        hidden = rectify(hidden, self.bias1, optional_draw(noise, rate))
+        scores = linear(hidden, self.own2) + inputs.neighbour_mean.matmul(linear(hidden, self.neighbours2))
+        return (scores + self.bias2.unsqueeze(1)).log_softmax(2)
