@@ -18,7 +18,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import node_terms, pair_dot, pair_sum
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
-from g3nn.options import choice, flag, number
+from g3nn.options import choice, flag, integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 
@@ -39,6 +39,8 @@ class Terms:
     """- log q(Y_L | X, G)"""
     laplacian: Tensor
     """sum over edges of |q_i - q_j|^2; zero unless it has a weight"""
+    consistency: Tensor
+    """how far samples of q are from their sharpened mean; zero unless it has a weight"""
 
     @property
     def kl(self) -> Tensor:
@@ -57,6 +59,10 @@ class Terms:
 
 
 TERM_NAMES = tuple(field.name for field in fields(Terms))
+_OF_BOUND = 3
+"""The first terms: graph, cross-entropy, entropy."""
+_ON_DEMAND = 2
+"""The last terms: smoothness, consistency."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,15 +71,21 @@ class Weights:
 
     table: Tensor
 
-    def total(self, terms: Terms) -> Tensor:
-        """(R,): graph + kl (CE - entropy H) + prior + eta supervised + laplacian smoothness."""
-        return (self.table * terms.stacked).sum(0)
+    def total(self, terms: Terms, ramp: float | Tensor = 1.0) -> Tensor:
+        """(R,): graph + kl (CE - entropy H) + prior + eta supervised + laplacian smoothness + consistency.
+
+        ramp: what the graph and KL terms are multiplied with on top of their weights.
+        """
+        weighted = self.table * terms.stacked
+        if isinstance(ramp, Tensor) or ramp != 1.0:
+            return ramp * weighted[:_OF_BOUND].sum(0) + weighted[_OF_BOUND:].sum(0)
+        return weighted.sum(0)
 
     def recorded(self, terms: Terms) -> Tensor:
-        """(number of terms, R): the terms without gradient. Smoothness counts for nothing where it has no weight, so
-        that a record does not depend on whether a neighbour in the stack asks for it."""
+        """(number of terms, R): the terms without gradient. What is computed only on demand counts for nothing where it
+        has no weight, so that a record does not depend on what a neighbour in the stack asks for."""
         values = terms.stacked.detach()
-        return torch.cat([values[:-1], values[-1:] * (self.table[-1:] != 0)])
+        return torch.cat([values[:-_ON_DEMAND], values[-_ON_DEMAND:] * (self.table[-_ON_DEMAND:] != 0)])
 
     def select(self, keep: Tensor) -> Weights:
         return Weights(self.table[:, keep])
@@ -92,6 +104,12 @@ class Objective:
     entropy_weight: Scalar = number(1.0, "weight of H(q) inside the KL; 1 is the true KL", per_replica=True)
     prior_weight: Scalar = number(1.0, "weight of the prior's own labelled loss", low=0, per_replica=True)
     laplacian_weight: Scalar = number(0.0, "weight of smoothness along edges", low=0, per_replica=True)
+    consistency_weight: Scalar = number(
+        0.0, "weight of the distance between samples of q and their sharpened mean", low=0, per_replica=True
+    )
+    samples: int = integer(1, "noisy passes through q in every step, whose terms are averaged", low=1, high=16)
+    sharpening: float = number(0.5, "temperature that sharpens the mean of the samples", low=0.05, high=1)
+    warm_up: int = integer(0, "epochs in which the weights of graph and KL rise to their values", low=0)
     graph_labels: str = choice(
         "posterior", ("posterior", "prior"), "whose labels of unlabelled nodes explain the graph"
     )
@@ -140,7 +158,7 @@ class Objective:
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> Weights:
-        graph, kl, entropy, prior, eta, laplacian = (
+        graph, kl, entropy, prior, eta, laplacian, consistency = (
             replicas.scalar(value).to(device, dtype)
             for value in (
                 self.graph_weight,
@@ -149,24 +167,27 @@ class Objective:
                 self.prior_weight,
                 self.eta,
                 self.laplacian_weight,
+                self.consistency_weight,
             )
         )
-        return Weights(torch.stack([graph, kl, -kl * entropy, prior, eta, laplacian]))
+        return Weights(torch.stack([graph, kl, -kl * entropy, prior, eta, laplacian, consistency]))
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss for each replica."""
-        log_q = model.posterior.log_prob(inputs, noise)
-        zero = log_q.new_zeros(log_q.shape[0])
-        laplacian = self._smoothness(log_q, source) if self._wants(self.laplacian_weight) else zero
+        log_qs = [model.posterior.log_prob(inputs, noise) for _ in range(self.samples)]
+        R, _, K = log_qs[0].shape
+        zero = log_qs[0].new_zeros(R)
+        laplacian = self._smoothness(log_qs, source) if self._wants(self.laplacian_weight) else zero
+        consistency = self._consistency(log_qs) if self._wants(self.consistency_weight) else zero
         if model.likelihood is None or model.prior is None:
-            supervised = -self._reduce(_observed_log_prob(log_q, inputs))
-            return Terms(zero, zero, zero, zero, supervised, laplacian)
+            supervised = _mean([-self._reduce(_observed_log_prob(log_q, inputs)) for log_q in log_qs])
+            return Terms(zero, zero, zero, zero, supervised, laplacian, consistency)
         log_p = model.prior.log_prob(inputs, noise)
-        of_posterior, shares = self.graph_labels == "posterior", self._shares(inputs, log_q.shape[2])
-        means, labels = node_terms(log_q, log_p, inputs.observed_label, of_posterior, shares)
-        graph = self._graph(model.likelihood, inputs, source, labels, noise)
-        supervised, prior, cross_entropy, entropy = means.unbind(1)
-        return Terms(graph, cross_entropy, entropy, prior, supervised, laplacian)
+        how = (inputs.observed_label, self.graph_labels == "posterior", self._shares(inputs, K))
+        parts = [node_terms(log_q, log_p, *how) for log_q in log_qs]
+        graph = self._graph(model.likelihood, inputs, source, _mean([labels for _, labels in parts]), noise)
+        supervised, prior, cross_entropy, entropy = _mean([sums for sums, _ in parts]).unbind(1)
+        return Terms(graph, cross_entropy, entropy, prior, supervised, laplacian, consistency)
 
     def _shares(self, inputs: Inputs, K: int) -> tuple[float, float]:
         """How much one node counts in the sums over L and over U."""
@@ -196,13 +217,20 @@ class Objective:
         repeats = source.num_non_edges / source.num_edges if self.reduction == "sum" else 1.0
         return sample(noise, source.num_edges), repeats
 
-    def _smoothness(self, log_q: Tensor, source: PairSource) -> Tensor:
+    def _smoothness(self, log_qs: list[Tensor], source: PairSource) -> Tensor:
         """sum over edges of |q_i - q_j|^2."""
+        q = _mean([log_q.exp() for log_q in log_qs])
         if source.num_edges == 0:
-            return log_q.new_zeros(log_q.shape[0])
-        q = log_q.exp()
+            return q.new_zeros(q.shape[0])
         norm, index = q.square().sum(2), source.edges.index
         return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
+
+    def _consistency(self, log_qs: list[Tensor]) -> Tensor:
+        """|q_s - t|^2, averaged over samples s, where t is their mean to the power 1 / T, normalised. The target t gets
+        no gradient."""
+        samples = [log_q.exp() for log_q in log_qs]
+        target = (_mean(samples).detach().log() / self.sharpening).softmax(2)
+        return _mean([self._reduce((q - target).square().sum(2)) for q in samples])
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,) from (R, anything)."""
@@ -214,6 +242,10 @@ class Objective:
 
 
 OBJECTIVES = ("elbo", "released", "laplacian")
+
+
+def _mean(values: list[Tensor]) -> Tensor:
+    return values[0] if len(values) == 1 else torch.stack(values).mean(0)
 
 
 def _observed_log_prob(log_prob: Tensor, inputs: Inputs) -> Tensor:

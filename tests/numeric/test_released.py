@@ -84,9 +84,7 @@ def test_graph_term_uses_the_priors_soft_labels_drops_constants_and_divides_by_c
 
 def test_posterior_gets_no_gradient_from_the_graph_term_and_the_prior_does(inputs):
     model, terms = released(inputs, planted_partition())
-    q_gradient, p_gradient = torch.autograd.grad(
-        terms.graph, (model.posterior.table, model.prior.table)
-    )
+    q_gradient, p_gradient = torch.autograd.grad(terms.graph, (model.posterior.table, model.prior.table))
     assert not q_gradient.any()
     assert p_gradient[0, 2:].abs().min() > 0
     assert (p_gradient[0, :2] == 0).all(), "observed labels replace the prior at labelled nodes"

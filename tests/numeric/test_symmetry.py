@@ -73,6 +73,10 @@ def _rename_likelihood(likelihood: torch.nn.Module, name: str, back: torch.Tenso
         u = likelihood.options.latent
         order = torch.cat([torch.arange(u), u + back])
         likelihood.M[:] = likelihood.M[:, order][:, :, order].clone()
+    elif name == "dlsm":
+        likelihood.V[:] = likelihood.V[:, :, back].clone()
+    elif name in ("dcsbm", "mix"):
+        likelihood.B[:] = likelihood.B[:, back][:, :, back].clone()
     else:
         assert name == "sbm", f"say how the classes of {name} are renamed"
 

@@ -116,7 +116,7 @@ class Stack:
         clock = self._track.clock
         step = clock if clock.is_cuda else self.epoch
         terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, step))
-        losses = self._weights.total(terms)
+        losses = self._weights.total(terms, self._ramp(step))
         self._adam.zero_grad()
         if self._adam.parameters:
             losses.sum().backward()
@@ -127,6 +127,14 @@ class Stack:
             record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
             self._track.update(losses.detach(), *validation)
+
+    def _ramp(self, step: int | Tensor) -> float | Tensor:
+        """How much of the graph and KL terms counts in this epoch."""
+        if self.objective.warm_up == 0:
+            return 1.0
+        if isinstance(step, Tensor):
+            return ((step + 1) / self.objective.warm_up).clamp(max=1.0).to(self.inputs.dtype)
+        return min(1.0, (step + 1) / self.objective.warm_up)
 
     def _drop(self, done: Tensor) -> None:
         self._track.flush(self.model.state_dict())
