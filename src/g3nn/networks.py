@@ -36,6 +36,32 @@ class Perceptron(nn.Module):
         return linear(hidden, self.weight2) + self.bias2.unsqueeze(1)
 
 
+class LabelInput(nn.Module):
+    """Observed labels as inputs, for a posterior q(Y_U | X, Y_L, G) that conditions on them.
+
+    In every training step each observed label is hidden with probability `rate`. A node whose label is shown could read
+    its own answer, so `hide` keeps it from learning anything in that step.
+    """
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, width: int, rate: float) -> None:
+        super().__init__()
+        self.rate = rate
+        self.weight = replicas.glorot("labels", sizes.classes, width)
+
+    def forward(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:
+        """(R, n, width): V y_i where the label is shown, else 0; and (R, n, 1): where it is, None at evaluation."""
+        labels = inputs.observed.expand(self.weight.shape[0], *inputs.observed.shape)
+        if noise is None:
+            return linear(labels, self.weight), None
+        kept = noise.dropout(labels.new_ones(labels.shape[:2]), self.rate).unsqueeze(2) > 0
+        return linear(labels * kept, self.weight), kept & inputs.labelled
+
+    @staticmethod
+    def hide(answer: Tensor, shown: Tensor | None) -> Tensor:
+        """The answer (R, n, K), without gradient at the nodes whose label was shown."""
+        return answer if shown is None else torch.where(shown, answer.detach(), answer)
+
+
 class ReplicaCount(nn.Module):
     """Knows how many replicas there are, for components without parameters of their own."""
 

@@ -7,6 +7,7 @@ from g3nn.posteriors.gcn import GCN
 from g3nn.posteriors.gcnii import GCNII
 from g3nn.posteriors.grand import Grand
 from g3nn.posteriors.label_propagation import LabelPropagation
+from g3nn.posteriors.lgcn import LabelGCN
 from g3nn.posteriors.mlp import MLPPosterior
 from g3nn.posteriors.module import ModulePosterior
 from g3nn.posteriors.sage import Sage
@@ -18,6 +19,7 @@ POSTERIORS: dict[str, type[LabelPosterior]] = {
     "sage": Sage,
     "gcnii": GCNII,
     "grand": Grand,
+    "lgcn": LabelGCN,
     "mlp": MLPPosterior,
     "label-propagation": LabelPropagation,
 }
