@@ -23,9 +23,10 @@ class LabelGCNOptions:
 
 
 class LabelGCN(LabelPosterior):
-    """q(Y_U | X, Y_L, G) = softmax(A relu(A (X W_1 + Y_L V) + b_1) W_2 + b_2): the paper writes Y_L, then leaves it out.
+    """q(Y_U | X, Y_L, G) = softmax(A relu(A (X W_1 + Y_L V) + b_1) W_2 + b_2).
 
-    While training some observed labels are hidden, and only the nodes that had to do without their own learn from it.
+    The paper writes its posterior so, and then leaves out Y_L. While training, some observed labels are hidden,
+    and only the nodes that had to do without their own learn from it.
     """
 
     Options = LabelGCNOptions
