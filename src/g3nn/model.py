@@ -84,8 +84,7 @@ class ModelSpec:
             spec = cls(posterior, likelihood)
         else:
             problems = Problems()
-            allowed = f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
-            problems.add("model", repr(name), allowed, suggestion(name, model_names()))
+            problems.add("model", repr(name), allowed_models(), suggestion(name, model_names()))
             problems.raise_if_any()
         return spec
 
@@ -128,6 +127,11 @@ class ModelSpec:
             return GenerativeModel(posterior)
         likelihood = part(self.likelihood, LIKELIHOODS, "likelihood")
         return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"))
+
+
+def allowed_models() -> str:
+    """All of them in few words."""
+    return f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
 
 
 def model_names() -> list[str]:

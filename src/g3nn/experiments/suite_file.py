@@ -30,7 +30,7 @@ from g3nn.data import DATASETS, SETTINGS
 from g3nn.errors import Problems, suggestion
 from g3nn.experiments.records import Option
 from g3nn.experiments.suite import AxisValue, Cell, DatasetRow, Grid, Protocol, Suite, axis_options
-from g3nn.model import ModelSpec, model_names
+from g3nn.model import ModelSpec, allowed_models, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, check, known_names, pick
 from g3nn.training.stack import TrainingOptions
@@ -93,7 +93,7 @@ _DATASET = {
 }
 _CELLS = {"name": replace(_TEXT, required=True), "setting": _one_of(SETTINGS), "cells": replace(_TABLES, required=True)}
 _CELL = {
-    "model": _one_of(model_names()),
+    "model": replace(_one_of(model_names()), allowed=allowed_models()),
     "dataset": _one_of(DATASETS),
     "row": _TEXT,
     "published": _SHARE,
@@ -231,7 +231,7 @@ def _grid(
     problems: Problems,
 ) -> Grid | None:
     keys = {
-        "models": _some_of(model_names(), required=True),
+        "models": replace(_some_of(model_names(), required=True), allowed=f"a list of {allowed_models()}"),
         "objectives": _some_of(objectives),
         "datasets": _some_of(DATASETS),
         "settings": _some_of(SETTINGS),
