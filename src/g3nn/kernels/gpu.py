@@ -76,8 +76,8 @@ _WIDEST = 128
 
 
 def _product_blocks(R: int, entries_per_row: float, lanes: int) -> dict[str, int]:
-    """Found by trying all sizes on an H200 with 16 columns: many replicas share one walk over a short row; a long row is
-    taken many entries at a time. Wider rows take fewer replicas, then fewer entries, so that a tile keeps its size."""
+    """Found by trying all sizes on an H200 with 16 columns: many replicas share one walk over a short row; a long row
+    is taken many entries at a time. Wider rows take fewer replicas, then fewer entries: a tile keeps its size."""
     if entries_per_row > 256:
         replicas, entries, warps = 1, 256, 4
     elif R == 1 or (R < 16 and entries_per_row > 24):
