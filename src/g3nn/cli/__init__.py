@@ -9,6 +9,8 @@ import typer
 
 from g3nn.cli.bench import bench
 from g3nn.cli.datasets import datasets
+from g3nn.cli.fit import fit
+from g3nn.cli.predict import predict
 from g3nn.cli.reproduce import reproduce
 from g3nn.cli.train import train
 from g3nn.errors import G3NNError, G3NNWarning
@@ -22,6 +24,8 @@ app = typer.Typer(
 )
 app.command()(datasets)
 app.command()(train)
+app.command()(fit)
+app.command()(predict)
 app.add_typer(bench, name="bench")
 app.command()(reproduce)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -11,20 +12,42 @@ from rich.console import Console
 from rich.table import Table
 
 from g3nn.data import DATASETS, load, statistics
+from g3nn.data.export import FILES
+from g3nn.data.export import export as write_tables
+from g3nn.data.folders import check_new_folder
 from g3nn.data.statistics import DatasetStatistics
+from g3nn.errors import Problems
 
 
 def datasets(
     name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(DATASETS)}; all of them if left out.")] = None,
+    export: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write the dataset as tables for `g3nn fit` into a new folder.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
 ) -> None:
     """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
+    if export is not None:
+        _export(name, export)
     rows = [statistics(load(one)) for one in ([name] if name else DATASETS)]
     if as_json:
         numbers = [{**dataclasses.asdict(row), "mean_two_hop": round(row.mean_two_hop, 1)} for row in rows]
         print(json.dumps(numbers[0] if name else numbers))
         return
     _show(rows)
+    if export is not None:
+        print(f"{', '.join(FILES)} in {export}")
+
+
+def _export(name: str | None, folder: Path) -> None:
+    """All problems before anything is loaded."""
+    problems = Problems()
+    if name is None:
+        problems.add("export", folder, "with the name of one dataset", f"Say which: {', '.join(DATASETS)}.")
+    check_new_folder(folder, problems, "export")
+    problems.raise_if_any()
+    assert name is not None
+    write_tables(load(name), folder)
 
 
 def _show(rows: list[DatasetStatistics]) -> None:

@@ -1,0 +1,178 @@
+"""`g3nn fit`: from a table of nodes and a table of edges to labels, suspicious edges and a model."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import typer
+
+from g3nn.cli.results import ALPHA, MISSING_EDGES, MODEL, NOTES, PAGE, edges_table, linked, predictions_table
+from g3nn.data.folders import check_new_folder, new_folder
+from g3nn.data.table_graph import TableGraph, read_graph
+from g3nn.data.table_notes import TableNotes
+from g3nn.data.tables import EdgeColumns, NodeColumns, NodeTable
+from g3nn.errors import G3NNWarning, InputError, Problems
+
+if TYPE_CHECKING:
+    from g3nn.audit import AuditTables
+    from g3nn.estimator import G3NNClassifier
+
+
+def fit(
+    nodes: Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per node: CSV or Parquet.")],
+    edges: Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per edge: CSV or Parquet.")],
+    id: Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")],
+    label: Annotated[str, typer.Option(metavar="COL", help="Column with the classes; empty where unknown.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the results.")],
+    text: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
+    ] = None,
+    categorical: Annotated[
+        list[str] | None, typer.Option(metavar="COL", help="Column of categories written as numbers. Repeatable.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column of train, val and test [split]; test labels only judge.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Option(metavar="COL", help="First end of an edge [source, src, from, or the first column].")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COL", help="Second end of an edge [target, dst, to, or the second column].")
+    ] = None,
+    weight: Annotated[
+        str | None, typer.Option(metavar="COL", help="Weights of the edges: 0 is no edge, others are all alike.")
+    ] = None,
+    drop_unknown_edges: Annotated[
+        bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
+    ] = False,
+    model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
+    objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
+    ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
+    missing: Annotated[str, typer.Option(help="Missing numbers: error, or impute from the neighbours.")] = "error",
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Learn from the labels of some nodes and answer for all of them.
+
+    Writes a folder with the model, predictions.parquet (id, label, probabilities, entropy, a set of classes that holds
+    the true one 9 times in 10, has_edges), edges.parquet (the least likely edges first) and report.html to look at.
+    """
+    from g3nn.estimator import G3NNClassifier
+
+    start, problems = time.perf_counter(), Problems()
+    check_new_folder(out, problems)
+    classifier = G3NNClassifier(
+        model,
+        objective=objective,
+        ensemble=ensemble,
+        missing=missing,
+        device=device,
+        random_state=seed,
+        verbose=not as_json,
+    )
+    check_parameters(classifier, problems)
+    columns = NodeColumns(id, label, tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split)
+    ends = EdgeColumns(source, target, weight)
+    graph = read_graph(nodes, edges, columns, ends, problems, missing=missing, drop_unknown=drop_unknown_edges)
+    problems.raise_if_any()
+    assert graph is not None
+    classifier.fit(graph.features, graph.y, graph.edges, val=graph.val)
+    classifier.notes_[NOTES] = TableNotes.of(graph, columns).to_json()
+    told = summary(classifier, graph)
+    with new_folder(out) as folder:
+        write_results(classifier, graph.nodes, told["test"], folder)
+    told |= {"out": str(out), "seconds": time.perf_counter() - start}
+    if as_json:
+        print(json.dumps(told))
+    else:
+        _show(told)
+
+
+def check_parameters(classifier: G3NNClassifier, problems: Problems) -> None:
+    """Record what is wrong with the options, whatever the tables are like."""
+    from g3nn.estimator.request import read_request
+
+    with problems.gathered():
+        # Any graph will do.
+        read_request(classifier.get_params(deep=False), np.eye(4), [0, 0, 1, 1], None, None)
+
+
+def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
+    """Everything that a fit leaves behind. `test`: how good the answers for test nodes are, if there are any."""
+    from g3nn.report import write_model_report
+
+    task, ids = classifier.task_, nodes.ids
+    answers = (classifier.predict_proba(), classifier.predict_set(ALPHA), linked(task.edges, task.num_nodes))
+    audited = audit(classifier)
+    tables = {
+        "predictions.parquet": predictions_table(ids, classifier.classes_, *answers),
+        "edges.parquet": edges_table(ids, task.edges, audited),
+    }
+    classifier.save(folder / MODEL)
+    for name, table in tables.items():
+        pa_parquet.write_table(table, folder / name)
+    title = f"Nodes of {Path(nodes.name).name}"
+    write_model_report(classifier, folder / PAGE, ids=ids.to_pylist(), title=title, audit=audited, test=test)
+
+
+def audit(classifier: G3NNClassifier) -> AuditTables | None:
+    """How likely the edges are, and pairs that lack one; None where there is too little to learn from."""
+    from g3nn.audit import GraphAudit
+
+    task, beliefs = classifier.task_, classifier.predict_proba()
+    told = np.concatenate([task.train, task.val])
+    beliefs[told] = np.eye(task.num_classes)[task.labels[told]]
+    try:
+        found = GraphAudit.fit(task, beliefs, seed=classifier.random_state, device=classifier.device)
+    except InputError as error:
+        warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
+        return None
+    return found.tables(MISSING_EDGES)
+
+
+def summary(classifier: G3NNClassifier, graph: TableGraph) -> dict[str, Any]:
+    """What was fitted and how well, as JSON has it."""
+    task = classifier.task_
+    chosen = next(entry for entry in classifier.panel_ if entry.chosen)
+    test = None
+    if graph.test.size:
+        assert graph.nodes.labels is not None
+        test = classifier.evaluate(graph.test, graph.nodes.labels.take(graph.test).to_pylist())
+    return {
+        "nodes": task.num_nodes,
+        "edges": task.num_edges,
+        "features": task.num_features,
+        "classes": classifier.classes_.tolist(),
+        "train": len(task.train),
+        "val": len(task.val),
+        "model": classifier.model_,
+        "objective": chosen.objective,
+        "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
+        "val_accuracy": chosen.val_accuracy,
+        "val_loss": chosen.val_loss,
+        "test": test,
+    }
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON knows no infinity, which is the loss of a model that diverged."""
+    return {name: None if value in (math.inf, -math.inf) else value for name, value in values.items()}
+
+
+def _show(told: dict[str, Any]) -> None:
+    sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
+    print(f"{sizes}, {len(told['classes'])} classes; {told['train']} labels to train on, {told['val']} to validate on")
+    print(f"model {told['model']} ({told['objective']}), validation accuracy {told['val_accuracy']:.3f}")
+    if told["test"]:
+        print(f"test accuracy {told['test']['accuracy']:.3f}, calibration error {told['test']['ece']:.3f}")
+    print(f"results in {told['out']}, {told['seconds']:.1f} s; look at {Path(told['out']) / PAGE}")

@@ -1,0 +1,118 @@
+"""`g3nn predict`: answers of a fitted model for new nodes, with or without edges."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import typer
+
+from g3nn.cli.results import ALPHA, MODEL, NOTES, linked, predictions_table
+from g3nn.data.table_files import PARQUET_SUFFIXES, TableFile
+from g3nn.data.table_graph import table_problems
+from g3nn.data.table_new import NewNodes, read_new_nodes
+from g3nn.data.table_notes import TableNotes
+from g3nn.errors import DataError, Problems
+
+if TYPE_CHECKING:
+    from g3nn.estimator import G3NNClassifier
+
+
+def predict(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `g3nn fit` wrote.")],
+    nodes: Annotated[Path, typer.Option(metavar="FILE", help="Table with the same columns as for the fit.")],
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The Parquet file to write.")],
+    edges: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Table of edges among new nodes and those of the fit.")
+    ] = None,
+    drop_unknown_edges: Annotated[
+        bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+) -> None:
+    """Answer for the nodes of a table, without a new fit.
+
+    Columns are read as they were for the fit; a label column is not looked at. An id that was in the fit stands for the
+    node of the fit. Writes the same columns as predictions.parquet.
+    """
+    problems = Problems()
+    _check_out(out, folder, [nodes, edges], problems)
+    classifier, notes = _load(folder, problems)
+    asked = None
+    if classifier is not None and notes is not None:
+        asked = read_new_nodes(
+            notes, nodes, edges, problems, missing=classifier.missing, drop_unknown=drop_unknown_edges
+        )
+    else:
+        _look_at({"nodes": nodes, "edges": edges}, problems)
+    problems.raise_if_any()
+    assert asked is not None
+    assert classifier is not None
+    _write(_answer(classifier, asked), out)
+    told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count}
+    if as_json:
+        print(json.dumps(told))
+    else:
+        print(f"{told['nodes']} nodes, of which {told['new']} are new; answers in {out}")
+
+
+def _look_at(files: dict[str, Path | None], problems: Problems) -> None:
+    """Without a model nothing is known of the columns, but whether there are tables can be said."""
+    for argument, path in files.items():
+        if path is not None:
+            with table_problems(argument, problems):
+                TableFile.open(path)
+
+
+def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Problems) -> None:
+    if out.suffix.lower() not in PARQUET_SUFFIXES:
+        problems.add("out", out, "a file that ends in .parquet")
+    elif out.is_dir():
+        problems.add("out", out, "a file, not a folder")
+    elif not out.absolute().parent.is_dir():
+        problems.add("out", out, "a file in a folder that exists")
+    elif any(path is not None and out.resolve() == path.resolve() for path in inputs):
+        problems.add("out", out, "another file than the tables that are read")
+    elif (folder / MODEL).resolve() in out.resolve().parents:
+        problems.add("out", out, "a file outside the folder of the model")
+
+
+def _load(folder: Path, problems: Problems) -> tuple[G3NNClassifier | None, TableNotes | None]:
+    from g3nn.estimator import load_model
+
+    try:
+        classifier = load_model(folder / MODEL)
+        return classifier, TableNotes.from_json(classifier.notes_.get(NOTES))
+    except DataError as error:
+        problems.add("folder", str(error).removesuffix("."), "what `g3nn fit` wrote")
+        return None, None
+
+
+def _answer(classifier: G3NNClassifier, asked: NewNodes) -> pa.Table:
+    """Nodes of the fit and new ones in the order of the table."""
+    task = classifier.task_
+    parts = [(classifier.predict_proba(), classifier.predict_set(ALPHA), linked(task.edges, task.num_nodes))]
+    if asked.features is not None:
+        graph = asked.features, asked.edges
+        has_edges = linked(asked.edges, task.num_nodes + asked.count)[task.num_nodes :]
+        parts.append((classifier.predict_proba(*graph), classifier.predict_set(ALPHA, *graph), has_edges))
+    probabilities, sets, has_edges = (np.concatenate(part)[asked.numbers] for part in zip(*parts, strict=True))
+    return predictions_table(asked.ids, classifier.classes_, probabilities, sets, has_edges)
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    """The file appears whole or not at all."""
+    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        pa_parquet.write_table(table, draft)
+        os.replace(draft, path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    finally:
+        draft.unlink(missing_ok=True)

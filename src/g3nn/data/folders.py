@@ -1,0 +1,42 @@
+"""A folder of results appears whole or not at all, whenever the run ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from g3nn.errors import DataError, Problems
+
+
+def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> None:
+    """Record it where no folder of results can be put: something is there, or there is no place for it."""
+    parent = path.absolute().parent
+    if path.is_dir():
+        if any(path.iterdir()):
+            advice = "Name another one, or empty it yourself."
+            problems.add(argument, f"{path}, which is not empty", "a new or an empty folder", advice)
+    elif path.exists() or path.is_symlink():
+        problems.add(argument, f"{path}, which is a file", "a new or an empty folder")
+    elif not parent.is_dir():
+        problems.add(argument, path, "a new folder inside one that exists")
+    if parent.is_dir() and not os.access(parent, os.W_OK):
+        problems.add(argument, path, "a folder that can be written")
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder beside `path` to write into. It takes its place at the end, and vanishes if anything goes wrong."""
+    path = path.absolute()
+    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
+    try:
+        draft.mkdir()
+        yield draft
+        os.replace(draft, path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written: {error.strerror or error}.") from error
+    finally:
+        shutil.rmtree(draft, ignore_errors=True)

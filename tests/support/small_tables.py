@@ -1,0 +1,53 @@
+"""Sixty people in three groups, as tables: every kind of column, some labels, and edges that mostly stay in a group."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+GROUPS = ("art", "law", "tea")
+WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
+
+Columns = dict[str, list[Any]]
+
+
+def node_columns(people: range = range(60), labelled: int = 45) -> Columns:
+    """The first of them have a label; person i belongs to group i modulo 3, but one label in eleven is wrong.
+
+    With nothing to get wrong, training would go on and on.
+    """
+    rng = np.random.default_rng(people.start)
+    groups = [GROUPS[i % 3] for i in people]
+    return {
+        "id": [f"p{i}" for i in people],
+        "group": [GROUPS[(i + (i % 11 == 5)) % 3] if i < labelled else None for i in people],
+        "age": [round(30 + 5 * (i % 3) + float(rng.normal()), 3) for i in people],
+        "member": [bool(i % 2) for i in people],
+        "city": ["Rome" if i % 3 == 0 else "Oslo" for i in people],
+        "notes": [f"{WORDS[group]} day {i % 5}" for i, group in zip(people, groups, strict=True)],
+    }
+
+
+def edge_columns(people: range = range(60), every: int = 4) -> Columns:
+    """Each is linked to the next of the same group, and some to a stranger. The last person is alone."""
+    last = people.stop - 1
+    pairs = [(i, i + 3) for i in people if i + 3 < last] + [(i, i + 1) for i in people[::every] if i + 1 < last]
+    return {"source": [f"p{i}" for i, _ in pairs], "target": [f"p{j}" for _, j in pairs]}
+
+
+def write(path: Path, columns: Columns) -> Path:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table(columns), path)
+        return path
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(
+            [["" if cell is None else cell for cell in row] for row in zip(*columns.values(), strict=True)]
+        )
+    return path
