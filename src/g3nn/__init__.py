@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from g3nn.catalogue import available
     from g3nn.data import load, synthetic
     from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
+    from g3nn.estimator import G3NNClassifier, Nodes, load_model
     from g3nn.model import GenerativeModel, ModelSpec
     from g3nn.objective import Objective
     from g3nn.task import NodeTask
@@ -19,17 +20,20 @@ __version__ = "0.1.0"
 __all__ = [
     "DataError",
     "FitResult",
+    "G3NNClassifier",
     "G3NNError",
     "G3NNWarning",
     "GenerativeModel",
     "InputError",
     "ModelSpec",
     "NodeTask",
+    "Nodes",
     "Objective",
     "TrainingError",
     "available",
     "fit",
     "load",
+    "load_model",
     "synthetic",
 ]
 
@@ -37,6 +41,7 @@ _HOMES = {
     "g3nn.catalogue": ("available",),
     "g3nn.data": ("load", "synthetic"),
     "g3nn.errors": ("DataError", "G3NNError", "G3NNWarning", "InputError", "TrainingError"),
+    "g3nn.estimator": ("G3NNClassifier", "Nodes", "load_model"),
     "g3nn.model": ("GenerativeModel", "ModelSpec"),
     "g3nn.objective": ("Objective",),
     "g3nn.task": ("NodeTask",),

@@ -1,0 +1,84 @@
+"""A folder of one JSON record and some safetensors files, with a checksum of each. Reading it runs no code from it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from g3nn.data.folders import check_new_folder, new_folder
+from g3nn.errors import DataError, Problems
+
+FORMAT, VERSION = "g3nn-model", 1
+RECORD, PARAMETERS, GRAPH = "model.json", "model.safetensors", "graph.safetensors"
+
+Arrays = Mapping[str, np.ndarray]
+
+_AGAIN = "Take a fresh copy of the folder, or fit and save the model again."
+
+
+def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Arrays], problems: Problems) -> None:
+    """Raises for all problems, those found before among them; else the folder appears whole or not at all."""
+    check_new_folder(folder, problems, "folder")
+    problems.raise_if_any()
+    with new_folder(folder) as draft:
+        for name, arrays in tensors.items():
+            save_file({key: np.ascontiguousarray(array) for key, array in arrays.items()}, draft / name)
+        files = {name: _checksum(draft / name) for name in tensors}
+        content = {"format": FORMAT, "version": VERSION, **record, "files": files}
+        text = json.dumps({**content, "checksum": _own_checksum(content)}, indent=1)
+        (draft / RECORD).write_text(text + "\n", encoding="utf-8")
+
+
+def read_archive(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
+    """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do."""
+    record = _read_record(folder)
+    files = record["files"]
+    there = {entry.name for entry in folder.iterdir()} - {RECORD}
+    absent, extra = sorted(set(files) - there), sorted(there - set(files))
+    if absent:
+        raise DataError(f"{folder}: {', '.join(absent)} is missing. {_AGAIN}")
+    if extra:
+        found = ", ".join(extra[:5])
+        raise DataError(f"{folder}: {found} was not written with the model. Move it away, or take a fresh copy.")
+    changed = [name for name in files if not (folder / name).is_file() or _checksum(folder / name) != files[name]]
+    if changed:
+        raise DataError(f"{folder}: {', '.join(changed)} was damaged or changed after it was saved. {_AGAIN}")
+    try:
+        return record, {name: load_file(folder / name) for name in files}
+    except (SafetensorError, OSError, ValueError) as error:
+        raise DataError(f"{folder}: {error}. {_AGAIN}") from error
+
+
+def _read_record(folder: Path) -> dict[str, Any]:
+    path = folder / RECORD
+    if not path.is_file():
+        raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that G3NNClassifier.save wrote.")
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: cannot be read ({error}). {_AGAIN}") from error
+    if not isinstance(record, dict) or record.get("format") != FORMAT:
+        raise DataError(f"{path}: is not the record of a g3nn model. Name a folder that G3NNClassifier.save wrote.")
+    version = record.get("version")
+    if isinstance(version, int) and version > VERSION:
+        raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {VERSION}). Upgrade g3nn.")
+    content = {name: value for name, value in record.items() if name != "checksum"}
+    if version != VERSION or record.get("checksum") != _own_checksum(content) or not isinstance(record["files"], dict):
+        raise DataError(f"{path}: was damaged or changed after it was saved. {_AGAIN}")
+    return record
+
+
+def _own_checksum(content: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,106 @@
+"""The models that may be tried: those of the panel, or the one that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from g3nn.errors import Problem, Problems, suggestion
+from g3nn.model import ModelSpec, registered_options
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.options import known_names
+from g3nn.training import TrainingOptions
+from g3nn.training.checks import checked_spec
+from g3nn.training.plan import Plan
+
+Options = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model, an objective, and the options that set it apart. All as `g3nn.fit` takes them."""
+
+    model: str | ModelSpec
+    objective: str | Objective
+    options: Options
+    prior: Any = "mlp"
+
+    @property
+    def name(self) -> str:
+        return self.model if isinstance(self.model, str) else self.model.name
+
+    def declared(self) -> set[str]:
+        """The names of all options that mean something to this model."""
+        spec = checked_spec(self.model, "mlp", Problems())
+        parts = registered_options() if spec is None else spec.option_groups()
+        return set(known_names([*parts, Objective, TrainingOptions]))
+
+    def plan(self, common: Options, seeds: Sequence[int], device: str) -> Plan:
+        """A checked request for as many replicas as seeds. `common` options are left out where they mean nothing."""
+        fitting = {name: value for name, value in common.items() if name != "hidden" or name in self.declared()}
+        options = {**fitting, **self.options}
+        return Plan.check(self.model, self.objective, len(seeds), seeds, self.prior, device, options)
+
+
+def panel(K: int) -> tuple[Candidate, ...]:
+    """Models for graphs whose edges join equals, for graphs whose edges join others, and for edges that say nothing.
+
+    Each is a combination that the paper or measurements on public data found good for one kind of graph. The scale of
+    the bound against the supervised term is 1 or 1/K.
+    """
+    whole, share = ({"graph_weight": scale, "kl_weight": scale} for scale in (1.0, 1 / K))
+    others = {"p0": 0.1, "p1": 0.9}
+    return (
+        Candidate("mlp", "elbo", {}),
+        Candidate("gcn", "elbo", {}),
+        Candidate("sbm-gcn", "elbo", {}),
+        Candidate("sbm-gcn", "released", {"eta": 0.5}),
+        Candidate("sbm-gcn", "released", {"eta": 1.0}),
+        Candidate("sbm-appnp", "elbo", whole),
+        Candidate("sbm-appnp", "elbo", share),
+        Candidate("blsm-gcn", "elbo", {"entropy_weight": 0.5}),
+        Candidate("gsbm-mlp", "elbo", others),
+        Candidate("gsbm-gcn", "elbo", others),
+        Candidate("blsm-mlp", "elbo", {"entropy_weight": 0.5}),
+    )
+
+
+def candidates(model: Any, objective: Any, options: Options, K: int, problems: Problems) -> tuple[Candidate, ...]:
+    """What is to be tried. An option goes to every model of the panel that declares it, and must go to one."""
+    given = dict(options)
+    prior = given.pop("prior", "mlp")
+    if not (isinstance(model, str) and model == "auto"):
+        return (Candidate(model, "elbo" if _is_auto(objective) else objective, given, prior),)
+    everyone = panel(K)
+    if objective in OBJECTIVES:
+        everyone = tuple(
+            replace(one, objective=objective) for one in everyone if one.objective == objective or "-" not in one.name
+        )
+    elif not _is_auto(objective):
+        problems.name("objective", objective, ("auto", *OBJECTIVES))
+    known = set().union(*(one.declared() for one in everyone))
+    for name in sorted(given.keys() - known):
+        allowed = f"one of the options {', '.join(sorted(known))}"
+        problems.add(name, repr(given[name]), allowed, suggestion(name, known))
+    return tuple(
+        replace(
+            one, options={**one.options, **{name: given[name] for name in given.keys() & one.declared()}}, prior=prior
+        )
+        for one in everyone
+    )
+
+
+def _is_auto(objective: Any) -> bool:
+    return isinstance(objective, str) and objective == "auto"
+
+
+def check_candidates(tried: Sequence[Candidate], common: Options, device: str, problems: Problems) -> None:
+    """Whether each could be trained; a problem that several share is said once."""
+    found: dict[Problem, None] = {}
+    for one in tried:
+        own = Problems()
+        with own.gathered():
+            one.plan(common, (0,), device)
+        found.update(dict.fromkeys(own.found))
+    problems.found.extend(problem for problem in found if problem not in problems.found)

@@ -1,0 +1,185 @@
+"""What a fit is asked to do: the estimator's parameters and the caller's data, checked together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from g3nn.errors import Problems
+from g3nn.estimator.candidates import Candidate, candidates, check_candidates
+from g3nn.estimator.labels import Labels, check_train, read_labels, split_validation
+from g3nn.estimator.nodes import Nodes
+from g3nn.estimator.reading import Features, read_edges, read_features
+from g3nn.parse import UNKNOWN, node_indices, to_numpy
+
+MISSING = ("error", "impute")
+COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
+"""Parameters of the estimator that are options of every model."""
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """Checked. `val` holds the validation nodes; features may still have missing values."""
+
+    features: Features
+    edges: np.ndarray
+    labels: Labels
+    val: np.ndarray
+    directed: bool
+    candidates: tuple[Candidate, ...]
+    common: dict[str, Any]
+    seeds: tuple[int, ...]
+
+    @property
+    def train(self) -> np.ndarray:
+        return np.setdiff1d(self.labels.known, self.val)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The caller's data taken apart, not checked. nodes: those that y speaks of, None for all."""
+
+    X: Any
+    y: Any
+    edges: Any
+    val: Any
+    directed: bool
+    nodes: np.ndarray | None = None
+
+
+def read_request(parameters: Mapping[str, Any], X: Any, y: Any, edges: Any, val: Any) -> Request:
+    """Raises one error that lists every problem with the parameters and with the data."""
+    problems = Problems()
+    _check_parameters(parameters, problems)
+    given = take_apart(X, y, edges, val, bool(parameters["directed"]), problems)
+    missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
+    features = read_features(given.X, missing, problems)
+    labels, pairs, chosen = None, None, np.zeros(0, dtype=np.int64)
+    random = _random(parameters["random_state"], problems)
+    if features is not None:
+        n = features.num_nodes
+        pairs = read_edges(given.edges, n, given.directed, problems)
+        labels = _labels(given, n, problems)
+        if labels is not None:
+            chosen = _validation(given, labels, parameters["validation"], random, problems)
+    options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
+    K = 2 if labels is None else len(labels.classes)
+    tried = candidates(parameters["model"], parameters["objective"], options, K, problems)
+    common = {name: parameters[name] for name in COMMON}
+    check_candidates(tried, common, parameters["device"], problems)
+    problems.raise_if_any()
+    assert features is not None
+    assert labels is not None
+    assert pairs is not None
+    first = int(random.randint(2**31 - 1))
+    seeds = tuple(range(first, first + int(parameters["ensemble"])))
+    return Request(features, pairs, labels, chosen, given.directed, tried, common, seeds)
+
+
+def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems) -> Given:
+    """Nodes and a PyG `Data` bring their own edges, and `Data` its labels and masks too."""
+    if isinstance(X, Nodes):
+        if edges is not None:
+            problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
+        return Given(X.X, y, X.edges, val, directed or X.directed, X.index)
+    if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
+        return Given(X, y, edges, val, directed)
+    for name, value in (("y", y), ("edges", edges)):
+        if value is not None:
+            problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
+    for name in ("x", "y"):
+        if X.get(name) is None:
+            problems.add(f"data.{name}", "nothing", "a tensor", f"Set data.{name} first.")
+    problems.raise_if_any()
+    labels = to_numpy(X.y)
+    train, own_val = X.get("train_mask"), X.get("val_mask")
+    if train is not None and labels.ndim == 1:
+        seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
+        # Whatever else has a label is there to be tested on.
+        if all(mask.shape == labels.shape for mask in seen):
+            labels = np.where(np.any(seen, axis=0), labels, UNKNOWN)
+        else:
+            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape}", "Choose one split.")
+            own_val = None
+    return Given(X.x, labels, X.edge_index, own_val if val is None else val, directed)
+
+
+def _labels(given: Given, n: int, problems: Problems) -> Labels | None:
+    if given.y is None:
+        problems.add("y", "nothing", "a label for some nodes; -1, None or NaN for the others")
+        return None
+    if given.nodes is None:
+        return read_labels(given.y, n, problems)
+    found = read_labels(given.y, len(given.nodes), problems)
+    if found is None:
+        return None
+    codes = np.full(n, UNKNOWN, dtype=np.int64)
+    codes[given.nodes] = found.codes
+    return replace(found, codes=codes)
+
+
+def _validation(
+    given: Given, labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
+) -> np.ndarray:
+    if given.val is None:
+        return split_validation(labels, share, random, problems) if is_share(share) else np.zeros(0, dtype=np.int64)
+    chosen = node_indices("val", given.val, labels.codes.size, problems)
+    if chosen is None:
+        return np.zeros(0, dtype=np.int64)
+    check_train(labels, chosen, problems)
+    return chosen
+
+
+def _check_parameters(parameters: Mapping[str, Any], problems: Problems) -> None:
+    ensemble, share = parameters["ensemble"], parameters["validation"]
+    if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
+        problems.add("ensemble", repr(ensemble), "a whole number of at least 1")
+    if not is_share(share):
+        problems.add("validation", repr(share), "a share strictly between 0 and 1")
+    problems.name("missing", parameters["missing"], MISSING)
+    for name in ("refit", "inductive", "directed", "verbose"):
+        if not isinstance(parameters[name], bool | np.bool_ | int):
+            problems.add(name, repr(parameters[name]), "true or false")
+    _check_options(parameters["options"], problems)
+
+
+def is_share(value: Any) -> bool:
+    return isinstance(value, Real) and 0 < float(value) < 1
+
+
+def _check_options(options: Any, problems: Problems) -> None:
+    if options is None:
+        return
+    if not isinstance(options, Mapping) or not all(isinstance(name, str) for name in options):
+        problems.add("options", repr(options), "a mapping from names of options to values")
+        return
+    for name, value in options.items():
+        if name in COMMON:
+            problems.add(f"options[{name!r}]", repr(value), "any other option", f"{name} is a parameter of its own.")
+        if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+            problems.add(f"options[{name!r}]", repr(value), "one value", "Try several with GridSearchCV.")
+
+
+def _random(state: Any, problems: Problems) -> np.random.RandomState:
+    try:
+        return check_random_state(state)
+    except ValueError:
+        problems.add("random_state", repr(state), "None, a whole number from 0 to 2**32 - 1, or a RandomState")
+        return np.random.RandomState(0)
+
+
+def fingerprint(features: Features, edges: np.ndarray) -> str:
+    """Tells one graph from another: the same features and edges give the same text."""
+    matrix = features.matrix
+    arrays = (matrix.indptr, matrix.indices, matrix.data) if sp.issparse(matrix) else (matrix,)
+    digest = hashlib.sha256(repr(matrix.shape).encode())
+    for array in (*arrays, edges):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

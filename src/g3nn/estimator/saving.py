@@ -1,0 +1,186 @@
+"""A fitted model in a folder, and back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+
+from g3nn.errors import DataError, InputError, Problems
+from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
+from g3nn.estimator.archive import GRAPH, PARAMETERS, Arrays, read_archive, write_archive
+from g3nn.estimator.classifier import G3NNClassifier
+from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.prediction import Known
+from g3nn.estimator.trained import PanelEntry
+from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.objective import Objective
+from g3nn.options import check, known_names
+from g3nn.parse import Matrix
+from g3nn.replicas import Replicas, Sizes
+from g3nn.task import NodeTask
+from g3nn.training.checks import checked_device, plain
+
+Json = dict[str, Any]
+
+_DTYPES: dict[str, Any] = {"U": np.str_, "i": np.int64, "b": np.bool_}
+_OBJECTS: tuple[tuple[str, type], ...] = (("model", ModelSpec), ("objective", Objective))
+"""Parameters of the classifier that need not be plain values."""
+
+
+def save_model(fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str, Any], folder: Path) -> None:
+    """Into a new or empty folder; it appears whole or not at all."""
+    problems = Problems()
+    for part in (fitted.spec.posterior, fitted.spec.likelihood, fitted.spec.prior):
+        if part is not None and not isinstance(part, str):
+            name = getattr(part, "__name__", type(part).__name__)
+            advice = "Loading runs no code that is not part of g3nn."
+            problems.add("model", f"{name}, a part of your own", "models made of registered parts", advice)
+    try:
+        json.dumps(notes)
+    except (TypeError, ValueError) as error:
+        problems.add("notes_", error, "plain values: texts, numbers, lists and mappings of them")
+    state = {name: tensor.cpu().numpy() for name, tensor in fitted.model.state_dict().items()}
+    record = {"parameters": _plain_parameters(parameters), **_record(fitted), "notes": dict(notes)}
+    write_archive(folder, record, {PARAMETERS: state, GRAPH: _graph_arrays(fitted)}, problems)
+
+
+def load_model(folder: str | Path) -> G3NNClassifier:
+    """A fitted classifier from a folder that `G3NNClassifier.save` wrote. No code from the folder is run."""
+    record, tensors = read_archive(Path(folder))
+    try:
+        return _restored(record, tensors[PARAMETERS], tensors[GRAPH])
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
+
+
+def _plain_parameters(parameters: Mapping[str, Any]) -> Json:
+    """As `get_params` gives them. A random state that is not a number is left out: it has moved on since."""
+    given = {name: plain(value) for name, value in parameters.items()}
+    if not isinstance(given["random_state"], int):
+        given["random_state"] = None
+    for name, kind in _OBJECTS:
+        if isinstance(given[name], kind):
+            given[name] = asdict(given[name])
+    if given["options"] is not None:
+        given["options"] = {name: plain(value) for name, value in given["options"].items()}
+    return given
+
+
+def _record(fitted: Fitted) -> Json:
+    known, linked, alone = fitted.known, fitted.calibrations.linked, fitted.calibrations.alone
+    panel = [asdict(entry) for entry in fitted.panel]
+    for entry in panel:
+        entry["val_loss"] = entry["val_loss"] if math.isfinite(entry["val_loss"]) else None
+    return {
+        "model": {
+            "posterior": fitted.spec.posterior,
+            "likelihood": fitted.spec.likelihood,
+            "prior": fitted.spec.prior,
+            "objective": fitted.objective,
+            "hyperparameters": fitted.hyperparameters,
+            "seeds": list(fitted.seeds),
+        },
+        "classes": {"kind": fitted.classes.dtype.kind, "values": fitted.classes.tolist()},
+        "features": {"count": fitted.task.num_features, "names": known.names and list(known.names)},
+        "directed": fitted.task.directed,
+        "calibration": {
+            "temperature": linked.temperature,
+            "cold_temperature": alone.temperature,
+            "cold_start": known.answerer.cold_start,
+        },
+        "training": {"epochs": fitted.epochs, "panel": panel},
+        "fingerprint": known.key,
+    }
+
+
+def _graph_arrays(fitted: Fitted) -> Arrays:
+    task, answers, calibrations = fitted.task, fitted.known.answers, fitted.calibrations
+    arrays = {name: getattr(task, name) for name in ("edges", "labels", "train", "val")}
+    arrays |= {"seen": fitted.known.seen, "history": fitted.history}
+    arrays |= {"log_prob": answers.log_prob, "has_edges": answers.has_edges}
+    arrays |= {"linked_scores": calibrations.linked.scores, "alone_scores": calibrations.alone.scores}
+    if fitted.known.means is not None:
+        arrays["means"] = fitted.known.means
+    matrix = task.features
+    if not sp.issparse(matrix):
+        return {**arrays, "features": matrix}
+    places = {"indptr": matrix.indptr.astype(np.int64), "indices": matrix.indices.astype(np.int64)}
+    return {**arrays, **places, "data": matrix.data}
+
+
+def _restored(record: Json, state: Arrays, arrays: Arrays) -> G3NNClassifier:
+    given = dict(record["parameters"])
+    for name, kind in _OBJECTS:
+        if isinstance(given[name], dict):
+            given[name] = kind(**given[name])
+    classifier = G3NNClassifier(**given)
+    classes = np.array(record["classes"]["values"], dtype=_DTYPES[record["classes"]["kind"]])
+    task = _task(arrays, record["features"]["count"], len(classes), record["directed"])
+    parts = record["model"]
+    spec = ModelSpec(parts["posterior"], parts["likelihood"], parts["prior"])
+    model = _model(spec, parts, task, state)
+    names = record["features"]["names"]
+    calibration, training = record["calibration"], record["training"]
+    answerer = Answerer(model, _device(given["device"]), calibration["cold_start"])
+    answers = Answers(arrays["log_prob"], arrays["has_edges"])
+    columns = None if names is None else tuple(names)
+    known = Known(task, arrays["seen"], answerer, answers, columns, arrays.get("means"), record["fingerprint"])
+    for entry in training["panel"]:
+        entry["val_loss"] = math.inf if entry["val_loss"] is None else entry["val_loss"]
+    fitted = Fitted(
+        classes,
+        spec,
+        parts["objective"],
+        parts["hyperparameters"],
+        tuple(parts["seeds"]),
+        tuple(PanelEntry(**entry) for entry in training["panel"]),
+        training["epochs"],
+        arrays["history"],
+        known,
+        Calibrations(
+            Calibration(calibration["temperature"], arrays["linked_scores"]),
+            Calibration(calibration["cold_temperature"], arrays["alone_scores"]),
+        ),
+    )
+    classifier.restore(fitted, record["notes"])
+    return classifier
+
+
+def _task(arrays: Arrays, d: int, K: int, directed: bool) -> NodeTask:
+    labels = arrays["labels"]
+    features: Matrix
+    if "features" in arrays:
+        features = arrays["features"]
+    else:
+        features = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(labels), d))
+    split = arrays["train"], arrays["val"]
+    return NodeTask.build(features, arrays["edges"], labels, *split, num_classes=K, directed=directed)
+
+
+def _model(spec: ModelSpec, parts: Json, task: NodeTask, state: Arrays) -> GenerativeModel:
+    """An untrained model of the registered parts, with the saved parameters put in."""
+    problems = Problems()
+    spec.check(problems)
+    problems.raise_if_any()
+    groups = spec.option_groups()
+    declared = {name: value for name, value in parts["hyperparameters"].items() if name in known_names(groups)}
+    check(declared, groups, problems)
+    problems.raise_if_any()
+    sizes = Sizes(task.num_features, task.num_classes, task.directed)
+    model = spec.build(sizes, Replicas(tuple(parts["seeds"])), declared)
+    model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
+    return model
+
+
+def _device(name: str) -> torch.device:
+    """What the model was fitted with, if there is such a thing here."""
+    return checked_device(name if torch.cuda.is_available() else "cpu", Problems())

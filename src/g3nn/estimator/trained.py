@@ -1,0 +1,100 @@
+"""Trained replicas of one candidate, and how good their mean is on the validation nodes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from g3nn.calibrate import fit_temperature, negative_log_likelihood, tempered
+from g3nn.estimator.candidates import Candidate
+from g3nn.task import NodeTask
+from g3nn.training import FitResult
+
+
+@dataclass(frozen=True)
+class PanelEntry:
+    """How one candidate did. val_loss: of its averaged replicas after temperature scaling, by which the choice is made.
+
+    That is what the answers will be like, and no unfair advantage: each candidate gets the same single parameter.
+    Whoever left the panel early has few replicas, and after the first round few epochs.
+    """
+
+    model: str
+    objective: str
+    options: Mapping[str, Any]
+    val_loss: float
+    val_accuracy: float
+    epochs: int
+    chosen: bool = False
+    replicas: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """R replicas: those with a usable answer, so R may be 0.
+
+    probabilities: (R, validation nodes, K). epochs, best_epoch: (R,). history: (longest, terms, R), NaN after the end
+    of a replica. state: the parameters, each leading with R.
+    """
+
+    candidate: Candidate
+    objective: str
+    seeds: tuple[int, ...]
+    probabilities: np.ndarray
+    epochs: np.ndarray
+    best_epoch: np.ndarray
+    history: np.ndarray
+    state: dict[str, Tensor]
+
+    @classmethod
+    def of(cls, candidate: Candidate, result: FitResult, at: np.ndarray, task: NodeTask) -> Trained:
+        """The replicas at these positions of a stack; one that diverged before its first epoch is left out."""
+        at = at[np.isfinite(result.val_loss[at])]
+        longest = int(result.epochs[at].max(initial=0))
+        return cls(
+            candidate,
+            result.objective,
+            tuple(result.seeds[t] for t in at.tolist()),
+            result.probabilities[at][:, task.val].astype(np.float64),
+            result.epochs[at],
+            result.best_epoch[at],
+            result.history[:longest, :, at],
+            {name: tensor[torch.from_numpy(at)] for name, tensor in result.model.state_dict().items()},
+        )
+
+    def joined(self, other: Trained) -> Trained:
+        """The replicas of both."""
+        longest = max(len(self.history), len(other.history))
+        histories = [_padded(one.history, longest) for one in (self, other)]
+        return Trained(
+            self.candidate,
+            self.objective,
+            self.seeds + other.seeds,
+            np.concatenate([self.probabilities, other.probabilities]),
+            np.concatenate([self.epochs, other.epochs]),
+            np.concatenate([self.best_epoch, other.best_epoch]),
+            np.concatenate(histories, axis=2),
+            {name: torch.cat([tensor, other.state[name]]) for name, tensor in self.state.items()},
+        )
+
+    def entry(self, labels: np.ndarray) -> PanelEntry:
+        """How well the mean of the replicas does on the validation nodes, whose labels these are."""
+        loss, accuracy = math.inf, 0.0
+        if self.seeds:
+            mean = self.probabilities.mean(0)
+            log_prob = np.log(np.maximum(mean, np.finfo(np.float64).tiny))
+            loss = negative_log_likelihood(tempered(log_prob, fit_temperature(log_prob, labels)), labels)
+            accuracy = float((mean.argmax(1) == labels).mean())
+        options, longest = dict(self.candidate.options), int(self.epochs.max(initial=0))
+        replicas = len(self.seeds)
+        return PanelEntry(self.candidate.name, self.objective, options, loss, accuracy, longest, replicas=replicas)
+
+
+def _padded(history: np.ndarray, longest: int) -> np.ndarray:
+    return np.pad(history, ((0, longest - len(history)), (0, 0), (0, 0)), constant_values=np.nan)

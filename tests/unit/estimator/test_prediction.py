@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+
+from g3nn.errors import InputError
+from g3nn.estimator import Nodes
+
+
+def neighbours(graph, node):
+    """The neighbours of a node."""
+    first, second = graph.edges
+    return np.concatenate([second[first == node], first[second == node]])
+
+
+def copies(graph, nodes):
+    """Edges of copies of these nodes to the neighbours of the originals."""
+    n = len(graph.X)
+    pairs = [(n + j, k) for j, node in enumerate(nodes) for k in neighbours(graph, node)]
+    return np.array(pairs).T
+
+
+def test_nothing_given_means_the_fitted_nodes(fitted, graph):
+    assert fitted.predict_proba().shape == (150, 3)
+    with pytest.raises(InputError, match="edges without X"):
+        fitted.predict(edges=graph.edges)
+
+
+def test_nodes_that_are_taken_out_and_put_back_get_the_same_answer(graph, quick):
+    """Fit on a part of the graph; new nodes with their edges are then answered as on the whole graph."""
+    kept, new = np.arange(120), np.arange(120, 150)
+    inside, outside = (graph.edges < 120).all(axis=0), (graph.edges >= 120).any(axis=0)
+    y = graph.y[kept]
+    part = quick().fit(graph.X[kept], y, graph.edges[:, inside])
+    expected = part.predict_proba(Nodes(graph.X, graph.edges)[new])
+    np.testing.assert_allclose(part.predict_proba(graph.X[new], graph.edges[:, outside]), expected, atol=1e-6)
+    # Edges that the fit knows already do no harm.
+    np.testing.assert_allclose(part.predict_proba(graph.X[new], graph.edges), expected, atol=1e-6)
+
+
+def test_a_posterior_that_looks_at_labels_sees_them_beside_new_nodes(graph, quick):
+    """New nodes next to labelled ones are answered as in an inductive fit that had them from the start."""
+    known = np.flatnonzero(graph.y >= 0)
+    order = np.concatenate([known, np.flatnonzero(graph.y < 0)])
+    number = np.argsort(order)
+    edges, n = number[graph.edges], known.size
+    inside = (edges < n).all(axis=0)
+    val = number[graph.val]
+    part = quick(model="lgcn").fit(graph.X[known], graph.y[known], edges[:, inside], val=val)
+    whole = quick(model="lgcn", inductive=True).fit(graph.X[order], graph.y[order], edges, val=val)
+    new = part.predict_proba(graph.X[order[n:]], edges[:, ~inside])
+    np.testing.assert_allclose(new, whole.predict_proba()[n:], atol=1e-5)
+
+
+def test_a_copy_of_an_mlp_s_node_gets_the_same_answer(graph, quick):
+    mlp = quick(model="mlp").fit(graph.X, graph.y, graph.edges, val=graph.val)
+    linked = np.unique(graph.edges)[:7]
+    new = mlp.predict_proba(graph.X[linked], copies(graph, linked))
+    np.testing.assert_allclose(new, mlp.predict_proba()[linked], atol=1e-6)
+
+
+def test_new_nodes_with_some_or_no_edges(fitted, graph):
+    X = graph.X[:3]
+    edges = copies(graph, [1])[:, :1] + [[1], [0]]  # the second new node has an edge
+    mixed, alone = fitted.predict_proba(X, edges), fitted.predict_proba(X)
+    np.testing.assert_allclose(mixed[[0, 2]], alone[[0, 2]], atol=1e-6)
+    assert not np.allclose(mixed[1], alone[1])
+
+
+def test_new_nodes_without_edges_are_answered_as_old_ones(lonely, quick):
+    classifier = quick().fit(lonely.X, lonely.y, lonely.edges, val=lonely.val)
+    np.testing.assert_allclose(classifier.predict_proba(lonely.X[:10]), classifier.predict_proba()[:10], atol=1e-6)
+
+
+def test_sparse_and_dense_may_meet(fitted, graph, quick):
+    sparse = quick().fit(sp.csr_array(graph.X), graph.y, graph.edges, val=graph.val)
+    np.testing.assert_allclose(sparse.predict_proba(), fitted.predict_proba(), atol=1e-3)
+    edges = np.array([[150, 151], [0, 1]])
+    for classifier in (sparse, fitted):
+        both = [classifier.predict_proba(kind(graph.X[:2]), edges) for kind in (np.array, sp.csr_array)]
+        np.testing.assert_allclose(*both, atol=1e-6)
+
+
+def test_answers_do_not_change_the_fitted_model(fitted, graph):
+    before = fitted.predict_proba().copy()
+    fitted.predict_proba(graph.X[:5], np.array([[150], [3]]))
+    np.testing.assert_array_equal(fitted.predict_proba(), before)
+
+
+def test_nodes_of_the_fitted_graph(fitted, graph):
+    nodes = Nodes(graph.X, graph.edges)[[9, 2, 140]]
+    np.testing.assert_array_equal(fitted.predict_proba(nodes), fitted.predict_proba()[[9, 2, 140]])
+    with pytest.raises(InputError, match="Nodes hold their own"):
+        fitted.predict(nodes, graph.edges)
+
+
+def test_columns_go_by_name(graph, quick):
+    names = list("abcdef")
+    frame = pa.table(dict(zip(names, graph.X.T, strict=True)))
+    classifier = quick(epochs=5).fit(frame, graph.y, graph.edges, val=graph.val)
+    assert classifier.feature_names_in_.tolist() == names
+    turned = frame.select(names[::-1]).slice(0, 4)
+    np.testing.assert_array_equal(classifier.predict_proba(turned), classifier.predict_proba(graph.X[:4]))
+    with pytest.raises(InputError, match="without 'f'; with 'z'"):
+        classifier.predict(frame.rename_columns([*names[:5], "z"]))
+
+
+@pytest.mark.parametrize(
+    ("X", "edges", "said"),
+    [
+        (np.zeros((2, 5)), None, "5 columns"),
+        (np.full((2, 6), np.nan), None, "missing values"),
+        (np.zeros((2, 6)), [[150], [152]], "outside the graph"),
+        (np.zeros((0, 6)), None, "shape"),
+    ],
+)
+def test_what_cannot_be_answered_is_refused(fitted, X, edges, said):
+    with pytest.raises(InputError, match=said):
+        fitted.predict(X, edges)
+
+
+def test_label_propagation_answers_its_own_nodes_only(graph, quick):
+    classifier = quick(model="label-propagation").fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert classifier.predict_proba().shape == (150, 3)
+    assert classifier.predict(Nodes(graph.X, graph.edges)[:3]).shape == (3,)
+    with pytest.raises(InputError, match="Fit again with the new nodes"):
+        classifier.predict(graph.X[:2])
+    with pytest.raises(InputError, match="Fit again with the new nodes"):
+        classifier.predict(Nodes(graph.X[:5], None))
+
+
+def test_missing_features_of_new_nodes(graph, quick):
+    rng = np.random.default_rng(0)
+    X = graph.X.copy()
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[7] = np.nan
+    classifier = quick(missing="impute").fit(X, graph.y, graph.edges, val=graph.val)
+    assert np.isfinite(classifier.predict_proba()).all()
+    means = np.nanmean(X, axis=0)
+    unknown = np.full((1, 6), np.nan)
+    np.testing.assert_allclose(classifier.predict_proba(unknown), classifier.predict_proba(means[None]), atol=1e-5)
+    np.testing.assert_array_equal(classifier.predict_proba(Nodes(X, graph.edges)[[7]]), classifier.predict_proba()[[7]])
+    linked = classifier.predict_proba(unknown, copies(graph, [7]))
+    assert np.isfinite(linked).all()

@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from torch_geometric.data import Data
+
+from g3nn.errors import InputError, Problems
+from g3nn.estimator import G3NNClassifier, Nodes
+from g3nn.estimator.reading import Features
+from g3nn.estimator.request import fingerprint, read_request, take_apart
+
+X = np.eye(8)
+Y = np.array([0, 0, 0, 1, 1, 1, -1, -1])
+EDGES = np.array([[0, 1, 6], [1, 2, 7]])
+
+
+def request(X=X, y=Y, edges=EDGES, val=None, **parameters):
+    return read_request(G3NNClassifier(**parameters).get_params(), X, y, edges, val)
+
+
+def problems_of(**given):
+    with pytest.raises(InputError) as caught:
+        request(**given)
+    return {problem.argument: str(problem) for problem in caught.value.problems}
+
+
+def test_labelled_nodes_are_split():
+    found = request()
+    assert np.sort(np.concatenate([found.train, found.val])).tolist() == [0, 1, 2, 3, 4, 5]
+    assert sorted(Y[found.val].tolist()) == [0, 1]
+    assert len(found.seeds) == 5
+    assert len(found.candidates) > 5
+
+
+def test_everything_random_follows_from_the_random_state():
+    one, same, other = (request(random_state=state) for state in (1, 1, 2))
+    assert one.seeds == same.seeds != other.seeds
+    np.testing.assert_array_equal(one.val, same.val)
+    # A generator moves on, None is never the same twice.
+    generator = np.random.RandomState(0)
+    assert request(random_state=generator).seeds != request(random_state=generator).seeds
+
+
+def test_validation_nodes_may_be_given():
+    for val in ([0, 3], np.isin(np.arange(8), [0, 3])):
+        found = request(val=val)
+        assert (found.val.tolist(), found.train.tolist()) == ([0, 3], [1, 2, 4, 5])
+
+
+def test_every_problem_is_in_one_message():
+    found = problems_of(
+        X=np.full((8, 8), np.nan),
+        y=["a"] * 8,
+        edges=np.array([[0], [99]]),
+        model="smb-gcn",
+        ensemble=0,
+        validation=1.5,
+        missing="drop",
+        refit="yes",
+        lr=-1,
+        random_state="x",
+    )
+    assert set(found) == {
+        "X", "y", "edges", "model", "ensemble", "validation", "missing", "refit", "lr", "random_state",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("given", "argument", "said"),
+    [
+        ({"y": None}, "y", "nothing"),
+        ({"y": Y[:3]}, "y", "8 nodes"),
+        ({"y": [0, 1, 1, 1, 1, -1, -1, -1]}, "y", "class 0 with a single labelled node"),
+        ({"val": [6]}, "val", "1 nodes without a label"),
+        ({"val": [0, 1, 2]}, "val", "every label of class 0"),
+        ({"val": [99]}, "val", "node numbers 99..99"),
+        ({"options": {"lr": 0.1}}, "options['lr']", "a parameter of its own"),
+        ({"options": {"eta": [0.1, 1.0]}}, "options['eta']", "one value"),
+        ({"options": 3}, "options", "mapping"),
+        ({"ensemble": True}, "ensemble", "whole number"),
+        ({"validation": "half"}, "validation", "strictly between 0 and 1"),
+        ({"device": "tpu"}, "device", "auto, cpu, cuda"),
+    ],
+)
+def test_what_cannot_be_used_is_named(given, argument, said):
+    assert said in problems_of(**given)[argument]
+
+
+def test_nodes_bring_their_graph_and_say_whose_labels_these_are():
+    nodes = Nodes(X, EDGES)[[5, 4, 1, 0]]
+    found = request(nodes, y=["b", "b", "a", "a"], edges=None)
+    assert found.labels.codes.tolist() == [0, 0, -1, -1, 1, 1, -1, -1]
+    assert found.features.num_nodes == 8
+    np.testing.assert_array_equal(found.edges, EDGES)
+    assert "Nodes hold their own" in problems_of(X=Nodes(X, EDGES))["edges"]
+    assert request(Nodes(X, EDGES, directed=True), edges=None).directed
+
+
+def test_pyg_data_brings_everything_and_hides_what_is_not_for_training():
+    mask = torch.zeros(8, dtype=torch.bool)
+    train, val = mask.clone(), mask.clone()
+    train[[0, 3]], val[[1, 4]] = True, True
+    data = Data(x=torch.tensor(X), y=torch.tensor(Y), edge_index=torch.tensor(EDGES), train_mask=train, val_mask=val)
+    found = request(data, y=None, edges=None)
+    assert (found.train.tolist(), found.val.tolist()) == ([0, 3], [1, 4])
+    assert found.labels.known.tolist() == [0, 1, 3, 4]
+    assert request(data, y=None, edges=None, val=[0, 4]).val.tolist() == [0, 4]
+    del data.train_mask, data.val_mask
+    assert request(data, y=None, edges=None).labels.known.tolist() == [0, 1, 2, 3, 4, 5]
+
+
+def test_pyg_data_that_lacks_something():
+    data = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES))
+    assert set(problems_of(X=data, y=Y)) == {"y", "edges", "data.y"}
+    data.y = torch.tensor(Y)
+    data.train_mask = torch.ones(8, 3, dtype=torch.bool)
+    assert "Choose one split" in problems_of(X=data, y=None, edges=None)["data.train_mask"]
+    problems = Problems()
+    assert take_apart(X, Y, EDGES, None, False, problems).nodes is None
+    assert problems.found == []
+
+
+def test_a_fingerprint_tells_graphs_apart():
+    keys = {
+        fingerprint(Features(X), EDGES),
+        fingerprint(Features(2 * X), EDGES),
+        fingerprint(Features(X), EDGES[:, :2]),
+        fingerprint(Features(sp.csr_array(X)), EDGES),
+    }
+    assert len(keys) == 4
+    assert fingerprint(Features(X.copy()), EDGES.copy()) in keys

@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+
+from g3nn.errors import DataError, InputError
+from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
+from g3nn.estimator.archive import PARAMETERS, RECORD
+from g3nn.model import ModelSpec
+from g3nn.objective import Objective
+
+NEW = np.array([[150, 151, 150], [0, 1, 151]])
+
+
+def assert_same_answers(one, other, graph):
+    for question in ((), (graph.X[:4],), (graph.X[:4], NEW), (Nodes(graph.X, graph.edges)[5:9],)):
+        np.testing.assert_array_equal(one.predict_proba(*question), other.predict_proba(*question))
+        np.testing.assert_array_equal(one.predict_set(0.2, *question), other.predict_set(0.2, *question))
+    np.testing.assert_array_equal(one.predict(), other.predict())
+
+
+def test_a_loaded_model_answers_the_same_to_the_last_bit(fitted, graph, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert_same_answers(fitted, loaded, graph)
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "graph.safetensors", "model.json", "model.safetensors",
+    ]  # fmt: skip
+    assert loaded.get_params() == fitted.get_params()
+    assert loaded.panel_ == fitted.panel_
+    for name in ("model_", "temperature_", "cold_temperature_", "cold_start_", "n_iter_", "n_validation_"):
+        assert getattr(loaded, name) == getattr(fitted, name), name
+    np.testing.assert_array_equal(loaded.history_, fitted.history_)
+    assert loaded.fitted_.hyperparameters == fitted.fitted_.hyperparameters
+    assert loaded.evaluate(graph.val, graph.truth[graph.val]) == fitted.evaluate(graph.val, graph.truth[graph.val])
+
+
+def test_strings_names_sparse_and_missing_features_come_back(graph, quick, tmp_path):
+    X = graph.X.copy()
+    X[5, 2] = np.nan
+    frame = pa.table(dict(zip("abcdef", X.T, strict=True)))
+    y = np.array(["red", "green", "blue"])[graph.y].astype(object)
+    y[graph.y < 0] = None
+    classifier = quick(model="blsm-gat", missing="impute", epochs=5, options={"eta": np.float64(0.5)})
+    classifier.fit(frame, y, graph.edges, val=graph.val).save(tmp_path / "a")
+    loaded = load_model(tmp_path / "a")
+    assert loaded.classes_.tolist() == ["blue", "green", "red"]
+    assert loaded.feature_names_in_.tolist() == list("abcdef")
+    assert_same_answers(classifier, loaded, graph)
+    hole = np.full((1, 6), np.nan)
+    np.testing.assert_array_equal(loaded.predict_proba(hole), classifier.predict_proba(hole))
+    sparse = quick(model="gcn", epochs=5).fit(sp.csr_array(graph.X), graph.y > 0, graph.edges)
+    sparse.save(tmp_path / "b")
+    again = load_model(tmp_path / "b")
+    assert sp.issparse(again.task_.features)
+    assert again.classes_.dtype == bool
+    assert_same_answers(sparse, again, graph)
+
+
+def test_own_specs_objectives_and_notes_come_back(graph, quick, tmp_path):
+    spec, objective = ModelSpec("gcn", "sbm", "linear"), Objective(eta=2.0)
+    classifier = quick(model=spec, objective=objective, epochs=3, random_state=np.random.RandomState(1))
+    classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
+    classifier.notes_["table"] = {"columns": ["a"]}
+    classifier.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert (loaded.model, loaded.objective, loaded.random_state) == (spec, objective, None)
+    assert loaded.notes_ == {"table": {"columns": ["a"]}}
+    assert_same_answers(classifier, loaded, graph)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again" / PARAMETERS).read_bytes() == (tmp_path / "model" / PARAMETERS).read_bytes()
+
+
+class Net(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(6, 3)
+
+    def forward(self, x, edge_index):
+        return self.layer(x)
+
+
+def test_what_cannot_be_saved_is_said_and_nothing_is_written(graph, quick, tmp_path):
+    own = quick(model=ModelSpec(Net, "sbm"), epochs=3).fit(graph.X, graph.y, graph.edges, val=graph.val)
+    own.notes_["array"] = np.zeros(2)
+    with pytest.raises(InputError, match="Net, a part of your own") as caught:
+        own.save(tmp_path / "model")
+    assert [problem.argument for problem in caught.value.problems] == ["model", "notes_"]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def folder(fitted, tmp_path):
+    fitted.save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record.pop("classes"),
+        lambda record: record["classes"].update(values=["a"]),
+        lambda record: record["classes"].update(kind="O"),
+        lambda record: record["model"].update(likelihood="nothing"),
+        lambda record: record["model"].update(posterior="gat"),
+        lambda record: record["model"]["hyperparameters"].update(hidden=-1),
+        lambda record: record["model"].update(seeds=[1]),
+        lambda record: record["parameters"].update(unheard_of=1),
+        lambda record: record["training"].update(panel=[{}]),
+        lambda record: record.update(calibration=3),
+    ],
+)
+def test_a_forged_record_is_refused_and_no_code_of_it_runs(folder, change):
+    record = json.loads((folder / RECORD).read_text())
+    del record["checksum"]
+    change(record)
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    with pytest.raises(DataError, match="do not fit together"):
+        load_model(folder)
+
+
+def test_a_model_file_of_another_name_is_refused(folder):
+    record = json.loads((folder / RECORD).read_text())
+    del record["checksum"]
+    shutil.move(folder / PARAMETERS, folder / "other.safetensors")
+    record["files"]["other.safetensors"] = record["files"].pop(PARAMETERS)
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    with pytest.raises(DataError, match="do not fit together"):
+        load_model(folder)
+
+
+def test_a_loaded_model_can_be_cloned_and_fitted_again(folder, graph):
+    fresh = clone(load_model(folder))
+    assert isinstance(fresh, G3NNClassifier)
+    assert not hasattr(fresh, "classes_")
