@@ -3,6 +3,7 @@
 PYTHON ?= $(shell python3.11 -c "" 2>/dev/null && echo python3.11 || echo python3)
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
 
@@ -21,7 +22,7 @@ help: ## show this list
 test: lint ## lint, check types, run the tests
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-demo: $(INSTALLED) ## a short tour on real data
+demo: $(CORE) ## a short tour on real data
 	$(BIN)/python examples/demo.py
 
 lint: $(INSTALLED) ## check style and types
@@ -38,9 +39,15 @@ clean: ## remove build products and caches, keep the environment
 	find src tests benchmarks examples \( -name __pycache__ -o -name '*.nb[ic]' \) -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The build tool comes from the constraints too, hence no isolated build.
-$(INSTALLED): pyproject.toml constraints.txt | $(BIN)/python
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt setuptools
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-build-isolation -c constraints.txt -e '.[dev]'
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+
+$(CORE): pyproject.toml constraints.txt | $(BIN)/python
+	$(PIP_INSTALL) setuptools
+	$(PIP_INSTALL) --no-build-isolation -e .
+	touch $@
+
+$(INSTALLED): $(CORE)
+	$(PIP_INSTALL) --no-build-isolation -e '.[dev]'
 	touch $@
 
 $(BIN)/python:

@@ -1,0 +1,181 @@
+"""The page of a fitted classifier: how good it is, what it is unsure of, which edges look wrong, and the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from g3nn.calibrate import reliability_bins
+from g3nn.errors import Problems
+from g3nn.experiments.records import Bin, Evidence
+from g3nn.report import assets, model_views
+from g3nn.report.averages import average, curves
+from g3nn.report.model_graph import MOST_NEIGHBOURS, Findings, embedded
+
+if TYPE_CHECKING:
+    from g3nn.audit import AuditTables
+    from g3nn.estimator import G3NNClassifier
+
+SCRIPTS = (
+    "evidence",
+    "model_graph",
+    "model_table",
+    "model_charts",
+    "model_lists",
+    "model_drawing",
+    "model_explorer",
+    "model",
+)
+
+MOST_CONFUSED = 20
+"""A confusion matrix has at most so many rows; the classes with the fewest errors share the last one."""
+
+
+def write_model_report(
+    classifier: G3NNClassifier,
+    out_path: str | Path,
+    *,
+    ids: Sequence[Any] | None = None,
+    title: str = "",
+    audit: AuditTables | None = None,
+    test: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the page of a fitted classifier: one file that needs no network.
+
+    ids:   names of the nodes, in the order of the fit [0, 1, 2, ...].
+    audit: what `classifier.audit` found: how likely every edge of the graph is, and pairs that lack one.
+    test:  what `classifier.evaluate` found on nodes that had no part in the fit.
+    """
+    path = Path(out_path)
+    assets.check_target(path)
+    assets.write(path, model_page(classifier, ids=ids, title=title, audit=audit, test=test))
+
+
+def model_page(
+    classifier: G3NNClassifier,
+    *,
+    ids: Sequence[Any] | None = None,
+    title: str = "",
+    audit: AuditTables | None = None,
+    test: Mapping[str, Any] | None = None,
+) -> str:
+    """The page as text."""
+    found = _findings(classifier, ids, audit)
+    chosen = next(entry for entry in classifier.panel_ if entry.chosen)
+    # What was learned cannot be used to judge.
+    scores = None if classifier.refit else classifier.evaluate(found.task.val, _val_labels(classifier))
+    graph = embedded(found)
+    return assets.render(
+        "model.html.j2",
+        styles=["model.css", "model_explorer.css"],
+        scripts=[f"{name}.js" for name in SCRIPTS],
+        data={
+            "classes": found.classes,
+            "class_rows": model_views.class_rows(found, judged=scores is not None),
+            "panel": model_views.panel_rows(classifier.panel_),
+            "graph": graph,
+            "drawn": MOST_NEIGHBOURS,
+            **_evidence(classifier, found, scores),
+        },
+        title=_clean(title) or "A fitted classifier",
+        introduction=model_views.introduction(found),
+        cards=model_views.cards(scores, chosen, found, test),
+        caution=model_views.caution(classifier),
+        warnings=model_views.warnings(found),
+        facts=model_views.facts(classifier, chosen, found),
+        judged=scores is not None,
+        listed={name: len(graph[name]) for name in ("uncertain", "suspicious", "missing")},
+        audited=audit is not None,
+        graph=graph,
+        drawn=MOST_NEIGHBOURS,
+        coverage=round(100 * (1 - model_views.ALPHA)),
+    )
+
+
+def _findings(classifier: G3NNClassifier, ids: Sequence[Any] | None, audit: AuditTables | None) -> Findings:
+    task = classifier.task_
+    names = list(map(_clean, range(task.num_nodes) if ids is None else ids))
+    problems = Problems()
+    if len(names) != task.num_nodes:
+        problems.add("ids", f"{len(names)} ids", f"one for each of the {task.num_nodes} nodes")
+    if audit is not None and not _same_edges(task.edges, audit.edges):
+        problems.add(
+            "audit", f"an audit of {len(audit.edges)} other edges", f"one of the {task.num_edges} edges fitted"
+        )
+    problems.raise_if_any()
+    sets = classifier.predict_set(model_views.ALPHA)
+    return Findings(task, names, list(map(_clean, classifier.classes_)), classifier.predict_proba(), sets, audit)
+
+
+def _same_edges(edges: np.ndarray, rows: np.ndarray) -> bool:
+    audited = np.stack([rows["source"], rows["target"]])
+    return edges.shape == audited.shape and bool((_sorted(edges) == _sorted(audited)).all())
+
+
+def _sorted(edges: np.ndarray) -> np.ndarray:
+    return edges[:, np.lexsort(edges)]
+
+
+def _clean(value: Any) -> str:
+    """As text that can be written: half a surrogate pair cannot."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
+
+
+def _val_labels(classifier: G3NNClassifier) -> np.ndarray:
+    labels: np.ndarray = classifier.classes_[classifier.task_.labels[classifier.task_.val]]
+    return labels
+
+
+def _evidence(classifier: G3NNClassifier, found: Findings, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Learning curves over the replicas and, where the validation nodes can judge, what they say."""
+    if scores is None:
+        return {"curves": curves([Evidence(0, 0, 0, 0, *one, (), (), ()) for one in _histories(classifier)])}
+    task, answers = found.task, found.probabilities[found.task.val]
+    labels = task.labels[task.val]
+    bins = tuple(Bin(**asdict(part)) for part in reliability_bins(answers, labels))
+    right = found.answers[task.val] == labels
+    degrees = _by_degree(right, answers.max(1), found.degree[task.val])
+    measures = len(labels), scores["nll"], scores["ece"], scores["brier"]
+    replicas = [Evidence(*measures, *one, bins, degrees, ()) for one in _histories(classifier)]
+    return {**average(replicas), "confusion": _confusion(labels, found.answers[task.val], len(found.classes))}
+
+
+def _histories(classifier: G3NNClassifier) -> list[tuple[tuple[int, ...], dict[str, tuple[float, ...]]]]:
+    """The epochs of each replica and its curves. One that was never trained has none."""
+    histories = []
+    for history in np.moveaxis(classifier.history_, 2, 0):
+        last = int(np.isfinite(history).any(1).sum())
+        values = {name: tuple(history[:last, k].tolist()) for k, name in enumerate(classifier.history_names_)}
+        histories.append((tuple(range(1, last + 1)), values))
+    return histories
+
+
+def _by_degree(right: np.ndarray, confidence: np.ndarray, degree: np.ndarray) -> tuple[Bin, ...]:
+    """Bins of degree that double: 0, 1, 2, 3 to 4, 5 to 8, and so on. Only those that hold a node."""
+    level = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 1))) + 1, 0).astype(np.int64)
+    bins = []
+    for one in np.unique(level).tolist():
+        inside = level == one
+        low, high = (one, one) if one < 2 else (2 ** (one - 2) + 1, 2 ** (one - 1))
+        means = float(right[inside].mean()), float(confidence[inside].mean())
+        bins.append(Bin(low, min(high, int(degree.max())), int(inside.sum()), *means))
+    return tuple(bins)
+
+
+def _confusion(labels: np.ndarray, answers: np.ndarray, K: int) -> dict[str, Any]:
+    """counts[k][l]: validation nodes of class k that were answered l. classes: which ones; -1 is all others."""
+    wrong = labels != answers
+    errors = np.bincount(labels[wrong], minlength=K) + np.bincount(answers[wrong], minlength=K)
+    shown = np.arange(K)
+    if K > MOST_CONFUSED:
+        shown = np.sort(np.argsort(-errors, kind="stable")[: MOST_CONFUSED - 1])
+    place = np.full(K, len(shown))
+    place[shown] = np.arange(len(shown))
+    size = len(shown) + (len(shown) < K)
+    counts = np.bincount(place[labels] * size + place[answers], minlength=size * size).reshape(size, size)
+    classes = [*shown.tolist(), *([-1] if size > len(shown) else [])]
+    return {"classes": classes, "counts": counts.tolist()}

@@ -1,0 +1,107 @@
+"use strict";
+
+// Tables that can be searched, sorted and turned like pages. Only the rows on the page are in the document.
+const tables = (() => {
+  const { element, missing } = g3nn;
+  const natural = new Intl.Collator("en", { numeric: true });
+
+  function compare(one, other, direction) {
+    if (missing(one) || missing(other)) return Number(missing(one)) - Number(missing(other));
+    if (typeof one === "string") return direction * natural.compare(one, other);
+    return direction * (one - other);
+  }
+
+  // columns: {label, value(row), show(row) [the value], word: true for text}. Rows keep their order until a column is
+  // chosen. options: search(row) gives the texts in which words are looked for, without it there is no search; size of
+  // a page; empty, what is said where there are no rows; mark(row), the class of a row.
+  // The element that is returned has refill(rows).
+  function paged(caption, columns, rows, options = {}) {
+    const { search = null, size = 25, empty = "Nothing to list.", mark = () => null } = options;
+    let all = rows;
+    let page = 0;
+    let order = null;
+    let wanted = "";
+    const body = element("tbody");
+    const input = element("input", { type: "search", placeholder: "Search", "aria-label": `Search: ${caption}` });
+    const status = element("span", { class: "shown", role: "status" });
+    const turner = (label, sign) =>
+      element("button", { type: "button", class: "quiet", "aria-label": `${label} page: ${caption}` }, sign);
+    const earlier = turner("Previous", "←");
+    const later = turner("Next", "→");
+    const nothing = element("p", { class: "empty" });
+    const heads = columns.map((column, index) => {
+      const button = element("button", { type: "button" }, column.label);
+      const head = element("th", { scope: "col", "aria-sort": "none", class: column.word ? "word" : null }, button);
+      button.addEventListener("click", () => sort(index, head.getAttribute("aria-sort") === "ascending" ? -1 : 1));
+      return head;
+    });
+    const table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
+      element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads)), body));
+    const bar = element("div", { class: "table-bar" }, search && input, status, earlier, later);
+
+    function sort(index, direction) {
+      heads.forEach((head) => head.setAttribute("aria-sort", "none"));
+      heads[index].setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
+      order = (one, other) => compare(columns[index].value(one), columns[index].value(other), direction);
+      page = 0;
+      fill();
+    }
+
+    function found() {
+      const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+      if (!words.length) return [...all];
+      return all.filter((row) => {
+        const text = search(row).join("\n").toLowerCase();
+        return words.every((word) => text.includes(word));
+      });
+    }
+
+    const cell = (column, row) => {
+      const value = (column.show ?? column.value)(row) ?? "–";
+      return element("td", { class: column.word ? "word" : null }, value instanceof Node ? value : String(value));
+    };
+
+    function fill() {
+      const left = found();
+      if (order) left.sort(order);
+      const start = page * size;
+      const shown = left.slice(start, start + size);
+      body.replaceChildren(...shown.map((row) => element("tr", { class: mark(row) },
+        ...columns.map((column) => cell(column, row)))));
+      const range = `${(start + 1).toLocaleString("en")} to ${(start + shown.length).toLocaleString("en")} of `;
+      status.textContent = shown.length ? `${left.length > size ? range : ""}${left.length.toLocaleString("en")}` : "";
+      nothing.textContent = all.length ? "No row matches." : empty;
+      nothing.hidden = left.length > 0;
+      table.hidden = !left.length;
+      input.hidden = !all.length;
+      bar.hidden = all.length <= size && !search;
+      earlier.hidden = later.hidden = left.length <= size;
+      earlier.disabled = page === 0;
+      later.disabled = start + size >= left.length;
+    }
+
+    function turn(by) {
+      page += by;
+      fill();
+      table.scrollTop = 0;
+    }
+
+    input.addEventListener("input", () => {
+      wanted = input.value;
+      page = 0;
+      fill();
+    });
+    earlier.addEventListener("click", () => turn(-1));
+    later.addEventListener("click", () => turn(1));
+    fill();
+    return Object.assign(element("div", { class: "paged" }, bar, table, nothing), {
+      refill(changed) {
+        all = changed;
+        page = 0;
+        fill();
+      },
+    });
+  }
+
+  return { paged };
+})();
