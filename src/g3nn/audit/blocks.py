@@ -22,20 +22,19 @@ class Cells:
     @classmethod
     def near(cls, vectors: np.ndarray, count: int) -> Cells:
         """About `count` groups of nodes whose vectors (n, h) are near each other, none of them very large."""
-        group = np.zeros(len(vectors), dtype=np.int64)
-        distinct_vectors = len(np.unique(vectors, axis=0))
-        if min(count, distinct_vectors) > 1:
-            means = MiniBatchKMeans(
-                min(count, distinct_vectors), batch_size=4096, max_iter=20, n_init=1, random_state=0
-            )
-            group = means.fit_predict(vectors)
-        order = np.argsort(group, kind="stable")
-        size = np.bincount(group)
-        # The number of the part within its group: a block of two large groups would be too much to look at.
-        rank = np.arange(len(order)) - np.repeat(np.cumsum(size) - size, size)
-        part = rank // (2 * -(-len(vectors) // count))
-        _, size = np.unique(np.stack([group[order], part]), axis=1, return_counts=True)
+        means = MiniBatchKMeans(count, batch_size=4096, max_iter=20, n_init=1, random_state=0)
+        group = means.fit_predict(vectors).astype(np.int64)
+        order, size = np.argsort(group, kind="stable"), np.bincount(group)
+        # A block of two large groups would be too much to look at: they are cut into parts.
+        rank = np.arange(order.size) - np.repeat(np.cumsum(size) - size, size)
+        part = rank // (2 * -(-order.size // count))
+        size = np.unique(group[order] * order.size + part, return_counts=True)[1]
         return cls(order, np.cumsum(size) - size, size)
+
+    def at(self, cell: np.ndarray, place: np.ndarray) -> np.ndarray:
+        """The nodes at these places in these groups."""
+        nodes: np.ndarray = self.order[self.start[cell] + place]
+        return nodes
 
     def members(self, cell: int) -> np.ndarray:
         return self.order[self.start[cell] : self.start[cell] + self.size[cell]]
@@ -81,9 +80,7 @@ class Blocks:
         if not self.directed:
             own = a == b
             i[own], j[own] = uniform_pairs(self.senders.size[a[own]], int(own.sum()), rng)
-        return np.stack(
-            [self.senders.order[self.senders.start[a] + i], self.receivers.order[self.receivers.start[b] + j]]
-        )
+        return np.stack([self.senders.at(a, i), self.receivers.at(b, j)])
 
     def scores(self, block: int, left: np.ndarray, right: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The nodes i and j of a block, and left_i . right_j for all of them, minus infinity where there is no pair."""

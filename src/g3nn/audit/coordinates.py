@@ -6,26 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.extmath import randomized_svd
 
 from g3nn.parse import Matrix
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:
-    """(n, r) float32 with r <= size: features of equal variance, and their leading directions where there are more.
+    """(n, r) float32 with r <= size + 1: features of equal variance, their leading directions if there are more.
 
-    Every row has length one before it is reduced, so that a node with many features does not count more than others.
+    Rows of sparse features are brought to length one: a text counts by what is in it, not by how long it is. Dense ones
+    are centred and get a constant coordinate: what follows looks at directions only, and so can tell small from large.
     """
     sparse = sp.issparse(features)
-    # Sparse features keep their zeros: they are scaled, not centred.
-    scaled = normalize(StandardScaler(with_mean=not sparse).fit_transform(features))
+    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
+    scaled = normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
     r = min(size, *features.shape)
     if r < features.shape[1]:
-        reduced: np.ndarray = TruncatedSVD(r, random_state=0).fit_transform(scaled)
+        directions, lengths, _ = randomized_svd(scaled, r, random_state=0)
+        found = directions * lengths
     else:
-        reduced = scaled.toarray() if sparse else scaled
-    return np.ascontiguousarray(reduced, dtype=np.float32)
+        found = scaled.toarray() if sparse else scaled
+    if not sparse:
+        found = np.concatenate([found, np.ones((len(found), 1))], axis=1)
+    return np.ascontiguousarray(found, dtype=np.float32)
 
 
 @dataclass(frozen=True, eq=False)

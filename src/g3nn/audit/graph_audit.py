@@ -135,15 +135,20 @@ class GraphAudit:
     def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
         """The audit that was fitted to this task with these beliefs."""
         n, E, K = task.num_nodes, task.num_edges, task.num_classes
-        folds, _, latent = np.shape(state.get("left", np.zeros((0, 0, 0))))
+        nothing = np.zeros(0)
+        shape = state.get("left", nothing).shape
+        folds, latent = (shape[0], shape[2]) if len(shape) == 3 else (1, 1)
         wanted = {"left": (folds, n, latent), "right": (folds, n, latent), "table": (folds, K, K), "fold": (E,)}
-        for name, shape in wanted.items():
-            if name not in state or state[name].shape != shape or not folds:
-                raise DataError(f"the audit does not belong to this graph: {name} should have shape {shape}")
-        if E == 0 or state["fold"].min() < 0 or state["fold"].max() >= folds:
+        for name, its_shape in wanted.items():
+            if state.get(name, nothing).shape != its_shape:
+                raise DataError(f"the audit does not belong to this graph: {name} should have shape {its_shape}")
+            if not np.isfinite(state[name]).all():
+                raise DataError(f"the audit is damaged: {name} holds values that are not finite")
+        if state["fold"].dtype.kind != "i" or not np.isin(state["fold"], np.arange(folds)).all():
             raise DataError(f"the audit is damaged: fold should hold numbers 0..{folds - 1}")
         problems = Problems()
         beliefs = checked_beliefs(q, task, problems)
+        check_graph(task, problems)
         problems.raise_if_any()
         return cls(task, beliefs, LatentGraph(state["left"], state["right"], state["table"]), state["fold"])
 

@@ -9,7 +9,7 @@ from scipy.special import expit
 
 from g3nn.audit.latent import LatentGraph, row_products
 from g3nn.audit.observed import Observed
-from g3nn.audit.survey import Survey, draw_labels, is_non_edge, plug_in
+from g3nn.audit.survey import Labels, Survey, is_non_edge, plug_in
 from g3nn.parse import distinct
 
 _CHUNK = 1 << 17
@@ -36,7 +36,7 @@ def sample_graph(
     hits at a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That
     rate comes from a sample of the block, so the few pairs above it are drawn too rarely.
     """
-    labels, shift = draw_labels(q, rng), survey.shift
+    labels, shift = Labels(q).draw(np.arange(len(q)), rng), survey.shift
     i, j = observed.edges
     logits = graph.base_of(observed.edges, fold) + graph.table[fold, labels[i], labels[j]] + shift
     found = [observed.codes(observed.edges[:, rng.random(fold.size) < expit(logits)])]

@@ -16,6 +16,9 @@ from g3nn.audit.observed import Observed
 _DRAWS, _LEAST_ROUNDS = 400_000, 64
 """Pairs drawn from all blocks together, or so many from each block if that is more."""
 
+_CHUNK = 1 << 17
+"""Pairs held at once."""
+
 _NEAR_PAIRS = 500
 """Pairs per node that may be looked at one by one."""
 
@@ -35,21 +38,19 @@ class Survey:
     @classmethod
     def of(cls, graph: LatentGraph, q: np.ndarray, observed: Observed, fold: np.ndarray) -> Survey:
         rng = np.random.default_rng(0)
+        labels = Labels(q)
         blocks = Blocks.of(*plug_in(graph, q), observed.directed)
-        count = blocks.pairs.size
-        rounds = max(_LEAST_ROUNDS, _DRAWS // count)
-        judged = min(rounds, max(1, _DRAWS // fold.size))
+        rounds = max(1, min(_LEAST_ROUNDS, _DRAWS // fold.size))
         base = graph.base_of(observed.edges, fold)
-        edges, others = np.empty((judged, fold.size)), np.empty((rounds, count))
-        i, j = observed.edges
-        for turn in range(rounds):
-            y = draw_labels(q, rng)
-            if turn < judged:
-                edges[turn] = base + graph.table[fold, y[i], y[j]]
-            pairs = blocks.draw(np.arange(count), rng)
-            logits = graph.base(pairs) + graph.mean_table[y[pairs[0]], y[pairs[1]]]
-            others[turn] = np.where(is_non_edge(pairs, observed), logits, -np.inf)
-        return cls(blocks, edges, others)
+        edges = [base + graph.table[fold, *labels.draw_ends(observed.edges, rng)] for _ in range(rounds)]
+        count = blocks.pairs.size
+        rounds, together = max(_LEAST_ROUNDS, _DRAWS // count), max(1, _CHUNK // count)
+        others = []
+        for done in range(0, rounds, together):
+            pairs = blocks.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
+            logits = graph.base(pairs) + graph.mean_table[labels.draw_ends(pairs, rng)]
+            others.append(np.where(is_non_edge(pairs, observed), logits, -np.inf).reshape(-1, count))
+        return cls(blocks, np.stack(edges), np.concatenate(others))
 
     def expected_edges(self, shift: float) -> float:
         """How many edges the model expects when all its log-odds are shifted."""
@@ -96,9 +97,19 @@ def is_non_edge(pairs: np.ndarray, observed: Observed) -> np.ndarray:
     return free
 
 
-def draw_labels(q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """(n,): a label for each node from its row of q."""
-    below = np.cumsum(q, axis=1)
-    # Rows need not sum to one exactly.
-    labels: np.ndarray = (below < rng.random((len(q), 1)) * below[:, -1:]).sum(1)
-    return labels
+class Labels:
+    """Draws labels from beliefs q (n, K)."""
+
+    def __init__(self, q: np.ndarray) -> None:
+        self._below = np.cumsum(q, axis=1)
+        # Rounding must not keep the last class from being reached.
+        self._below[:, -1] = np.inf
+
+    def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """A label for each of these nodes, independent even where a node is given twice."""
+        labels: np.ndarray = (self._below[nodes] < rng.random((nodes.size, 1))).sum(1)
+        return labels
+
+    def draw_ends(self, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Labels for both ends of pairs (2, P)."""
+        return self.draw(pairs[0], rng), self.draw(pairs[1], rng)

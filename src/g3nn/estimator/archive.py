@@ -16,7 +16,7 @@ from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import DataError, Problems
 
 FORMAT, VERSION = "g3nn-model", 1
-RECORD, PARAMETERS, GRAPH = "model.json", "model.safetensors", "graph.safetensors"
+RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
 
 Arrays = Mapping[str, np.ndarray]
 

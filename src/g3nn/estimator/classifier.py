@@ -11,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.calibrate import brier_score, expected_calibration_error, negative_log_likelihood
 from g3nn.errors import Problems
 from g3nn.estimator.answers import Answers
@@ -116,8 +117,13 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         if self.verbose:
             print(text, file=sys.stderr)
 
-    def restore(self, fitted: Fitted, notes: Mapping[str, Any] | None = None) -> None:
-        """Take over what a fit found out, now or before it was saved."""
+    def restore(
+        self,
+        fitted: Fitted,
+        notes: Mapping[str, Any] | None = None,
+        audit: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Take over what a fit found out, now or before it was saved; audit: the state of a `GraphAudit`."""
         known, calibrations = fitted.known, fitted.calibrations
         self.fitted_ = fitted
         self.classes_ = fitted.classes
@@ -138,6 +144,9 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         self.history_ = fitted.history
         self.history_names_ = HISTORY_NAMES
         self.notes_: dict[str, Any] = dict(notes or {})
+        self.graph_audit_: GraphAudit | None = None
+        if audit is not None:
+            self.graph_audit_ = GraphAudit.from_state(fitted.task, self._beliefs(), audit)
 
     def _ask(self, X: Any, edges: Any) -> Answers:
         check_is_fitted(self)
@@ -199,12 +208,45 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
             "nodes": len(chosen),
         }
 
+    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+        """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
+
+        density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
+        probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
+        """
+        return self._graph_audit().edge_proba(pairs, density)
+
+    def audit(self, missing: int = 100) -> AuditTables:
+        """Observed edges from the most suspicious on, and `missing` pairs that probably should have one."""
+        return self._graph_audit().tables(missing)
+
+    def sample_graph(self, seed: int = 0) -> SampledGraph:
+        """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
+        return self._graph_audit().sample(seed)
+
+    def _graph_audit(self) -> GraphAudit:
+        """Fitted when it is first asked for."""
+        check_is_fitted(self)
+        if self.graph_audit_ is None:
+            seed = self.fitted_.seeds[0]
+            self.graph_audit_ = GraphAudit.fit(self.task_, self._beliefs(), seed=seed, device=self.device)
+        return self.graph_audit_
+
+    def _beliefs(self) -> np.ndarray:
+        """(n, K): the answers, and the labels where they were trained on."""
+        beliefs, seen = self.predict_proba(), self.fitted_.known.seen
+        beliefs[seen] = np.eye(len(self.classes_))[self.task_.labels[seen]]
+        return beliefs
+
     def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back."""
+        """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.
+
+        What was learned about edges is written too if they have been asked for.
+        """
         from g3nn.estimator.saving import save_model
 
         check_is_fitted(self)
-        save_model(self.fitted_, self.get_params(deep=False), self.notes_, Path(folder))
+        save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
 
 
 def _node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:

@@ -13,9 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from g3nn.audit import GraphAudit
 from g3nn.errors import DataError, InputError, Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
-from g3nn.estimator.archive import GRAPH, PARAMETERS, Arrays, read_archive, write_archive
+from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, read_archive, write_archive
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.prediction import Known
@@ -35,7 +36,9 @@ _OBJECTS: tuple[tuple[str, type], ...] = (("model", ModelSpec), ("objective", Ob
 """Parameters of the classifier that need not be plain values."""
 
 
-def save_model(fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str, Any], folder: Path) -> None:
+def save_model(
+    fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str, Any], audit: GraphAudit | None, folder: Path
+) -> None:
     """Into a new or empty folder; it appears whole or not at all."""
     problems = Problems()
     for part in (fitted.spec.posterior, fitted.spec.likelihood, fitted.spec.prior):
@@ -49,14 +52,17 @@ def save_model(fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str
         problems.add("notes_", error, "plain values: texts, numbers, lists and mappings of them")
     state = {name: tensor.cpu().numpy() for name, tensor in fitted.model.state_dict().items()}
     record = {"parameters": _plain_parameters(parameters), **_record(fitted), "notes": dict(notes)}
-    write_archive(folder, record, {PARAMETERS: state, GRAPH: _graph_arrays(fitted)}, problems)
+    tensors = {PARAMETERS: state, GRAPH: _graph_arrays(fitted)}
+    if audit is not None:
+        tensors[AUDIT] = audit.state()
+    write_archive(folder, record, tensors, problems)
 
 
 def load_model(folder: str | Path) -> G3NNClassifier:
     """A fitted classifier from a folder that `G3NNClassifier.save` wrote. No code from the folder is run."""
     record, tensors = read_archive(Path(folder))
     try:
-        return _restored(record, tensors[PARAMETERS], tensors[GRAPH])
+        return _restored(record, tensors[PARAMETERS], tensors[GRAPH], tensors.get(AUDIT))
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
         raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
@@ -117,7 +123,7 @@ def _graph_arrays(fitted: Fitted) -> Arrays:
     return {**arrays, **places, "data": matrix.data}
 
 
-def _restored(record: Json, state: Arrays, arrays: Arrays) -> G3NNClassifier:
+def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None) -> G3NNClassifier:
     given = dict(record["parameters"])
     for name, kind in _OBJECTS:
         if isinstance(given[name], dict):
@@ -151,7 +157,7 @@ def _restored(record: Json, state: Arrays, arrays: Arrays) -> G3NNClassifier:
             Calibration(calibration["cold_temperature"], arrays["alone_scores"]),
         ),
     )
-    classifier.restore(fitted, record["notes"])
+    classifier.restore(fitted, record["notes"], audit)
     return classifier
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -92,6 +93,7 @@ def model_page(
         audited=audit is not None,
         graph=graph,
         drawn=MOST_NEIGHBOURS,
+        most_entropy=math.log(len(found.classes)),
         coverage=round(100 * (1 - model_views.ALPHA)),
     )
 

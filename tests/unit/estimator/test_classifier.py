@@ -13,8 +13,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils import get_tags
 
-from g3nn.errors import G3NNWarning, InputError
-from g3nn.estimator import G3NNClassifier, Nodes
+from g3nn.errors import DataError, G3NNWarning, InputError
+from g3nn.estimator import G3NNClassifier, Nodes, load_model
 from g3nn.training.stack import HISTORY_NAMES
 
 
@@ -46,6 +46,9 @@ def test_scikit_learn_conventions(quick):
         lambda one: one.predict_set(),
         lambda one: one.evaluate([0], [0]),
         lambda one: one.save("nowhere"),
+        lambda one: one.edge_proba([[0], [1]]),
+        lambda one: one.audit(),
+        lambda one: one.sample_graph(),
     ],
 )
 def test_an_unfitted_classifier_says_so(ask):
@@ -217,3 +220,32 @@ def test_a_second_fit_forgets_the_first(graph, quick):
     classifier.fit(graph.X[:, :4], graph.y, graph.edges, val=graph.val)
     assert not hasattr(classifier, "feature_names_in_")
     assert (classifier.n_features_in_, classifier.notes_) == (4, {})
+
+
+def test_edges_are_judged_with_the_labels_that_were_learned(graph, quick, tmp_path):
+    classifier = quick().fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert classifier.graph_audit_ is None
+    classifier.save(tmp_path / "before")
+    p = classifier.edge_proba(graph.edges)
+    assert p.shape == (graph.edges.shape[1],)
+    assert (classifier.edge_proba(graph.edges, "observed") < p).all()
+    within = graph.truth[graph.edges[0]] == graph.truth[graph.edges[1]]
+    assert p[within].mean() > p[~within].mean()
+    tables = classifier.audit(missing=7)
+    assert (len(tables.edges), len(tables.missing)) == (len(p), 7)
+    np.testing.assert_allclose(tables.edges["probability"], np.sort(p))
+    drawn = classifier.sample_graph(3)
+    known = classifier.task_.train
+    np.testing.assert_array_equal(drawn.labels[known], graph.truth[known])
+    assert 0.5 < drawn.edges.shape[1] / len(p) < 2
+    classifier.save(tmp_path / "after")
+    before, after = (load_model(tmp_path / name) for name in ("before", "after"))
+    assert before.graph_audit_ is None
+    assert after.graph_audit_ is not None
+    np.testing.assert_array_equal(after.edge_proba(graph.edges), p)
+
+
+def test_audits_of_another_graph_are_refused(graph, quick, fitted):
+    state = {name: np.zeros((1, 1, 1)) for name in ("left", "right", "table")}
+    with pytest.raises(DataError, match="does not belong"):
+        quick().restore(fitted.fitted_, audit={**state, "fold": np.zeros(1)})

@@ -31,7 +31,7 @@ const drawing = (() => {
   function measures(width, spokes) {
     const count = spokes.length;
     const turned = count > MOST_LEVEL_LABELS;
-    const letters = Math.floor(Math.min(110, 0.19 * width) / LETTER);
+    const letters = Math.floor(Math.min(110, (turned ? 0.16 : 0.19) * width) / LETTER);
     const longest = Math.max(1, ...spokes.map(({ one }) => [...one.id].length));
     const room = LETTER * Math.min(letters, longest) + 36;
     const height = turned ? Math.min(width, 620) : Math.min(Math.max((count > 3 ? 0.8 : 0.6) * width, 290), 500);

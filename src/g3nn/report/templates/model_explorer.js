@@ -54,7 +54,7 @@ const explorer = (() => {
     const counts = new Map();
     for (const { answer } of shown) counts.set(answer, (counts.get(answer) ?? 0) + 1);
     const entries = [...counts].sort(([one], [other]) => one - other).map(([name, number]) =>
-      element("span", { class: "entry" }, graph.named(name), element("span", { class: "many" }, String(number))));
+      element("span", { class: "entry" }, graph.named(name), element("span", { class: "many" }, `× ${number}`)));
     document.getElementById("legend").replaceChildren(...entries, element("p", { class: "note" }, count()));
   }
 
@@ -87,7 +87,7 @@ const explorer = (() => {
         fact("Answer", graph.named(one.answer), `probability ${number(one.probability)}`),
         one.label === null ? fact("Label", "not given")
           : fact("Label", graph.named(one.label), `given for ${one.use}${wrong ? ", differs from the answer" : ""}`),
-        fact("Entropy", number(one.entropy), "0 is sure, 1 knows nothing"),
+        fact("Entropy", number(one.entropy), `${number(Math.log(classes.length))} at most`),
         fact("Neighbours", whole(one.degree)),
         fact("Set of classes", element("span", { class: "set-names" }, more ? `${names} and ${more} more` : names))));
   }

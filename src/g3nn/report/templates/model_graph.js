@@ -35,7 +35,7 @@ const graph = (() => {
     const likeliest = belief.reduce((best, one) => (one.probability > best.probability ? one : best));
     return {
       place, id: packed.ids[place], belief, answer: likeliest.class, probability: likeliest.probability,
-      entropy: entropy[place] / FULL, setSize: sets[place], degree: degree[place],
+      entropy: Math.log(classes.length) * entropy[place] / FULL, setSize: sets[place], degree: degree[place],
       label: label[place] === FULL ? null : label[place], use: USES[use[place]],
     };
   }
