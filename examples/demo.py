@@ -1,36 +1,42 @@
-"""Three models on Citeseer, with all edges and with those of the test nodes removed, beside the paper's numbers."""
+"""A data scientist's day on real data: two tables in, labels, suspicious edges and a page out.
+
+Citeseer is written as tables first: 3,327 papers, of which 620 have a label. `g3nn fit` then knows the tables alone.
+"""
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as parquet
 
 import g3nn
+from g3nn.data.export import export
 
-PAPER = {
-    ("standard", "gcn"): 0.718,
-    ("standard", "lsm-gcn"): 0.744,
-    ("standard", "sbm-gcn"): 0.745,
-    ("missing-edge", "gcn"): 0.652,
-    ("missing-edge", "lsm-gcn"): 0.704,
-    ("missing-edge", "sbm-gcn"): 0.716,
-}
-TRIALS = 3
-OPTIONS = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "eta": 0.5, "patience": 100}
+PAPER = 0.745
+"""The paper's best model on this split."""
 
 
 def main() -> None:
-    table = Table(title=f"Test accuracy on Citeseer, mean of {TRIALS} trials, objective of the authors' code")
-    for column in ("setting", "model", "paper", "here", "seconds"):
-        table.add_column(column, justify="left" if column in ("setting", "model") else "right")
-    console = Console()
-    for (setting, model), published in PAPER.items():
-        console.print(f"training {model} on citeseer, {setting} ...")
-        task = g3nn.load("citeseer", setting=setting)
-        result = g3nn.fit(task, model, objective="released", trials=TRIALS, **OPTIONS)
-        here = f"{result.test_accuracy.mean():.3f} ± {result.test_accuracy.std(ddof=1):.3f}"
-        table.add_row(setting, model, f"{published:.3f}", here, f"{result.seconds:.0f}")
-    console.print(table)
+    folder = Path(tempfile.mkdtemp(prefix="g3nn-demo-"))
+    tables, result = folder / "tables", folder / "result"
+    export(g3nn.load("citeseer"), tables)
+    print(f"tables in {tables}: nodes.parquet, edges.csv, and answers.parquet, which stays hidden from the model\n")
+    given = ["--nodes", str(tables / "nodes.parquet"), "--edges", str(tables / "edges.csv")]
+    named = ["--id", "id", "--label", "label", "--model", "sbm-gcn", "--objective", "released", "--out", str(result)]
+    command = ["fit", *given, *named]
+    print("g3nn", " ".join(command), flush=True)
+    subprocess.run([sys.executable, "-m", "g3nn", *command], check=True)
+    answers = parquet.read_table(tables / "answers.parquet")
+    predictions = parquet.read_table(result / "predictions.parquet", columns=["id", "label"]).to_pydict()
+    found = dict(zip(predictions["id"], predictions["label"], strict=True))
+    truth = answers.to_pydict()
+    right = np.mean([str(found[id]) == str(label) for id, label in zip(truth["id"], truth["label"], strict=True)])
+    print(f"\naccuracy on the {answers.num_rows:,} hidden answers: {right:.3f} (the paper's best: {PAPER})")
+    print(f"open {(result / 'report.html').as_uri()}")
 
 
 if __name__ == "__main__":
