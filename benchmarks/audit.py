@@ -64,7 +64,7 @@ def spurious(task: NodeTask, model: str, seed: int, device: str) -> Row:
     return {
         "auc": roc_auc_score(truth, -table["probability"]),
         "auc_labels": roc_auc_score(np.isin(encode(*edges, n), added), -agreement(q, edges)),
-        "precision": truth[: added.size].mean(),
+        "precision": float(truth[: added.size].mean()),
         "seconds": seconds,
     }
 
@@ -86,7 +86,7 @@ def removed(task: NodeTask, model: str, seed: int, device: str) -> Row:
     return {
         "auc": roc_auc_score(truth, audit.edge_proba(pairs)),
         "auc_labels": roc_auc_score(truth, agreement(q, pairs)),
-        "precision": found.mean(),
+        "precision": float(found.mean()),
         "seconds": seconds,
     }
 

@@ -46,7 +46,7 @@ class Lesson:
 
 
 class PairModel(nn.Module):
-    """logit of e_ij for labels (k, l) = sum_h w_h s_ih t_jh + a'd_i + b'd_j + T_kl.
+    """logit of e_ij for labels (k, l) = sum_h w_h s_ih t_jh + a'd_i + b'd_j + T_kl + c.
 
     s = U x / |U x| places a node in the latent space, with x its traits; d describes its degree. On an undirected graph
     t = s, a = b and T is symmetric. On a directed one t has a matrix of its own, which starts as U.
@@ -68,7 +68,7 @@ class PairModel(nn.Module):
         self.c = replicas.zeros(1)
 
     def ends(self, lesson: Lesson, noise: Noise | None) -> tuple[Tensor, Tensor]:
-        """left and right, each (1, n, latent + 2), with left_i . right_j the logit less T_kl."""
+        """left and right, each (1, n, latent + 2), with left_i . right_j the logit less T_kl + c."""
         directed, rate = self.sizes.directed, self.options.latent_dropout
         # Whole coordinates are left out: as good a guard against overfitting as dropout at each node, and far cheaper.
         mask = torch.ones_like(self.U[:, :, :1])
@@ -83,7 +83,7 @@ class PairModel(nn.Module):
         return left, torch.cat([t, torch.stack([one, receive], dim=2)], dim=2)
 
     def table(self) -> Tensor:
-        """T, (1, K, K)."""
+        """T + c, (1, K, K)."""
         table = self.T if self.sizes.directed else (self.T + self.T.transpose(1, 2)) / 2
         return table + self.c.unsqueeze(2)
 

@@ -44,4 +44,4 @@ def community() -> NodeTask:
 
 @pytest.fixture(scope="session")
 def audit(community: NodeTask) -> GraphAudit:
-    return GraphAudit.fit(community, believe(community), device="cpu")
+    return GraphAudit.fit(community, believe(community), steps=150, device="cpu")

@@ -64,7 +64,7 @@ def test_edges_are_those_of_a_task(small_audit):
 
 
 def test_every_pair_has_its_probability(small_audit):
-    n, draws = small_audit.task.num_nodes, 2000
+    n, draws = small_audit.task.num_nodes, 1200
     counts = np.zeros((n, n))
     for seed in range(draws):
         i, j = small_audit.sample(seed).edges
