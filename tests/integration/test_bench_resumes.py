@@ -144,6 +144,9 @@ def test_killed_ten_times_it_ends_with_the_same_rows(launcher, bench_run, tmp_pa
 
 
 def test_an_interrupt_is_a_clean_end(launcher, bench_run, tmp_path):
+    # Long enough that a busy machine cannot finish it before the signal comes.
+    longer = SUITE.replace("epochs = 3", "epochs = 400").replace("patience = 3", "patience = 400")
+    Path(bench_run[2]).write_text(longer, encoding="utf-8")
     store, log = tmp_path / "runs.sqlite", tmp_path / "log.txt"
     process = launcher.start(log, *bench_run, str(store))
     wait_for(log, "[1/")

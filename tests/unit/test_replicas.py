@@ -117,7 +117,7 @@ class TestInitialParameters:
 
 def _is_fixed(name: str, tensor: torch.Tensor) -> bool:
     """Biases start at zero, block models from p0 and p1, and a replica count holds nothing."""
-    return bool((tensor == 0).all()) or name == "likelihood.odds"
+    return bool((tensor == 0).all()) or name in ("likelihood.odds", "likelihood.B")
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0.5, [0.5, 0.5]), ((0.1, 0.2), [0.1, 0.2]), ([1, 2], [1.0, 2.0])])
