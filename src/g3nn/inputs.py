@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +33,12 @@ class Features:
             return torch.matmul(self.matrix, weight)
         rows = self.matrix.expand(weight.shape[0], *self.matrix.shape)
         return torch.matmul(optional_dropout(noise, rows, rate), weight)
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Features:
+        """Every value changed; a zero must stay one."""
+        if isinstance(self.matrix, SparseMatrix):
+            return Features(replace(self.matrix, values=change(self.matrix.values)))
+        return Features(change(self.matrix))
 
     def dense(self) -> Tensor:
         """X as one dense tensor (n, d), for modules that know nothing of sparse features."""
@@ -71,9 +78,24 @@ class Inputs:
         edges = torch.from_numpy(task.edges).to(device)
         return cls(task, features, edges, labels, train, val, unlabelled, observed)
 
+    def without_edges_of(self, nodes: np.ndarray) -> Inputs:
+        """The same nodes on the graph without the edges that touch `nodes`."""
+        task = self.task.with_edges(self.task.edges[:, ~np.isin(self.task.edges, nodes).any(axis=0)])
+        return replace(self, task=task, edges=torch.from_numpy(task.edges).to(self.device))
+
     @property
     def n(self) -> int:
         return self.task.num_nodes
+
+    @cached_property
+    def presence(self) -> Features:
+        """(n, d): 1 where a feature is positive, else 0."""
+        return self.x.map(lambda value: (value > 0).to(self.dtype))
+
+    @cached_property
+    def squares(self) -> Features:
+        """(n, d): x^2."""
+        return self.x.map(torch.square)
 
     @property
     def device(self) -> torch.device:
@@ -102,6 +124,14 @@ class Inputs:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
         matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n))
         return matrix.to(self.device, self.dtype)
+
+    def mixed_orders(self, x: Tensor, order: int) -> Tensor:
+        """1 / (T + 1) sum_t A^t x for x (R, n, h) and t = 0 .. T."""
+        total = x
+        for _ in range(order):
+            x = self.adjacency.matmul(x)
+            total = total + x
+        return total / (order + 1)
 
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:

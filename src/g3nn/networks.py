@@ -73,3 +73,30 @@ class ReplicaCount(nn.Module):
         """(R, n, K): the same (n, K) answer for each replica."""
         zero = self.get_buffer("zero")
         return shared.expand(zero.shape[0], *shared.shape)
+
+
+class BatchNorm(nn.Module):
+    """Every column of x (R, n, d) with mean 0 and variance 1 over the nodes, then scaled and shifted.
+
+    While training, statistics are those of the pass; evaluation uses their moving averages.
+    """
+
+    momentum = 0.1
+    _LEAST_VARIANCE = 1e-5
+
+    def __init__(self, replicas: Replicas, width: int) -> None:
+        super().__init__()
+        self.gain = nn.Parameter(torch.ones(replicas.size, width))
+        self.shift = replicas.zeros(width)
+        self.register_buffer("running_mean", torch.zeros(replicas.size, width))
+        self.register_buffer("running_var", torch.ones(replicas.size, width))
+
+    def forward(self, x: Tensor, noise: Noise | None) -> Tensor:
+        mean, var = self.get_buffer("running_mean"), self.get_buffer("running_var")
+        if noise is not None:
+            average, spread = x.mean(1), x.var(1, correction=0)
+            mean.lerp_(average.detach(), self.momentum)
+            var.lerp_(spread.detach(), self.momentum)
+            mean, var = average, spread
+        scale = self.gain * (var + self._LEAST_VARIANCE).rsqrt()
+        return x * scale.unsqueeze(1) + (self.shift - mean * scale).unsqueeze(1)

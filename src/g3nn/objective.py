@@ -37,10 +37,16 @@ class Terms:
     """- log p(Y_L | X)"""
     supervised: Tensor
     """- log q(Y_L | X, G)"""
+    features: Tensor
+    """- log p(X), where the prior is a model of the features too; zero otherwise"""
+    own: Tensor
+    """what the posterior has to learn besides; zero for most"""
     laplacian: Tensor
     """sum over edges of |q_i - q_j|^2; zero unless it has a weight"""
     consistency: Tensor
     """how far samples of q are from their sharpened mean; zero unless it has a weight"""
+    distillation: Tensor
+    """- E_q log p(Y_U | X) as a lesson for the prior alone; zero unless it has a weight"""
 
     @property
     def kl(self) -> Tensor:
@@ -49,8 +55,11 @@ class Terms:
 
     @property
     def bound(self) -> Tensor:
-        """The evidence lower bound on log p(G, Y_L | X), in nats if the reduction is "sum"."""
-        return -(self.graph + self.kl + self.prior)
+        """The evidence lower bound on log p(G, Y_L | X), in nats if the reduction is "sum".
+
+        With a model of the features it bounds log p(G, Y_L, X).
+        """
+        return -(self.graph + self.kl + self.prior + self.features)
 
     @cached_property
     def stacked(self) -> Tensor:
@@ -59,26 +68,31 @@ class Terms:
 
 
 TERM_NAMES = tuple(field.name for field in fields(Terms))
-_OF_BOUND = 3
-"""The first terms: graph, cross-entropy, entropy."""
-_ON_DEMAND = 2
-"""The last terms: smoothness, consistency."""
+_LABELLED = ("prior", "supervised", "features", "own")
+"""The terms that count in full from the first epoch on; the others rest on answers, which have to be learned first."""
+_ON_DEMAND = 3
+"""The last terms: smoothness, consistency, distillation."""
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """What each term is multiplied with, (number of terms, R)."""
+    """What each term is multiplied with.
+
+    table: (number of terms, R). rises: (number of terms, 1) booleans, the terms that a ramp holds back.
+    """
 
     table: Tensor
+    rises: Tensor
 
     def total(self, terms: Terms, ramp: float | Tensor = 1.0) -> Tensor:
-        """(R,): graph + kl (CE - entropy H) + prior + eta supervised + laplacian smoothness + consistency.
+        """(R,): graph + kl (CE - entropy H) + prior + eta supervised + features + own + what is computed on demand,
+        each with its weight.
 
-        ramp: what the graph and KL terms are multiplied with on top of their weights.
+        ramp: what the terms that rest on answers are multiplied with on top of their weights.
         """
         weighted = self.table * terms.stacked
         if isinstance(ramp, Tensor) or ramp != 1.0:
-            return ramp * weighted[:_OF_BOUND].sum(0) + weighted[_OF_BOUND:].sum(0)
+            weighted = torch.where(self.rises, ramp * weighted, weighted)
         return weighted.sum(0)
 
     def recorded(self, terms: Terms) -> Tensor:
@@ -88,7 +102,7 @@ class Weights:
         return torch.cat([values[:-_ON_DEMAND], values[-_ON_DEMAND:] * (self.table[-_ON_DEMAND:] != 0)])
 
     def select(self, keep: Tensor) -> Weights:
-        return Weights(self.table[:, keep])
+        return Weights(self.table[:, keep], self.rises)
 
 
 @dataclass(frozen=True)
@@ -103,13 +117,19 @@ class Objective:
     kl_weight: Scalar = number(1.0, "weight of KL(q || prior)", low=0, per_replica=True)
     entropy_weight: Scalar = number(1.0, "weight of H(q) inside the KL; 1 is the true KL", per_replica=True)
     prior_weight: Scalar = number(1.0, "weight of the prior's own labelled loss", low=0, per_replica=True)
+    feature_weight: Scalar = number(1.0, "weight of log p(X), where the prior has one", low=0, per_replica=True)
     laplacian_weight: Scalar = number(0.0, "weight of smoothness along edges", low=0, per_replica=True)
     consistency_weight: Scalar = number(
         0.0, "weight of the distance between samples of q and their sharpened mean", low=0, per_replica=True
     )
+    distillation_weight: Scalar = number(
+        0.0, "weight of what the prior learns from q on top of the KL, without q following it", low=0, per_replica=True
+    )
     samples: int = integer(1, "noisy passes through q in every step, whose terms are averaged", low=1, high=16)
     sharpening: float = number(0.5, "temperature that sharpens the mean of the samples", low=0.05, high=1)
-    warm_up: int = integer(0, "epochs in which the weights of graph and KL rise to their values", low=0)
+    warm_up: int = integer(
+        0, "epochs in which the weights of all terms without observed labels rise to their values", low=0
+    )
     graph_labels: str = choice(
         "posterior", ("posterior", "prior"), "whose labels of unlabelled nodes explain the graph"
     )
@@ -158,7 +178,7 @@ class Objective:
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> Weights:
-        graph, kl, entropy, prior, eta, laplacian, consistency = (
+        graph, kl, entropy, prior, eta, features, laplacian, consistency, distillation = (
             replicas.scalar(value).to(device, dtype)
             for value in (
                 self.graph_weight,
@@ -166,28 +186,37 @@ class Objective:
                 self.entropy_weight,
                 self.prior_weight,
                 self.eta,
+                self.feature_weight,
                 self.laplacian_weight,
                 self.consistency_weight,
+                self.distillation_weight,
             )
         )
-        return Weights(torch.stack([graph, kl, -kl * entropy, prior, eta, laplacian, consistency]))
+        one = torch.ones_like(graph)
+        each = [graph, kl, -kl * entropy, prior, eta, features, one, laplacian, consistency, distillation]
+        rises = torch.tensor([[name not in _LABELLED] for name in TERM_NAMES], device=device)
+        return Weights(torch.stack(each), rises)
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss for each replica."""
         log_qs = [model.posterior.log_prob(inputs, noise) for _ in range(self.samples)]
         R, _, K = log_qs[0].shape
         zero = log_qs[0].new_zeros(R)
+        own = _mean([self._own(model, log_q, inputs, noise) for log_q in log_qs])
         laplacian = self._smoothness(log_qs, source) if self._wants(self.laplacian_weight) else zero
         consistency = self._consistency(log_qs) if self._wants(self.consistency_weight) else zero
         if model.likelihood is None or model.prior is None:
             supervised = _mean([-self._reduce(_observed_log_prob(log_q, inputs)) for log_q in log_qs])
-            return Terms(zero, zero, zero, zero, supervised, laplacian, consistency)
-        log_p = model.prior.log_prob(inputs, noise)
+            return Terms(zero, zero, zero, zero, supervised, zero, own, laplacian, consistency, zero)
+        log_p, log_evidence = model.prior.log_joint(inputs, noise)
         how = (inputs.observed_label, self.graph_labels == "posterior", self._shares(inputs, K))
         parts = [node_terms(log_q, log_p, *how) for log_q in log_qs]
         graph = self._graph(model.likelihood, inputs, source, _mean([labels for _, labels in parts]), noise)
         supervised, prior, cross_entropy, entropy = _mean([sums for sums, _ in parts]).unbind(1)
-        return Terms(graph, cross_entropy, entropy, prior, supervised, laplacian, consistency)
+        features = zero if log_evidence is None else -self._reduce(log_evidence)
+        distillation = self._lesson(log_qs, log_p, inputs) if self._wants(self.distillation_weight) else zero
+        on_demand = (laplacian, consistency, distillation)
+        return Terms(graph, cross_entropy, entropy, prior, supervised, features, own, *on_demand)
 
     def _shares(self, inputs: Inputs, K: int) -> tuple[float, float]:
         """How much one node counts in the sums over L and over U."""
@@ -217,6 +246,11 @@ class Objective:
         repeats = source.num_non_edges / source.num_edges if self.reduction == "sum" else 1.0
         return sample(noise, source.num_edges), repeats
 
+    @staticmethod
+    def _own(model: GenerativeModel, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:
+        lesson = model.posterior.own_loss(log_q, inputs, noise)
+        return log_q.new_zeros(log_q.shape[0]) if lesson is None else lesson
+
     def _smoothness(self, log_qs: list[Tensor], source: PairSource) -> Tensor:
         """sum over edges of |q_i - q_j|^2."""
         q = _mean([log_q.exp() for log_q in log_qs])
@@ -231,6 +265,14 @@ class Objective:
         samples = [log_q.exp() for log_q in log_qs]
         target = (_mean(samples).detach().log() / self.sharpening).softmax(2)
         return _mean([self._reduce((q - target).square().sum(2)) for q in samples])
+
+    def _lesson(self, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> Tensor:
+        """- sum_k q_k log p_k over U, without a gradient for q."""
+        if inputs.unlabelled.numel() == 0:
+            return log_p.new_zeros(log_p.shape[0])
+        q = _mean([log_q.detach().exp() for log_q in log_qs])
+        surprise = -(q * log_p).sum(2)
+        return self._reduce(surprise.index_select(1, inputs.unlabelled))
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,) from (R, anything)."""

@@ -76,6 +76,7 @@ class Noise:
 
     def __init__(self, seeds: Tensor, step: int | Tensor) -> None:
         self.seeds = seeds
+        self.step = step
         self._counters: Any
         if isinstance(step, Tensor):
             # All counters of the step at once: each would cost a launch of its own.

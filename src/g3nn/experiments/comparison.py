@@ -12,7 +12,7 @@ from g3nn.experiments.records import Option, Point, Record
 from g3nn.experiments.selection import Losses, chosen, losses
 from g3nn.experiments.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test, wilson_interval
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Entry, Suite
+from g3nn.experiments.suite import Entry, Suite, label
 
 
 @dataclass(frozen=True)
@@ -34,12 +34,15 @@ class CellResult:
     without a graph likelihood. best_in: the objectives under which no mean of the table and dataset is higher, where
     a discriminative model is held against the generative ones of every objective. bold: whether its own is among them.
     chosen: the options that the selection came to. val_loss, val_accuracy, nll, ece: means over the trials.
+    selected: the generative model of lowest validation loss on its dataset and setting, in suites that select one.
+    peers: for such a model, the discriminative ones beside it and the p-values of the difference.
     """
 
     table: str
     dataset: str
     setting: str
     model: str
+    variant: str
     objective: str
     row: str
     counterpart: str | None
@@ -69,7 +72,13 @@ class CellResult:
     nll: float | None = None
     ece: float | None = None
     chosen: Mapping[str, Option] | None = None
+    selected: bool = False
+    peers: Mapping[str, float | None] = field(default_factory=dict)
     selection: list[GridPoint] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        return label(self.model, self.variant)
 
     @property
     def sample(self) -> Sample | None:
@@ -103,6 +112,8 @@ def compare(suite: Suite, store: Store, only: Mapping[str, str] | None = None) -
         for entry, grid, choice in zip(entries, points, choices, strict=True)
     ]
     marked = _with_best(_beside_counterparts(cells), suite.objectives)
+    if suite.selects:
+        marked = _with_selected(marked)
     return Comparison(suite.name, [cell for entry, cell in zip(entries, marked, strict=True) if entry in wanted])
 
 
@@ -136,6 +147,7 @@ def _measured(suite: Suite, entry: Entry, trials: Sequence[Record]) -> CellResul
         dataset=cell.dataset,
         setting=cell.setting,
         model=cell.model,
+        variant=cell.variant,
         objective=entry.objective,
         row=cell.row,
         counterpart=suite.counterpart(cell.model),
@@ -177,7 +189,11 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _beside_counterparts(cells: Sequence[CellResult]) -> list[CellResult]:
     """Generative cells with the outcome of the test against the network alone."""
-    alone = {(cell.dataset, cell.setting, cell.model): cell.sample for cell in cells if cell.counterpart is None}
+    alone = {
+        (cell.dataset, cell.setting, cell.model): cell.sample
+        for cell in cells
+        if cell.counterpart is None and not cell.variant
+    }
 
     def tested(cell: CellResult) -> CellResult:
         sample = cell.sample
@@ -212,6 +228,32 @@ def _with_best(cells: Sequence[CellResult], objectives: Sequence[str]) -> list[C
         return replace(cell, best_in=best_in, bold=cell.objective in best_in)
 
     return [placed(cell) for cell in cells]
+
+
+def _with_selected(cells: Sequence[CellResult]) -> list[CellResult]:
+    """Cells with the generative one of lowest validation loss marked for each dataset and setting.
+
+    The validation loss is that of its trials, which decide nothing else.
+    """
+    lowest: dict[tuple[str, str], float] = {}
+    for cell in cells:
+        if cell.counterpart is not None and cell.val_loss is not None:
+            place = (cell.dataset, cell.setting)
+            lowest[place] = min(lowest.get(place, math.inf), cell.val_loss)
+
+    def marked(cell: CellResult) -> CellResult:
+        place = (cell.dataset, cell.setting)
+        if cell.counterpart is None or cell.val_loss is None or cell.val_loss > lowest[place]:
+            return cell
+        peers = [one for one in cells if (one.dataset, one.setting) == place and one.counterpart is None]
+        return replace(cell, selected=True, peers={peer.label: _p_value(cell, peer) for peer in peers})
+
+    return [marked(cell) for cell in cells]
+
+
+def _p_value(cell: CellResult, other: CellResult) -> float | None:
+    one, two = cell.sample, other.sample
+    return None if one is None or two is None else t_test(one, two)
 
 
 def _contests(cell: CellResult, objectives: Sequence[str]) -> Sequence[str]:

@@ -15,7 +15,7 @@ from g3nn.options import integer
 AxisValue = Option | Mapping[str, Option]
 """One value of the option that the axis is named after, or several options that change together."""
 
-FILTERS = ("table", "dataset", "setting", "model", "objective")
+FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
 """What a part of a suite can be chosen by."""
 
 _FOLDER = Path(__file__).parent / "suites"
@@ -52,13 +52,15 @@ class Protocol:
 class Grid:
     """Every combination of the values on some axes, for some models.
 
-    Without objectives, datasets or settings it is for all of them; without axes it has one point.
+    Without objectives, datasets or settings it is for all of them; without variants for cells that name none; without
+    axes it has one point.
     """
 
     models: tuple[str, ...]
     objectives: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
+    variants: tuple[str, ...] = ()
     axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
 
     def covers(self, entry: Entry) -> bool:
@@ -68,7 +70,8 @@ class Grid:
             (self.datasets, cell.dataset),
             (self.settings, cell.setting),
         )
-        return cell.model in self.models and all(not names or name in names for names, name in limits)
+        named = cell.variant in (self.variants or ("",))
+        return named and cell.model in self.models and all(not names or name in names for names, name in limits)
 
     def points(self) -> list[dict[str, Option]]:
         """The options of every combination; the last axis changes fastest."""
@@ -81,18 +84,33 @@ class Grid:
 
 @dataclass(frozen=True)
 class Cell:
-    """One number of a table. row: where it was published. bold, underline, star: how it was marked there."""
+    """One number of a table. row: where it was published. bold, underline, star: how it was marked there.
+
+    variant: tells apart cells of the same model, each with grids of its own. options: those that all points of the
+    cell share, as pairs.
+    """
 
     table: str
     dataset: str
     setting: str
     model: str
+    variant: str = ""
     row: str = ""
     published: float | None = None
     published_std: float | None = None
     bold: bool = False
     underline: bool = False
     star: bool = False
+    options: tuple[tuple[str, Option], ...] = ()
+
+    @property
+    def label(self) -> str:
+        return label(self.model, self.variant)
+
+
+def label(model: str, variant: str) -> str:
+    """How a row of a table is called."""
+    return f"{model}, {variant}" if variant else model
 
 
 @dataclass(frozen=True)
@@ -124,6 +142,7 @@ class Suite:
 
     fixed: options of every point, unless its grid says otherwise.
     published_trials: how many trials are behind each published mean.
+    selects: whether the generative model of lowest validation loss stands for all on a dataset and setting.
     """
 
     name: str
@@ -136,6 +155,7 @@ class Suite:
     datasets: tuple[DatasetRow, ...] = ()
     fixed: Mapping[str, Option] = field(default_factory=dict)
     published_trials: int = 10
+    selects: bool = False
 
     def entries(self, only: Mapping[str, str] | None = None) -> list[Entry]:
         """All cells under all objectives, or those that `only` allows: {"dataset": "cora,pubmed", "table": "2"}.
@@ -156,7 +176,7 @@ class Suite:
         """The grid of an entry: all combinations of all grids that cover it, each once."""
         cell = entry.cell
         grids = [grid for grid in self.grids if grid.covers(entry)]
-        options = [{**self.fixed, **chosen} for grid in grids for chosen in grid.points()]
+        options = [{**self.fixed, **dict(cell.options), **chosen} for grid in grids for chosen in grid.points()]
         points = [Point(cell.dataset, cell.setting, cell.model, entry.objective, one) for one in options]
         return list(dict.fromkeys(points))
 

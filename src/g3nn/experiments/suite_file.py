@@ -33,6 +33,7 @@ from g3nn.experiments.suite import AxisValue, Cell, DatasetRow, Grid, Protocol, 
 from g3nn.model import ModelSpec, allowed_models, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, check, known_names, pick
+from g3nn.priors import PRIORS
 from g3nn.training.stack import TrainingOptions
 
 
@@ -69,11 +70,13 @@ _TABLES = Key("a list of tables", lambda value: isinstance(value, list) and all(
 _COUNT = Key.of(Rule(int, "", low=1), required=True)
 _SHARE = Key.of(Rule(float, "", low=0, high=1))
 _FLAG = Key.of(Rule(bool, ""))
+_PRIOR = Rule(str, "the label prior of a generative model", choices=tuple(PRIORS))
 
 _SUITE = {
     "title": _TEXT,
     "source": _TEXT,
     "published_trials": replace(_COUNT, required=False),
+    "selects": _FLAG,
     "objectives": _some_of(OBJECTIVES),
     "protocol": _TABLE,
     "fixed": _TABLE,
@@ -91,10 +94,16 @@ _DATASET = {
     "edges": _COUNT,
     "mean_two_hop": Key.of(Rule(float, "", low=0), required=True),
 }
-_CELLS = {"name": replace(_TEXT, required=True), "setting": _one_of(SETTINGS), "cells": replace(_TABLES, required=True)}
+_CELLS = {
+    "name": replace(_TEXT, required=True),
+    "setting": _one_of(SETTINGS),
+    "options": _TABLE,
+    "cells": replace(_TABLES, required=True),
+}
 _CELL = {
     "model": replace(_one_of(model_names()), allowed=allowed_models()),
     "dataset": _one_of(DATASETS),
+    "variant": _TEXT,
     "row": _TEXT,
     "published": _SHARE,
     "published_std": _SHARE,
@@ -131,6 +140,7 @@ def read_suite(path: Path) -> Suite:
         datasets=tuple(DatasetRow(**row) for row in rows if len(row) == len(_DATASET)),
         fixed=fixed,
         published_trials=once.get("published_trials", protocol.trials),
+        selects=once.get("selects", False),
     )
     _check_cells(suite, complete and len(problems.found) == before, problems)
     # Models and grids share axes, so that one wrong value is found many times.
@@ -199,10 +209,12 @@ def _protocol(data: dict[str, Any], problems: Problems) -> Protocol:
 def _cells(where: str, data: dict[str, Any], problems: Problems) -> Iterator[Cell]:
     """The cells of one table that can be told apart."""
     table = _checked(where, data, _CELLS, problems)
+    shared = _shared_options(f"{where}, options", table.get("options", {}), problems)
     for number, item in enumerate(table.get("cells", []), start=1):
         cell = _checked(f"{where}, cells {number}", item, _CELL, problems)
         if {"name", "setting"} <= table.keys() and {"model", "dataset"} <= cell.keys():
-            yield Cell(table["name"], setting=table["setting"], **cell)
+            _check_options(f"{where}, options", cell["model"], [shared], problems)
+            yield Cell(table["name"], setting=table["setting"], options=tuple(sorted(shared.items())), **cell)
 
 
 def _axes(data: dict[str, Any], problems: Problems) -> dict[str, tuple[AxisValue, ...]]:
@@ -235,6 +247,7 @@ def _grid(
         "objectives": _some_of(objectives),
         "datasets": _some_of(DATASETS),
         "settings": _some_of(SETTINGS),
+        "variants": Key("a list of names", _is_names),
         "axes": _some_of(axes),
     }
     before = len(problems.found)
@@ -242,9 +255,7 @@ def _grid(
     if len(problems.found) > before:
         return None
     chosen = {name: axes[name] for name in sound.get("axes", ())}
-    grid = Grid(
-        sound["models"], sound.get("objectives", ()), sound.get("datasets", ()), sound.get("settings", ()), chosen
-    )
+    grid = Grid(**{**sound, "axes": chosen})  # type: ignore[arg-type]
     setters: dict[str, list[str]] = {}
     for axis, values in grid.axes.items():
         for model in grid.models:
@@ -257,20 +268,33 @@ def _grid(
     return grid
 
 
-def _fixed(data: dict[str, Any], cells: Iterable[Cell], problems: Problems) -> dict[str, Option]:
-    _check_names("fixed", data, problems)
+def _is_names(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) for one in value)
+
+
+def _shared_options(where: str, data: dict[str, Any], problems: Problems) -> dict[str, Option]:
+    """Options with one value each."""
+    _check_names(where, data, problems)
     for name, value in data.items():
         if not isinstance(value, Option):
-            problems.add(f"fixed, {name}", repr(value), "one value")
-    single = {name: value for name, value in data.items() if isinstance(value, Option)}
+            problems.add(f"{where}, {name}", repr(value), "one value")
+    return {name: value for name, value in data.items() if isinstance(value, Option)}
+
+
+def _fixed(data: dict[str, Any], cells: Iterable[Cell], problems: Problems) -> dict[str, Option]:
+    single = _shared_options("fixed", data, problems)
     for model in dict.fromkeys(cell.model for cell in cells):
         _check_options("fixed", model, [single], problems)
     return single
 
 
+def _every_option() -> dict[str, Rule]:
+    return {**all_options(), "prior": _PRIOR}
+
+
 def _check_names(where: str, options: Iterable[str], problems: Problems) -> None:
     """Record options that no model has."""
-    known = all_options()
+    known = _every_option()
     for name in options:
         if name not in known:
             allowed = f"one of the options {', '.join(sorted(known))}"
@@ -279,20 +303,30 @@ def _check_names(where: str, options: Iterable[str], problems: Problems) -> None
 
 def _check_options(where: str, model: str, choices: Iterable[Mapping[str, Option]], problems: Problems) -> None:
     """Record options that others have but not this model, and values that it does not take."""
-    known = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
-    for name, value in (item for options in choices for item in options.items()):
-        if name in known and not known[name].accepts(value):
-            problems.add(f"{where}, {name}", repr(value), known[name].allowed())
-        elif name not in known and name in all_options():
-            problems.add(f"{where}, {name}", f"for {model}", f"one of the options {', '.join(sorted(known))}")
+    for options in choices:
+        known = _options_of(model, options.get("prior"))
+        for name, value in options.items():
+            if name in known and not known[name].accepts(value):
+                problems.add(f"{where}, {name}", repr(value), known[name].allowed())
+            elif name not in known and name in _every_option():
+                problems.add(f"{where}, {name}", f"for {model}", f"one of the options {', '.join(sorted(known))}")
+
+
+def _options_of(model: str, prior: Any) -> dict[str, Rule]:
+    """What can be set for a model; which prior it has is an option of its own."""
+    spec = ModelSpec.parse(model)
+    if prior in PRIORS:
+        spec = replace(spec, prior=prior)
+    known = known_names([*spec.option_groups(), Objective, TrainingOptions])
+    return known if spec.likelihood is None else {**known, "prior": _PRIOR}
 
 
 def _check_cells(suite: Suite, with_grids: bool, problems: Problems) -> None:
     """Record cells that are there twice and, where the grids are sound, those that none of them covers."""
-    places = [(cell.table, cell.dataset, cell.setting, cell.model) for cell in suite.cells]
+    places = [(cell.table, cell.dataset, cell.setting, cell.label) for cell in suite.cells]
     for place in dict.fromkeys(place for place in places if places.count(place) > 1):
         problems.add("cells", f"table {' '.join(place)} twice", "every cell once")
     for entry in suite.entries() if with_grids else ():
         if not suite.points(entry):
-            given = " ".join((entry.cell.dataset, entry.cell.setting, entry.cell.model, entry.objective))
+            given = " ".join((entry.cell.dataset, entry.cell.setting, entry.cell.label, entry.objective))
             problems.add("grids", f"none for {given}", "a grid for every cell under every objective")

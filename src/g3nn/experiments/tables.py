@@ -92,8 +92,8 @@ def blocks(comparison: Comparison) -> list[Block]:
 def _rows(
     cells: Sequence[CellResult], datasets: Sequence[str]
 ) -> tuple[tuple[str, tuple[CellResult | None, ...]], ...]:
-    place = {(cell.model, cell.dataset): cell for cell in cells}
-    models = dict.fromkeys(cell.model for cell in cells)
+    place = {(cell.label, cell.dataset): cell for cell in cells}
+    models = dict.fromkeys(cell.label for cell in cells)
     return tuple((model, tuple(place.get((model, dataset)) for dataset in datasets)) for model in models)
 
 
@@ -122,13 +122,26 @@ def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
     )
 
 
+def selected(comparison: Comparison) -> list[CellResult]:
+    """The generative models that the validation loss chose, one for each dataset and setting."""
+    return [cell for cell in comparison.cells if cell.selected]
+
+
+def _contest(cell: CellResult) -> str:
+    """Who was chosen, and how it stands beside its peers."""
+    tests = (f"{peer} {'-' if p is None else f'{p:.1g}'}" for peer, p in cell.peers.items())
+    text = f"{cell.dataset} {cell.setting}: {cell.label} chosen by validation, {cell.mean:.4f}"
+    return f"{text}; p-values against {', '.join(tests)}" if cell.peers else text
+
+
 def _text(comparison: Comparison) -> str:
     legend = (
         "b: best of its column. u: above the same network without a graph likelihood. *: significantly so.\n"
         "In brackets: measured minus published."
     )
     closing = "\n".join(map(str, summaries(comparison)))
-    return "\n\n".join([*map(_text_block, blocks(comparison)), legend, closing]) + "\n"
+    chosen = "\n".join(map(_contest, selected(comparison)))
+    return "\n\n".join([*map(_text_block, blocks(comparison)), legend, *filter(None, [chosen]), closing]) + "\n"
 
 
 def _text_block(block: Block) -> str:
@@ -180,7 +193,9 @@ def _markdown(comparison: Comparison) -> str:
         "Bold: best of its column. Underlined: above the same network without a graph likelihood, with \\* if "
         "significantly so. In brackets: measured minus published."
     )
-    return "\n\n".join([*parts, legend, "\n".join(f"- {one}" for one in summaries(comparison))]) + "\n"
+    contests = "\n".join(f"- {_contest(cell)}" for cell in selected(comparison))
+    closing = "\n".join(f"- {one}" for one in summaries(comparison))
+    return "\n\n".join([*parts, legend, *filter(None, [contests]), closing]) + "\n"
 
 
 def _markdown_cell(cell: CellResult | None, objective: str) -> str:

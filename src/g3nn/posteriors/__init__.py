@@ -2,9 +2,11 @@
 
 from g3nn.posteriors.appnp import APPNP
 from g3nn.posteriors.base import LabelPosterior
+from g3nn.posteriors.correct_smooth import CorrectAndSmooth
 from g3nn.posteriors.gat import GAT
 from g3nn.posteriors.gcn import GCN
 from g3nn.posteriors.gcnii import GCNII
+from g3nn.posteriors.gmnn import GMNN
 from g3nn.posteriors.grand import Grand
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.posteriors.lgcn import LabelGCN
@@ -20,8 +22,10 @@ POSTERIORS: dict[str, type[LabelPosterior]] = {
     "gcnii": GCNII,
     "grand": Grand,
     "lgcn": LabelGCN,
+    "gmnn": GMNN,
     "mlp": MLPPosterior,
     "label-propagation": LabelPropagation,
+    "correct-smooth": CorrectAndSmooth,
 }
 
 __all__ = ["POSTERIORS", "LabelPosterior", "ModulePosterior"]

@@ -31,3 +31,7 @@ class LabelPosterior(nn.Module, ABC):
     @abstractmethod
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         """(R, n, K): log q(y_i = k | X, G), normalised over k. There is noise while training, None at evaluation."""
+
+    def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor | None:
+        """(R,): what the posterior has to learn besides the terms of the objective, given its answer; None for most."""
+        return None

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
-from g3nn.networks import LabelInput
-from g3nn.options import flag, integer, number
+from g3nn.networks import BatchNorm, LabelInput
+from g3nn.options import choice, flag, integer, number
 from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
+from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
 
 @dataclass(frozen=True)
@@ -21,19 +20,24 @@ class GrandOptions:
     hidden: int = integer(32, "number of hidden units", low=1)
     order: int = integer(8, "how many steps the features travel", low=0)
     node_dropout: float = number(0.5, "share of nodes whose features are dropped as a whole", low=0, high=0.95)
-    feature_dropout: float = number(0.5, "dropout on the features of the nodes that stay", low=0, high=0.95)
+    feature_dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
     dropout: float = number(0.5, "dropout on the hidden units", low=0, high=0.95)
+    travelling: str = choice(
+        "hidden", ("hidden", "features"), "what is propagated: X W_1, which is fast, or X, dropped out after it arrived"
+    )
+    normalise: bool = flag(False, "normalise what arrives, and the hidden units, over the nodes (batch normalisation)")
     label_inputs: bool = flag(False, "propagate the observed labels too, some of them hidden in each step")
     label_dropout: float = number(0.5, "share of the observed labels that are hidden in each step", low=0, high=0.95)
-    normalise: bool = flag(False, "give every hidden unit mean 0 and variance 1 over the nodes")
 
 
 class Grand(LabelPosterior):
     """q = softmax(W_2 relu(P W_1 + b_1) + b_2) with P = 1 / (T + 1) sum_t A^t M X: M drops whole nodes' features.
 
     Each noisy pass sees another half of the nodes, so an answer must follow from many different neighbours. Train it
-    with `samples` > 1 and a `consistency_weight`: passes that disagree are pulled together. Propagation is linear, so
-    it runs on M X W_1, which is much narrower than X.
+    with `samples` > 1 and a `consistency_weight`: passes that disagree are pulled together.
+
+    Propagation is linear, so it can run on M X W_1, which is much narrower than X. The original propagates X and drops
+    single features of P, whose noise is then not averaged over neighbours: stronger, and dearer.
     """
 
     Options = GrandOptions
@@ -46,30 +50,47 @@ class Grand(LabelPosterior):
             self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
         self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)
+        if self.options.normalise:
+            arriving = sizes.features if self.options.travelling == "features" else self.options.hidden
+            self.norm1 = BatchNorm(replicas, arriving)
+            self.norm2 = BatchNorm(replicas, self.options.hidden)
         self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
         self.bias2 = replicas.zeros(sizes.classes)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        hidden, shown = self._propagated(inputs, noise)
-        if self.options.normalise:
-            centred = hidden - hidden.mean(1, keepdim=True)
-            hidden = centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()
-        hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
-        answer = (linear(hidden, self.weight2) + self.bias2.unsqueeze(1)).log_softmax(2)
-        return LabelInput.hide(answer, shown)
-
-    def _propagated(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:
-        """(R, n, hidden): P W_1, and where labels were shown."""
         shown = None
-        step = inputs.x.matmul(self.weight1, noise, self.options.feature_dropout)
-        if noise is not None and self.options.node_dropout > 0:
-            whole = torch.ones(step.shape[:2], dtype=step.dtype, device=step.device)
-            step = step * noise.dropout(whole, self.options.node_dropout).unsqueeze(2)
+        first = self._first(inputs, noise)
         if self.options.label_inputs:
             labels, shown = self.labels(inputs, noise)
-            step = step + labels
-        total = step
-        for _ in range(self.options.order):
-            step = inputs.adjacency.matmul(step)
-            total = total + step
-        return total / (self.options.order + 1), shown
+            first = first + inputs.mixed_orders(labels, self.options.order)
+        answer = (linear(self._hidden(first, noise), self.weight2) + self.bias2.unsqueeze(1)).log_softmax(2)
+        return LabelInput.hide(answer, shown)
+
+    def _first(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        """(R, n, hidden): P W_1."""
+        rate, order = self.options.feature_dropout, self.options.order
+        R = self.weight1.shape[0]
+        kept = self._kept_nodes(R, inputs, noise)
+        if self.options.travelling == "features":
+            x = inputs.x.dense().unsqueeze(0)
+            arrived = inputs.mixed_orders(x if kept is None else x * kept, order).expand(R, -1, -1)
+            if self.options.normalise:
+                arrived = self.norm1(arrived, noise)
+            return linear(optional_dropout(noise, arrived, rate), self.weight1)
+        sent = inputs.x.matmul(self.weight1, noise, rate)
+        arrived = inputs.mixed_orders(sent if kept is None else sent * kept, order)
+        return self.norm1(arrived, noise) if self.options.normalise else arrived
+
+    def _hidden(self, first: Tensor, noise: Noise | None) -> Tensor:
+        """(R, n, hidden): rectified and dropped out."""
+        if not self.options.normalise:
+            return rectify(first, self.bias1, optional_draw(noise, self.options.dropout))
+        hidden: Tensor = self.norm2(rectify(first, self.bias1, None), noise)
+        return optional_dropout(noise, hidden, self.options.dropout)
+
+    def _kept_nodes(self, R: int, inputs: Inputs, noise: Noise | None) -> Tensor | None:
+        """(R, n, 1): 0 for dropped nodes, more than 1 for the others; None where none is dropped."""
+        if noise is None or self.options.node_dropout == 0:
+            return None
+        whole = inputs.observed.new_ones(R, inputs.n)
+        return noise.dropout(whole, self.options.node_dropout).unsqueeze(2)

@@ -3,12 +3,15 @@
 from g3nn.priors.base import LabelPrior
 from g3nn.priors.linear import LinearPrior
 from g3nn.priors.mlp import MLPPrior
+from g3nn.priors.naive_bayes import BernoulliFeatures, GaussianFeatures
 from g3nn.priors.uniform import UniformPrior
 
 PRIORS: dict[str, type[LabelPrior]] = {
     "mlp": MLPPrior,
     "linear": LinearPrior,
     "uniform": UniformPrior,
+    "bernoulli": BernoulliFeatures,
+    "gaussian": GaussianFeatures,
 }
 
 __all__ = ["PRIORS", "LabelPrior"]

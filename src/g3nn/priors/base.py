@@ -26,3 +26,7 @@ class LabelPrior(nn.Module, ABC):
     @abstractmethod
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         """(R, n, K): log p(y_i = k | x_i), normalised over k. There is noise while training, None at evaluation."""
+
+    def log_joint(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:
+        """`log_prob`, and (R, n): log p(x_i) if the prior is a model of the features too, else None."""
+        return self.log_prob(inputs, noise), None

@@ -93,7 +93,7 @@ def kind_of(cell: CellResult) -> str:
 
 
 def cell_id(cell: CellResult) -> str:
-    return ".".join((cell.table, cell.setting, cell.dataset, cell.model, cell.objective))
+    return ".".join((cell.table, cell.setting, cell.dataset, cell.label, cell.objective))
 
 
 def blocks(suite: Suite, cells: Sequence[CellResult]) -> list[Block]:
@@ -111,10 +111,10 @@ def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) 
     groups = []
     for kind, objective in sorted(keys, key=lambda key: (key[0] == GENERATIVE, suite.objectives.index(key[1]))):
         members = [cell for cell in cells if (kind_of(cell), cell.objective) == (kind, objective)]
-        found = {(cell.model, cell.dataset): _view(suite, cell) for cell in members}
+        found = {(cell.label, cell.dataset): _view(suite, cell) for cell in members}
         rows = tuple(
             Row(model, tuple(found.get((model, dataset)) for dataset in datasets))
-            for model in _distinct(cell.model for cell in members)
+            for model in _distinct(cell.label for cell in members)
         )
         label = _group_label(kind if kind == DISCRIMINATIVE else objective)
         groups.append(Group(label, kind, objective, rows))
@@ -122,7 +122,7 @@ def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) 
 
 
 def _view(suite: Suite, cell: CellResult) -> CellView:
-    where = f"{cell.model.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
+    where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
     bold = cell.bold
     if kind_of(cell) == GENERATIVE:
         where += f", {cell.objective} objective"
@@ -177,7 +177,7 @@ def _group_label(name: str) -> str:
 
 def introduction(cells: Sequence[CellResult]) -> str:
     """What is compared, in a sentence."""
-    models, settings = _distinct(cell.model for cell in cells), _distinct(cell.setting for cell in cells)
+    models, settings = _distinct(cell.label for cell in cells), _distinct(cell.setting for cell in cells)
     trials = [cell.trials for cell in cells if cell.mean is not None]
     few, many = min(trials, default=0), max(trials, default=0)
     measured = f"each the mean of {count(many, 'trial') if few == many else f'{few} to {many} trials'}, "

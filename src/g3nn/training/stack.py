@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from g3nn.evaluate import loss_and_accuracy
+from g3nn.evaluate import calibrated_loss, loss_and_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.objective import TERM_NAMES, Objective
-from g3nn.options import integer, number
+from g3nn.options import choice, flag, integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
 from g3nn.training.capture import Repeated
-from g3nn.training.track import Track
+from g3nn.training.track import Track, is_moving
 
 HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_accuracy")
 """What is recorded in each epoch for each replica."""
@@ -31,6 +31,10 @@ class TrainingOptions:
     weight_decay: Scalar = number(5e-4, "L2 penalty on all parameters", low=0, per_replica=True)
     epochs: int = integer(2000, "at most this many epochs", low=1)
     patience: int = integer(200, "stop after this many epochs without a lower validation loss", low=1)
+    validation: str = choice(
+        "graph", ("graph", "edge-free"), "validation nodes are answered with their edges, or as if they had none"
+    )
+    calibrated: bool = flag(False, "compare validation losses at the temperature that is best for each answer")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +67,7 @@ class Stack:
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
         self.source = PairSource(inputs)
+        self._judged = inputs if options.validation == "graph" else inputs.without_edges_of(inputs.task.val)
         self.epoch = 0
         self._size = replicas.size
         self._live = torch.arange(replicas.size)
@@ -122,11 +127,20 @@ class Stack:
             losses.sum().backward()
             self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
-            log_q = self.model.predict_log_prob(self.inputs)
-            validation = loss_and_accuracy(log_q, self.inputs.labels, self.inputs.val)
+            validation = self._validation()
             record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
             self._track.update(losses.detach(), *validation)
+            self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
+
+    def _validation(self) -> Tensor:
+        """(2, R): loss and accuracy on the validation nodes."""
+        log_q = self.model.predict_log_prob(self._judged)
+        where = (self.inputs.labels, self.inputs.val)
+        validation = loss_and_accuracy(log_q, *where)
+        if not self.options.calibrated:
+            return validation
+        return torch.stack([calibrated_loss(log_q, *where), validation[1]])
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """How much of the graph and KL terms counts in this epoch."""

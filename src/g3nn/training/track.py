@@ -76,9 +76,13 @@ class Track:
 
     def flush(self, state: Mapping[str, Tensor]) -> None:
         """Copy what is fresh."""
+        self.keep(state)
+        self.fresh.zero_()
+
+    def keep(self, state: Mapping[str, Tensor]) -> None:
+        """Copy what is fresh of these parts, and leave the rest to come."""
         for name, tensor in state.items():
             _overwrite(self.best[name], self.fresh.view(-1, *(1 for _ in tensor.shape[1:])), tensor)
-        self.fresh.zero_()
 
     def select(self, keep: Tensor) -> Track:
         """The books of the replicas at these positions."""
@@ -92,6 +96,11 @@ class Track:
         own: dict[str, Any] = {name: torch.cat([getattr(track, name) for track in tracks]) for name in _PER_REPLICA}
         best = {name: torch.cat([track.best[name] for track in tracks]) for name in tracks[0].best}
         return replace(tracks[0], **own, best=best)
+
+
+def is_moving(name: str) -> bool:
+    """Whether a buffer changes in the forward pass, before the snapshot of a fresh replica is taken."""
+    return name.rpartition(".")[2].startswith("running_")
 
 
 def _overwrite(target: Tensor, where: Tensor, value: Tensor) -> None:
