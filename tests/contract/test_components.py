@@ -201,13 +201,16 @@ def test_noise_of_a_replica_is_its_own(case):
 @cases("likelihood", "prior", "posterior", R=3, K=4)
 def test_every_trained_parameter_gets_a_gradient(case):
     model, inputs = case.model(), the_inputs(case)
-    weight = torch.randn(output(case, model, inputs).shape, dtype=torch.float64)
-    found = output(case, model, inputs)
+    noise = Noise(torch.tensor(case.seeds), 999)
+    found = output(case, model, inputs, noise)
+    weight = torch.randn(found.shape, dtype=torch.float64)
     trained = {name: p for name, p in case.part(model).named_parameters() if p.requires_grad}
     if not trained:
         assert not found.requires_grad
         return
-    (found * weight).sum().backward()
+    loss = (found * weight).sum()
+    own = model.posterior.own_loss(found, inputs, noise) if case.kind == "posterior" else None
+    (loss if own is None else loss + own.sum()).backward()
     for name, parameter in trained.items():
         assert parameter.grad is not None, name
         assert (parameter.grad.flatten(1) != 0).any(1).all(), name

@@ -89,6 +89,14 @@ def test_warm_up_scales_the_graph_and_kl_terms_alone(inputs, source, noise):
     torch.testing.assert_close(weights.total(terms), bound + terms.prior + 3.0 * terms.supervised)
 
 
+def test_warm_up_spares_what_observed_labels_teach(noisy, inputs, source):
+    objective = Objective.elbo(samples=2, consistency_weight=2.0, laplacian_weight=3.0)
+    terms = objective.terms(noisy, inputs, source, Noise(SEEDS, 7))
+    weights = objective.weights(Replicas((0, 1)), dtype=torch.float64)
+    rising = terms.graph + terms.kl + 2.0 * terms.consistency + 3.0 * terms.laplacian
+    torch.testing.assert_close(weights.total(terms, 0.5), 0.5 * rising + terms.prior + terms.supervised)
+
+
 def test_warm_up_changes_the_training_and_ends(learnable):
     cold, warm = (g3nn.fit(learnable, "sbm-gcn", epochs=5, warm_up=epochs).history for epochs in (0, 3))
     graph = cold[:, 0, 0]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 import torch
 
@@ -42,3 +43,24 @@ def test_optional_accuracy_is_the_accuracy():
 
 def test_without_a_test_node_there_is_no_score():
     assert evaluate.optional_accuracy(LOG_PROB, LABELS, NODES[:0]).isnan().tolist() == [True, True]
+
+
+def test_calibrated_loss_is_the_lowest_over_temperatures():
+    scores = torch.randn(2, 40, 3, dtype=torch.float64)
+    labels, nodes = torch.multinomial((4 * scores[0]).softmax(1), 1).squeeze(1), torch.arange(5, 40)
+    log_prob = scores.log_softmax(2)
+    found = evaluate.calibrated_loss(log_prob, labels, nodes)
+    fine = [evaluate.cross_entropy((scores / t).log_softmax(2), labels, nodes) for t in np.logspace(-1, 1, 2001)]
+    lowest = torch.stack(fine).amin(0)
+    assert (found >= lowest - 1e-12).all()
+    torch.testing.assert_close(found, lowest, rtol=0.01, atol=0)
+    assert (found <= evaluate.cross_entropy(log_prob, labels, nodes)).all()
+
+
+def test_calibrated_loss_does_not_depend_on_how_sure_an_answer_is():
+    """An answer whose temperature is one step of the grid away from another's has the same loss."""
+    log_prob = (2 * torch.randn(1, 300, 4, dtype=torch.float64)).log_softmax(2)
+    labels, nodes = torch.multinomial(log_prob[0].exp(), 1).squeeze(1), torch.arange(300)
+    surer = (log_prob * 10 ** (1 / 12)).log_softmax(2)
+    one, other = (evaluate.calibrated_loss(answer, labels, nodes) for answer in (log_prob, surer))
+    torch.testing.assert_close(one, other)

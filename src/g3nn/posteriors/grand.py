@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
@@ -20,6 +21,7 @@ class GrandOptions:
     hidden: int = integer(32, "number of hidden units", low=1)
     order: int = integer(8, "how many steps the features travel", low=0)
     node_dropout: float = number(0.5, "share of nodes whose features are dropped as a whole", low=0, high=0.95)
+    alone: float = number(0.0, "share of nodes that have to answer without their neighbours", low=0, high=0.95)
     feature_dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
     dropout: float = number(0.5, "dropout on the hidden units", low=0, high=0.95)
     travelling: str = choice(
@@ -35,6 +37,9 @@ class Grand(LabelPosterior):
 
     Each noisy pass sees another half of the nodes, so an answer must follow from many different neighbours. Train it
     with `samples` > 1 and a `consistency_weight`: passes that disagree are pulled together.
+
+    With `alone` some nodes of each pass see nothing but themselves, and consistency teaches them what the others know:
+    an answer for nodes without edges.
 
     Propagation is linear, so it can run on M X W_1, which is much narrower than X. The original propagates X and drops
     single features of P, whose noise is then not averaged over neighbours: stronger, and dearer.
@@ -68,18 +73,28 @@ class Grand(LabelPosterior):
 
     def _first(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         """(R, n, hidden): P W_1."""
-        rate, order = self.options.feature_dropout, self.options.order
+        rate = self.options.feature_dropout
         R = self.weight1.shape[0]
         kept = self._kept_nodes(R, inputs, noise)
         if self.options.travelling == "features":
-            x = inputs.x.dense().unsqueeze(0)
-            arrived = inputs.mixed_orders(x if kept is None else x * kept, order).expand(R, -1, -1)
+            arrived = self._arrived(inputs.x.dense().unsqueeze(0), kept, inputs, noise).expand(R, -1, -1)
             if self.options.normalise:
                 arrived = self.norm1(arrived, noise)
             return linear(optional_dropout(noise, arrived, rate), self.weight1)
-        sent = inputs.x.matmul(self.weight1, noise, rate)
-        arrived = inputs.mixed_orders(sent if kept is None else sent * kept, order)
+        arrived = self._arrived(inputs.x.matmul(self.weight1, noise, rate), kept, inputs, noise)
         return self.norm1(arrived, noise) if self.options.normalise else arrived
+
+    def _arrived(self, sent: Tensor, kept: Tensor | None, inputs: Inputs, noise: Noise | None) -> Tensor:
+        """(R, n, h): what nodes get of what is sent: a mix of their neighbours', or their own alone.
+
+        sent: (R, n, h), or (1, n, h) if all replicas send the same; without noise, they then get the same too.
+        """
+        mixed = inputs.mixed_orders(sent if kept is None else sent * kept, self.options.order)
+        if noise is None or self.options.alone == 0:
+            return mixed
+        everyone = inputs.observed.new_ones(self.weight1.shape[0], inputs.n)
+        linked = noise.dropout(everyone, self.options.alone) > 0
+        return torch.where(linked.unsqueeze(2), mixed, sent)
 
     def _hidden(self, first: Tensor, noise: Noise | None) -> Tensor:
         """(R, n, hidden): rectified and dropped out."""

@@ -1,9 +1,10 @@
 """Label priors p(Y | X), by name."""
 
 from g3nn.priors.base import LabelPrior
+from g3nn.priors.bernoulli import BernoulliFeatures
+from g3nn.priors.gaussian import GaussianFeatures
 from g3nn.priors.linear import LinearPrior
 from g3nn.priors.mlp import MLPPrior
-from g3nn.priors.naive_bayes import BernoulliFeatures, GaussianFeatures
 from g3nn.priors.uniform import UniformPrior
 
 PRIORS: dict[str, type[LabelPrior]] = {
