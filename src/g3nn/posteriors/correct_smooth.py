@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,6 +17,8 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 _LEAST = 1e-6
 """Smoothed answers need not be positive; each class keeps at least this much."""
+_LARGEST_SCALE = 1000.0
+"""Where hardly any error arrives, it is not blown up."""
 
 
 @dataclass(frozen=True)
@@ -27,7 +30,7 @@ class CorrectAndSmoothOptions(PerceptronOptions):
 
 class CorrectAndSmooth(LabelPosterior):
     """A perceptron is trained alone. Its errors on labelled nodes are propagated and subtracted (correct), then its
-    answers are propagated with the observed labels in their place (smooth). PyG's implementation does both."""
+    answers are propagated with the observed labels in their place (smooth). PyG propagates, all replicas at once."""
 
     Options = CorrectAndSmoothOptions
     uses_graph: ClassVar[bool] = True
@@ -36,22 +39,34 @@ class CorrectAndSmooth(LabelPosterior):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         # Imported where it is used: PyG's layers would double the time that `import g3nn` takes.
-        from torch_geometric.nn.models import CorrectAndSmooth as PyGCorrectAndSmooth
+        from torch_geometric.nn.models import LabelPropagation
 
         options = options or CorrectAndSmoothOptions()
         self.network = Perceptron(sizes, replicas, options)
-        self.mending = PyGCorrectAndSmooth(options.steps, options.correcting, options.steps, options.smoothing)
+        self.correcting = LabelPropagation(options.steps, options.correcting)
+        self.smoothing = LabelPropagation(options.steps, options.smoothing)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         answer: Tensor = self.network(inputs, noise).log_softmax(2)
-        return answer if noise is not None else self._mended(answer.exp(), inputs).log()
+        return answer if noise is not None else self._smoothed(self._corrected(answer.exp(), inputs), inputs).log()
 
-    def _mended(self, answers: Tensor, inputs: Inputs) -> Tensor:
-        """(R, n, K) of probabilities (R, n, K)."""
-        labels = inputs.labels[inputs.train]
-        mended = []
-        for soft in answers:
-            corrected = self.mending.correct(soft, labels, inputs.train, inputs.arcs)
-            mended.append(self.mending.smooth(corrected, labels, inputs.train, inputs.arcs))
-        mass = torch.stack(mended).clamp_min(_LEAST)
+    def _corrected(self, answers: Tensor, inputs: Inputs) -> Tensor:
+        """(R, n, K): errors spread along the edges, scaled to the mean error of the labelled nodes."""
+        errors = torch.where(inputs.labelled, inputs.observed - answers, 0.0)
+        spread = self._propagated(self.correcting, errors, inputs, lambda x: x.clamp(-1.0, 1.0))
+        usual = errors.abs().sum((1, 2), keepdim=True) / inputs.train.numel()
+        scale = usual / spread.abs().sum(2, keepdim=True)
+        return answers + torch.where(scale.isfinite() & (scale <= _LARGEST_SCALE), scale, 1.0) * spread
+
+    def _smoothed(self, answers: Tensor, inputs: Inputs) -> Tensor:
+        """(R, n, K): probabilities, the observed labels among them."""
+        known = torch.where(inputs.labelled, inputs.observed, answers)
+        mass = self._propagated(self.smoothing, known, inputs, lambda x: x.clamp(0.0, 1.0)).clamp_min(_LEAST)
         return mass / mass.sum(2, keepdim=True)
+
+    @staticmethod
+    def _propagated(propagation: Any, x: Tensor, inputs: Inputs, keep: Callable[[Tensor], Tensor]) -> Tensor:
+        """(R, n, K) of x (R, n, K); keep: what holds values in their range after each step."""
+        R, n, K = x.shape
+        columns: Tensor = propagation(x.transpose(0, 1).reshape(n, R * K), inputs.arcs, post_step=keep)
+        return columns.view(n, R, K).transpose(0, 1)
