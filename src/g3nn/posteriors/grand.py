@@ -12,6 +12,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.networks import LabelInput
 from g3nn.options import flag, integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -38,6 +39,7 @@ class Grand(LabelPosterior):
 
     Options = GrandOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -46,8 +48,8 @@ class Grand(LabelPosterior):
             self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
         self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         hidden, shown = self._propagated(inputs, noise)
@@ -55,7 +57,7 @@ class Grand(LabelPosterior):
             centred = hidden - hidden.mean(1, keepdim=True)
             hidden = centred * (centred.square().mean(1, keepdim=True) + 1e-5).rsqrt()
         hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
-        answer = (linear(hidden, self.weight2) + self.bias2.unsqueeze(1)).log_softmax(2)
+        answer = self.answer(linear(hidden, self.weight2) + self.bias2.unsqueeze(1))
         return LabelInput.hide(answer, shown)
 
     def _propagated(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from g3nn.evaluate import loss_and_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.objective import TERM_NAMES, Objective
@@ -123,7 +122,7 @@ class Stack:
             self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
             log_q = self.model.predict_log_prob(self.inputs)
-            validation = loss_and_accuracy(log_q, self.inputs.labels, self.inputs.val)
+            validation = self.inputs.outcome.validation(log_q, self.inputs.targets, self.inputs.val)
             record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
             self._track.update(losses.detach(), *validation)
