@@ -13,6 +13,7 @@ from g3nn.errors import Problems, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.options import pick
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
 from g3nn.replicas import Replicas, Sizes
@@ -150,13 +151,15 @@ def allowed_models() -> str:
 
 
 def model_names(outcome: str | None = None) -> list[str]:
-    """Every model that the registered parts make, or those for one outcome."""
-
-    def able(parts: Mapping[str, Any]) -> list[str]:
-        return [name for name, part in parts.items() if outcome is None or outcome in part.outcomes]
-
-    likelihoods, posteriors = able(LIKELIHOODS), able(POSTERIORS)
-    return [*posteriors, *(f"{likelihood}-{posterior}" for likelihood in likelihoods for posterior in posteriors)]
+    """Every model that the registered parts make, for any outcome or for one."""
+    wanted = set(OUTCOMES) if outcome is None else {outcome}
+    pairs = [
+        f"{likelihood}-{posterior}"
+        for likelihood, graph in LIKELIHOODS.items()
+        for posterior, q in POSTERIORS.items()
+        if wanted & set(graph.outcomes) & set(q.outcomes)
+    ]
+    return [*(name for name, q in POSTERIORS.items() if wanted & set(q.outcomes)), *pairs]
 
 
 def registered_options() -> list[type]:

@@ -180,7 +180,7 @@ class Objective:
         laplacian = self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero
         consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
         if model.likelihood is None or model.prior is None:
-            observed = [inputs.outcome.supervised(log_q, inputs.targets, inputs.train) for log_q in log_qs]
+            observed = [inputs.outcome.supervised(log_q, inputs.targets) for log_q in log_qs]
             supervised = -_mean([self._reduce(log_prob) for log_prob in observed])
             return Terms(zero, zero, zero, zero, supervised, laplacian, consistency)
         log_p = model.prior.log_prob(inputs, noise)

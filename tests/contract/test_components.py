@@ -186,7 +186,7 @@ def test_shape(case, training):
     found = output(case, case.model(), the_inputs(case), noise)
     pairs = (n * (n - 1) // 2,)
     tails = {"likelihood": (*pairs, case.K, case.K) if case.outcome == "categorical" else pairs}
-    width = 2 * case.K if case.outcome == "gaussian" else case.K
+    width = 2 * case.K if case.outcome in ("gaussian", "poisson") else case.K
     assert found.shape == (case.R, *tails.get(case.kind, (n, width)))
     assert found.dtype == torch.float64
     assert torch.isfinite(found).all()
@@ -427,9 +427,7 @@ def test_the_two_ends_of_an_undirected_pair_of_numbers_are_alike(case):
 def test_with_certain_numbers_the_expectation_is_the_log_probability(case):
     model, inputs = case.model(), the_inputs(case)
     outcome, values = model.posterior.sizes.outcome, some_values(model.likelihood, case)
-    everywhere = dataclasses.replace(inputs.targets, observed=torch.ones_like(inputs.targets.observed))
-    answer = model.posterior.log_prob(inputs, None)
-    certain = outcome.beliefs(answer, everywhere)
+    certain = values if outcome.name == "bernoulli" else torch.cat([values, torch.zeros_like(values)], dim=2)
     state = model.likelihood.node_state(inputs, None)
     for pairs in pairs_of(case, inputs):
         odds = model.likelihood.log_odds(state, values, pairs)

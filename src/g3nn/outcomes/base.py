@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +15,8 @@ from torch import Tensor
 from g3nn.options import NoOptions, flag
 from g3nn.parse import UNKNOWN
 
+LOG_TWO_PI = math.log(2 * math.pi)
+
 
 @dataclass(frozen=True, eq=False)
 class Targets:
@@ -22,12 +25,14 @@ class Targets:
     values:   (n,) class numbers, or (n, T) numbers; anything where nothing is known.
     known:    of the shape of `values`: what somebody has told us, in whatever part of the split.
     observed: of the shape of `values`: what training may see.
+    train:    (|L|,): the training nodes.
     scale:    (T,): how many of the caller's units one of ours is.
     """
 
     values: Tensor
     known: Tensor
     observed: Tensor
+    train: Tensor
     scale: Tensor
 
     @cached_property
@@ -52,8 +57,8 @@ class Outcome(ABC):
     value where there is one, else what q (or p) says.
 
     columns: K or T. location, scale: y = location + scale times our value, (T,) each, empty if nothing is changed.
-    start: (T,) numbers that an answer needs beyond the scores, e.g. how frequent each tag is. spread: (T,) how far our
-    values are from their mean.
+    start: numbers for each column that an answer needs beyond the scores, e.g. how frequent each tag is. spread: (T,),
+    the standard deviation of what a graph may depend on.
     """
 
     Options: ClassVar[type] = NoOptions
@@ -97,7 +102,7 @@ class Outcome(ABC):
 
     @abstractmethod
     def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
-        """(R, n, width) from scores (R, n, num_scores) and `start` (R, T)."""
+        """(R, n, width) from scores (R, n, num_scores) and `start`, one row for each replica."""
 
     @abstractmethod
     def mean(self, answer: Tensor) -> Tensor:
@@ -118,7 +123,7 @@ class Outcome(ABC):
         """
 
     @abstractmethod
-    def supervised(self, answer: Tensor, targets: Targets, train: Tensor) -> Tensor:
+    def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, |L|): the log-probability of what was observed of each training node."""
 
     @abstractmethod
@@ -174,8 +179,9 @@ class NumberOutcome(Outcome):
         seen[train] = known[train]
         values = np.where(known, (labels - (self.location or 0.0)) / (self.scale or 1.0), 0.0)
         scale = np.ones(self.columns) * (self.scale or 1.0)
-        parts = [torch.from_numpy(part).to(device) for part in (values, known, seen, scale)]
-        return Targets(parts[0].to(dtype), parts[1], parts[2], parts[3].to(dtype))
+        numbers = [torch.from_numpy(part).to(device, dtype) for part in (values, scale)]
+        masks = [torch.from_numpy(part).to(device) for part in (known, seen, train)]
+        return Targets(numbers[0], masks[0], masks[1], masks[2], numbers[1])
 
     def as_inputs(self, targets: Targets) -> Tensor:
         return targets.values * targets.observed
@@ -183,19 +189,18 @@ class NumberOutcome(Outcome):
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
     ) -> tuple[Tensor, Tensor]:
-        observed, hidden = shares[0] * targets.observed, shares[1] * ~targets.observed
         parts = (
-            -observed * self.log_prob(q, targets.values),
-            -observed * self.log_prob(p, targets.values),
-            hidden * self.cross_entropy(q, p),
-            hidden * self.entropy(q),
+            -shares[0] * self.supervised(q, targets).sum(1),
+            -shares[0] * self.supervised(p, targets).sum(1),
+            shares[1] * (self.cross_entropy(q, p) * ~targets.observed).sum((1, 2)),
+            shares[1] * (self.entropy(q) * ~targets.observed).sum((1, 2)),
         )
-        sums = torch.stack([part.sum((1, 2)) for part in parts], dim=1)
-        return sums, self.beliefs(q if of_posterior else p, targets)
+        return torch.stack(parts, dim=1), self.beliefs(q if of_posterior else p, targets)
 
-    def supervised(self, answer: Tensor, targets: Targets, train: Tensor) -> Tensor:
-        rows = self.log_prob(answer.index_select(1, train), targets.values[train])
-        return (rows * targets.observed[train]).sum(2)
+    def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
+        train = targets.train
+        rows = self.log_prob(answer.index_select(1, train), targets.values.index_select(0, train))
+        return (rows * targets.observed.index_select(0, train)).sum(2)
 
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
         rows, values, known = answer.index_select(1, nodes), targets.values[nodes], targets.known[nodes]
@@ -205,3 +210,15 @@ class NumberOutcome(Outcome):
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         """As it is: a mean of numbers cannot be surer."""
         return mean
+
+
+def normal_cross_entropy(q: Tensor, p: Tensor) -> Tensor:
+    """(R, n, T): - E_q log p of two normals, each given as mean and log-variance (R, n, 2T)."""
+    (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
+    apart = log_variance.exp() + (mean - centre).square()
+    return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
+
+
+def normal_entropy(q: Tensor) -> Tensor:
+    """(R, n, T): the entropy of normals, given as mean and log-variance (R, n, 2T)."""
+    return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])

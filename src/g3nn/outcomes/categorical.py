@@ -33,8 +33,9 @@ class Categorical(Outcome):
     def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
         observed = np.zeros(labels.shape, dtype=bool)
         observed[train] = True
-        values, known, seen = (torch.from_numpy(part).to(device) for part in (labels, labels != UNKNOWN, observed))
-        return Targets(values, known, seen, torch.ones(self.columns, dtype=dtype, device=device))
+        parts = (labels, labels != UNKNOWN, observed, train)
+        values, known, seen, nodes = (torch.from_numpy(part).to(device) for part in parts)
+        return Targets(values, known, seen, nodes, torch.ones(self.columns, dtype=dtype, device=device))
 
     def as_inputs(self, targets: Targets) -> Tensor:
         """One-hot rows."""
@@ -56,9 +57,9 @@ class Categorical(Outcome):
     ) -> tuple[Tensor, Tensor]:
         return node_terms(q, p, targets.label, of_posterior, shares)
 
-    def supervised(self, answer: Tensor, targets: Targets, train: Tensor) -> Tensor:
-        rows = answer.index_select(1, train)
-        labels = targets.values[train].view(1, -1, 1).expand(rows.shape[0], -1, 1)
+    def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
+        rows = answer.index_select(1, targets.train)
+        labels = targets.values[targets.train].view(1, -1, 1).expand(rows.shape[0], -1, 1)
         return rows.gather(2, labels).squeeze(2)
 
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -11,9 +10,8 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.base import NumberOutcome, ValueOptions
+from g3nn.outcomes.base import LOG_TWO_PI, NumberOutcome, ValueOptions, normal_cross_entropy, normal_entropy
 
-_LOG_TWO_PI = math.log(2 * math.pi)
 _LOG_VARIANCE = (-10.0, 5.0)
 """No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""
 
@@ -58,15 +56,13 @@ class Gaussian(NumberOutcome):
 
     def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
         mean, log_variance = answer.chunk(2, dim=2)
-        return -0.5 * (_LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
+        return -0.5 * (LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
 
     def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
-        apart = log_variance.exp() + (mean - centre).square()
-        return 0.5 * (_LOG_TWO_PI + log_width + apart * (-log_width).exp())
+        return normal_cross_entropy(q, p)
 
     def entropy(self, q: Tensor) -> Tensor:
-        return 0.5 * (1 + _LOG_TWO_PI + q.chunk(2, dim=2)[1])
+        return normal_entropy(q)
 
     def mean(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[0]
