@@ -145,7 +145,9 @@ def _quantile(mean: np.ndarray, deviation: np.ndarray, share: float) -> np.ndarr
     from scipy.special import pdtr
 
     variance = np.log1p(np.clip(deviation**2 - mean, 0.0, None) / mean**2)
-    points, weights = np.array(_POINTS), np.exp(_LOG_SHARES)
+    # A share below a count is nearly a step in the log-rate, which equally spaced points follow where few cannot.
+    points = np.linspace(-6.0, 6.0, 129)
+    weights = np.exp(-(points**2) / 2) / np.exp(-(points**2) / 2).sum()
     rates = np.exp((np.log(mean) - variance / 2)[..., None] + np.sqrt(variance)[..., None] * points)
     low, high = np.full(mean.shape, -1.0), np.ceil(mean + 40 * deviation + 10)
     while (high - low > 1).any():
