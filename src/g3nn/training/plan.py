@@ -162,7 +162,8 @@ class Plan:
         cost, test = _evaluated(log_prob, inputs)
         test[best_epoch == 0] = np.nan
         cost[best_epoch == 0] = np.nan
-        predictions, deviations = inputs.outcome.in_units(log_prob)
+        of_classes = task.outcome == "categorical"
+        predictions, deviations = (None, None) if of_classes else inputs.outcome.in_units(log_prob)
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
             for bad, count in zip(diverged, epochs, strict=True)
@@ -182,7 +183,9 @@ class Plan:
             best_epoch=best_epoch,
             status=status,
             seconds=seconds,
-            probabilities=inputs.outcome.mean(log_prob).cpu().numpy(),
+            probabilities=(inputs.outcome.mean(log_prob) if inputs.outcome.pooled else log_prob[:, :, :0])
+            .cpu()
+            .numpy(),
             history=_joined_history(outcomes),
             history_names=HISTORY_NAMES,
             model=_joined_model([model for _, model in parts]).cpu(),

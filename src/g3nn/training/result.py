@@ -17,11 +17,11 @@ class FitResult:
     test_accuracy, val_accuracy: at the epoch of the lowest validation loss `val_loss`.
     status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (loss no longer finite; its numbers are
     those of the best epoch before that, NaN if there was none).
-    probabilities: (trials, n, K). history: (epochs, terms, trials) with names in `history_names`.
+    probabilities: (trials, n, K), of classes or tags. history: (epochs, terms, trials), names in `history_names`.
 
     outcome: what the labels are. If they are not classes, test_accuracy and val_accuracy hold the score of the outcome
     instead: the share of tags that are right, of the variance (real values) or of the deviance (counts) explained.
-    predictions, deviations: (trials, n, T), mean and standard deviation of q in the unit of the labels; T is K for
+    predictions, deviations: (trials, n, T), mean and standard deviation of q in the unit of the labels; None for
     classes. test_log_prob: the mean log-probability (density) of a test label; val_loss is minus that of a validation
     label.
     """
@@ -44,8 +44,8 @@ class FitResult:
     history_names: tuple[str, ...]
     model: GenerativeModel
     outcome: str
-    predictions: np.ndarray
-    deviations: np.ndarray
+    predictions: np.ndarray | None
+    deviations: np.ndarray | None
     test_log_prob: np.ndarray
 
     @property
