@@ -29,10 +29,3 @@ def loss_and_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor
     if kernels is not None:
         return kernels.validation(log_prob, labels, nodes)
     return torch.stack([cross_entropy(log_prob, labels, nodes), accuracy(log_prob, labels, nodes)])
-
-
-def optional_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
-    """(R,): accuracy, or NaN where there is no node to test on."""
-    if nodes.numel() == 0:
-        return torch.full((log_prob.shape[0],), torch.nan)
-    return accuracy(log_prob, labels, nodes)

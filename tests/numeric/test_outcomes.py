@@ -95,7 +95,7 @@ def test_the_bound_is_the_evidence_when_tags_say_nothing_about_the_graph(likelih
 
 
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
-def test_the_moments_of_tags_are_those_of_enumeration(likelihood, columns):
+def test_the_expectation_over_tags_against_enumeration(likelihood, columns):
     inputs = double_inputs(flags(columns))
     model = number_model(likelihood, inputs.task)
     q = torch.rand(1, 5, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(2))

@@ -34,11 +34,3 @@ def test_cross_entropy():
 def test_cross_entropy_is_that_of_torch():
     expected = [torch.nn.functional.nll_loss(rows[NODES], LABELS[NODES]).item() for rows in LOG_PROB]
     assert evaluate.cross_entropy(LOG_PROB, LABELS, NODES).tolist() == pytest.approx(expected, rel=1e-12)
-
-
-def test_optional_accuracy_is_the_accuracy():
-    assert torch.equal(evaluate.optional_accuracy(LOG_PROB, LABELS, NODES), evaluate.accuracy(LOG_PROB, LABELS, NODES))
-
-
-def test_without_a_test_node_there_is_no_score():
-    assert evaluate.optional_accuracy(LOG_PROB, LABELS, NODES[:0]).isnan().tolist() == [True, True]
