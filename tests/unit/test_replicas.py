@@ -118,8 +118,10 @@ class TestInitialParameters:
 
 
 def _is_fixed(name: str, tensor: torch.Tensor) -> bool:
-    """Biases start at zero, block models from p0 and p1, and a replica count holds nothing."""
-    return bool((tensor == 0).all()) or name in ("likelihood.odds", "likelihood.B")
+    """Biases start at zero, block models from p0 and p1, distances in the unit of the labels; a replica count holds
+    nothing."""
+    names = ("odds", "B", "b", "one", "both", "spread")
+    return bool((tensor == 0).all()) or name in {f"likelihood.{own}" for own in names}
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0.5, [0.5, 0.5]), ((0.1, 0.2), [0.1, 0.2]), ([1, 2], [1.0, 2.0])])
