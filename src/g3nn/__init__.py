@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from g3nn.catalogue import available
-    from g3nn.data import load, synthetic
+    from g3nn.data import load, synthetic, synthetic_values
     from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
     from g3nn.estimator import G3NNClassifier, Nodes, load_model
     from g3nn.model import GenerativeModel, ModelSpec
@@ -35,11 +35,12 @@ __all__ = [
     "load",
     "load_model",
     "synthetic",
+    "synthetic_values",
 ]
 
 _HOMES = {
     "g3nn.catalogue": ("available",),
-    "g3nn.data": ("load", "synthetic"),
+    "g3nn.data": ("load", "synthetic", "synthetic_values"),
     "g3nn.errors": ("DataError", "G3NNError", "G3NNWarning", "InputError", "TrainingError"),
     "g3nn.estimator": ("G3NNClassifier", "Nodes", "load_model"),
     "g3nn.model": ("GenerativeModel", "ModelSpec"),

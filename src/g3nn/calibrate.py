@@ -93,8 +93,32 @@ def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) 
     If the nodes of the scores and of the answers are alike, a set holds the true class with probability 1 - alpha or
     more. With fewer than 1 / alpha - 1 scores nothing can be left out. The likeliest class is always in its set.
     """
-    rank = math.ceil((len(scores) + 1) * (1 - alpha))
-    threshold = np.sort(scores)[rank - 1] if rank <= len(scores) else np.inf
+    threshold = _threshold(scores, alpha)
     sets: np.ndarray = 1.0 - probabilities <= threshold
     sets[np.arange(len(sets)), probabilities.argmax(1)] = True
     return sets
+
+
+def interval_scores(mean: np.ndarray, deviation: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """How many standard deviations each known value is from its mean, of nodes that were not trained on."""
+    known = ~np.isnan(values)
+    scores: np.ndarray = np.abs(values - mean)[known] / deviation[known]
+    return scores
+
+
+def conformal_intervals(
+    mean: np.ndarray, deviation: np.ndarray, scores: np.ndarray, alpha: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lowest and highest values that are no stranger than all but a share alpha of the `scores` (split conformal).
+
+    If the nodes of the scores and of the answers are alike, an interval holds the value with probability 1 - alpha or
+    more. With fewer than 1 / alpha - 1 scores nothing can be left out.
+    """
+    width = _threshold(scores, alpha)
+    return mean - width * deviation, mean + width * deviation
+
+
+def _threshold(scores: np.ndarray, alpha: float) -> float:
+    """What all but a share alpha of the scores stay below, with one score more at infinity."""
+    rank = math.ceil((len(scores) + 1) * (1 - alpha))
+    return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf

@@ -10,6 +10,7 @@ from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.training import TrainingOptions
@@ -18,7 +19,7 @@ Options = dict[str, dict[str, Any]]
 
 
 def available() -> dict[str, Any]:
-    """Names of all datasets, settings, models and objectives, and the options of every part."""
+    """Names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
     return {
         "datasets": list(DATASETS),
         "settings": list(SETTINGS),
@@ -27,6 +28,7 @@ def available() -> dict[str, Any]:
         "likelihoods": {name: _describe(part.Options) for name, part in LIKELIHOODS.items()},
         "priors": {name: _describe(part.Options) for name, part in PRIORS.items()},
         "posteriors": {name: _describe(part.Options) for name, part in POSTERIORS.items()},
+        "outcomes": {name: _describe(part.Options) for name, part in OUTCOMES.items()},
         "objective_options": _describe(Objective),
         "training_options": _describe(TrainingOptions),
     }
@@ -34,7 +36,8 @@ def available() -> dict[str, Any]:
 
 def all_options() -> dict[str, Rule]:
     """Every declared option by name."""
-    return known_names([*registered_options(), Objective, TrainingOptions])
+    outcomes = [outcome.Options for outcome in OUTCOMES.values()]
+    return known_names([*registered_options(), Objective, TrainingOptions, *outcomes])
 
 
 def _describe(options: type) -> Options:

@@ -41,10 +41,3 @@ def calibrated_loss(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
     tempered = (rows / (10.0**steps).view(-1, 1, 1)).log_softmax(3)
     wanted = labels[nodes].view(1, 1, -1, 1).expand(*tempered.shape[:3], 1)
     return -tempered.gather(3, wanted).squeeze(3).mean(2).amax(1)
-
-
-def optional_accuracy(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
-    """(R,): accuracy, or NaN where there is no node to test on."""
-    if nodes.numel() == 0:
-        return torch.full((log_prob.shape[0],), torch.nan)
-    return accuracy(log_prob, labels, nodes)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import Pattern
-from g3nn.parse import UNKNOWN
+from g3nn.outcomes import Outcome, Targets, outcome_of
 from g3nn.replicas import Noise, optional_draw, optional_dropout
 from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
@@ -52,7 +52,8 @@ class Features:
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """X, G and Y_L of one task. `edges` (2, E): each undirected pair once, or arcs; `observed` (n, K): one-hot rows
-    for labelled nodes, zero rows for the others."""
+    for labelled nodes, zero rows for the others (with another outcome (n, T): its values as inputs of a network);
+    `labels`: the values of `targets`."""
 
     task: NodeTask
     x: Features
@@ -62,21 +63,30 @@ class Inputs:
     val: Tensor
     unlabelled: Tensor
     observed: Tensor
+    outcome: Outcome
+    targets: Targets
 
     @classmethod
-    def of(cls, task: NodeTask, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32) -> Inputs:
+    def of(
+        cls,
+        task: NodeTask,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        outcome: Outcome | None = None,
+    ) -> Inputs:
+        """A task as tensors. `outcome`: that of a trained model, whose unit holds; else it follows from the labels."""
         if sp.issparse(task.features):
             features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
         else:
             features = Features(torch.from_numpy(task.features).to(device, dtype))
-        labels = torch.from_numpy(task.labels).to(device)
+        outcome = outcome or outcome_of(task)
+        targets = outcome.targets(task.labels, task.train, device, dtype)
         train = torch.from_numpy(task.train).to(device)
-        observed = torch.zeros(task.num_nodes, task.num_classes, dtype=dtype, device=device)
-        observed[train, labels[train]] = 1.0
         val = torch.from_numpy(task.val).to(device)
         unlabelled = torch.from_numpy(task.unlabelled).to(device)
         edges = torch.from_numpy(task.edges).to(device)
-        return cls(task, features, edges, labels, train, val, unlabelled, observed)
+        observed = outcome.as_inputs(targets)
+        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets)
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes on the graph without the edges that touch `nodes`."""
@@ -108,12 +118,9 @@ class Inputs:
     @cached_property
     def labelled(self) -> Tensor:
         """(n, 1) booleans: the nodes of L."""
-        return self.observed.any(1, keepdim=True)
-
-    @cached_property
-    def observed_label(self) -> Tensor:
-        """(n,): the label of each node of L, -1 in U."""
-        return torch.where(self.labelled.squeeze(1), self.labels, UNKNOWN)
+        mask = torch.zeros(self.n, 1, dtype=torch.bool, device=self.device)
+        mask[self.train] = True
+        return mask
 
     @property
     def has_edges(self) -> bool:

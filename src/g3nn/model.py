@@ -13,6 +13,7 @@ from g3nn.errors import Problems, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.options import pick
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
 from g3nn.replicas import Replicas, Sizes
@@ -36,7 +37,10 @@ class GenerativeModel(nn.Module):
         return self.likelihood is not None
 
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
-        """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from."""
+        """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from.
+
+        With another outcome than classes (R, n, width), in its form.
+        """
         if self.prior is not None and not inputs.has_edges:
             return self.prior.log_prob(inputs, None)
         return self.posterior.log_prob(inputs, None)
@@ -97,6 +101,18 @@ class ModelSpec:
             if isinstance(given, str):
                 problems.name(argument, given, known)
 
+    def check_outcome(self, outcome: str, problems: Problems) -> None:
+        """Record every part that cannot serve an outcome, with those that can."""
+        parts: list[tuple[str, Any, Mapping[str, Any]]] = [("posterior", self.posterior, POSTERIORS)]
+        if self.likelihood is not None:
+            parts += [("likelihood", self.likelihood, LIKELIHOODS), ("prior", self.prior, PRIORS)]
+        for argument, source, known in parts:
+            if argument == "posterior" and not _is_component(source):
+                continue
+            if outcome not in _class(source, known).outcomes:
+                able = ", ".join(name for name, part in known.items() if outcome in part.outcomes)
+                problems.add(argument, f"{_name(source)!r} for outcome {outcome!r}", able)
+
     @property
     def name(self) -> str:
         parts = [_name(part) for part in (self.likelihood, self.posterior) if part is not None]
@@ -134,9 +150,16 @@ def allowed_models() -> str:
     return f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
 
 
-def model_names() -> list[str]:
-    """Every model that the registered parts make."""
-    return [*POSTERIORS, *(f"{likelihood}-{posterior}" for likelihood in LIKELIHOODS for posterior in POSTERIORS)]
+def model_names(outcome: str | None = None) -> list[str]:
+    """Every model that the registered parts make, for any outcome or for one."""
+    wanted = set(OUTCOMES) if outcome is None else {outcome}
+    pairs = [
+        f"{likelihood}-{posterior}"
+        for likelihood, graph in LIKELIHOODS.items()
+        for posterior, q in POSTERIORS.items()
+        if wanted & set(graph.outcomes) & set(q.outcomes)
+    ]
+    return [*(name for name, q in POSTERIORS.items() if wanted & set(q.outcomes)), *pairs]
 
 
 def registered_options() -> list[type]:

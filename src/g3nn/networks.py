@@ -12,6 +12,9 @@ from g3nn.kernels import linear, rectify
 from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
+_REACH = 3.0
+"""A node's own score in units of its parameter: weight decay, meant for networks, is then hardly felt by it."""
+
 
 @dataclass(frozen=True)
 class PerceptronOptions:
@@ -27,13 +30,42 @@ class Perceptron(nn.Module):
         self.options = options
         self.weight1 = replicas.glorot("weight1", sizes.features, options.hidden)
         self.bias1 = replicas.zeros(options.hidden)
-        self.weight2 = replicas.glorot("weight2", options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.weight2 = replicas.glorot("weight2", options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def forward(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         hidden = inputs.x.matmul(self.weight1, noise, self.options.dropout)
         hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
         return linear(hidden, self.weight2) + self.bias2.unsqueeze(1)
+
+
+class Head(nn.Module):
+    """From the scores of a network to an answer in the form of the outcome, such as log-probabilities of classes."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
+        super().__init__()
+        self.outcome = sizes.outcome
+        start = torch.tensor(self.outcome.start).expand(replicas.size, -1).clone() if self.outcome.start else None
+        self.start = None if start is None else nn.Parameter(start, requires_grad=self.outcome.learns_start)
+        """(R, T), if the outcome needs it: fixed base rates, or learned log-variances."""
+
+    def forward(self, scores: Tensor) -> Tensor:
+        """(R, n, width) from scores (R, n, num_scores)."""
+        return self.outcome.answer(scores, self.start)
+
+
+class NodeScores(nn.Module):
+    """Scores of each node's own on top of those of a network, for a posterior that need not be the same function of
+    features and graph everywhere. Nodes that were not there in training come last and have none."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
+        super().__init__()
+        self.own = replicas.zeros(sizes.nodes, sizes.scores)
+
+    def forward(self, scores: Tensor) -> Tensor:
+        missing = scores.shape[1] - self.own.shape[1]
+        own = self.own if missing == 0 else nn.functional.pad(self.own, (0, 0, 0, missing))
+        return scores + _REACH * own
 
 
 class LabelInput(nn.Module):

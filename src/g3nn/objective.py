@@ -15,7 +15,7 @@ from torch import Tensor
 
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
-from g3nn.kernels import node_terms, pair_dot, pair_sum
+from g3nn.kernels import pair_dot, pair_sum
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, integer, number
@@ -70,6 +70,8 @@ class Terms:
 TERM_NAMES = tuple(field.name for field in fields(Terms))
 _LABELLED = ("prior", "supervised", "features", "own")
 """The terms that count in full from the first epoch on; the others rest on answers, which have to be learned first."""
+_CROSS_ENTROPY = 2
+"""Where it stands among the sums that an outcome gives."""
 _ON_DEMAND = 3
 """The last terms: smoothness, consistency, distillation."""
 
@@ -200,18 +202,21 @@ class Objective:
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss for each replica."""
         log_qs = [model.posterior.log_prob(inputs, noise) for _ in range(self.samples)]
-        R, _, K = log_qs[0].shape
+        R, K = log_qs[0].shape[0], inputs.outcome.columns
         zero = log_qs[0].new_zeros(R)
         own = _mean([self._own(model, log_q, inputs, noise) for log_q in log_qs])
-        laplacian = self._smoothness(log_qs, source) if self._wants(self.laplacian_weight) else zero
-        consistency = self._consistency(log_qs) if self._wants(self.consistency_weight) else zero
+        laplacian = self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero
+        consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
         if model.likelihood is None or model.prior is None:
-            supervised = _mean([-self._reduce(_observed_log_prob(log_q, inputs)) for log_q in log_qs])
+            observed = [inputs.outcome.supervised(log_q, inputs.targets) for log_q in log_qs]
+            supervised = -_mean([self._reduce(log_prob) for log_prob in observed])
             return Terms(zero, zero, zero, zero, supervised, zero, own, laplacian, consistency, zero)
         log_p, log_evidence = model.prior.log_joint(inputs, noise)
-        how = (inputs.observed_label, self.graph_labels == "posterior", self._shares(inputs, K))
-        parts = [node_terms(log_q, log_p, *how) for log_q in log_qs]
-        graph = self._graph(model.likelihood, inputs, source, _mean([labels for _, labels in parts]), noise)
+        how = (inputs.targets, self.graph_labels == "posterior", self._shares(inputs, K))
+        parts = [inputs.outcome.node_terms(log_q, log_p, *how) for log_q in log_qs]
+        beliefs = [labels for _, labels in parts]
+        beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
+        graph = _mean([self._graph(model.likelihood, inputs, source, labels, noise) for labels in beliefs])
         supervised, prior, cross_entropy, entropy = _mean([sums for sums, _ in parts]).unbind(1)
         features = zero if log_evidence is None else -self._reduce(log_evidence)
         distillation = self._lesson(log_qs, log_p, inputs) if self._wants(self.distillation_weight) else zero
@@ -231,6 +236,8 @@ class Objective:
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
         state = likelihood.node_state(inputs, noise)
+        if likelihood.expectation == "samples":
+            labels = _sampled(labels, noise)
         score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
         edges = self._reduce(score(state, labels, source.edges))
         if source.num_non_edges == 0:
@@ -251,28 +258,26 @@ class Objective:
         lesson = model.posterior.own_loss(log_q, inputs, noise)
         return log_q.new_zeros(log_q.shape[0]) if lesson is None else lesson
 
-    def _smoothness(self, log_qs: list[Tensor], source: PairSource) -> Tensor:
+    def _smoothness(self, log_qs: list[Tensor], inputs: Inputs, source: PairSource) -> Tensor:
         """sum over edges of |q_i - q_j|^2."""
-        q = _mean([log_q.exp() for log_q in log_qs])
+        q = _mean([inputs.outcome.mean(log_q) for log_q in log_qs])
         if source.num_edges == 0:
             return q.new_zeros(q.shape[0])
         norm, index = q.square().sum(2), source.edges.index
         return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
 
-    def _consistency(self, log_qs: list[Tensor]) -> Tensor:
+    def _consistency(self, log_qs: list[Tensor], inputs: Inputs) -> Tensor:
         """|q_s - t|^2, averaged over samples s, where t is their mean to the power 1 / T, normalised. The target t gets
         no gradient."""
-        samples = [log_q.exp() for log_q in log_qs]
-        target = (_mean(samples).detach().log() / self.sharpening).softmax(2)
+        samples = [inputs.outcome.mean(log_q) for log_q in log_qs]
+        target = inputs.outcome.sharpened(_mean(samples).detach(), self.sharpening)
         return _mean([self._reduce((q - target).square().sum(2)) for q in samples])
 
     def _lesson(self, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> Tensor:
-        """- sum_k q_k log p_k over U, without a gradient for q."""
-        if inputs.unlabelled.numel() == 0:
-            return log_p.new_zeros(log_p.shape[0])
-        q = _mean([log_q.detach().exp() for log_q in log_qs])
-        surprise = -(q * log_p).sum(2)
-        return self._reduce(surprise.index_select(1, inputs.unlabelled))
+        """- E_q log p over U, without a gradient for q."""
+        how = (inputs.targets, True, self._shares(inputs, inputs.outcome.columns))
+        parts = [inputs.outcome.node_terms(log_q.detach(), log_p, *how) for log_q in log_qs]
+        return _mean([sums[:, _CROSS_ENTROPY] for sums, _ in parts])
 
     def _reduce(self, values: Tensor) -> Tensor:
         """(R,) from (R, anything)."""
@@ -290,8 +295,8 @@ def _mean(values: list[Tensor]) -> Tensor:
     return values[0] if len(values) == 1 else torch.stack(values).mean(0)
 
 
-def _observed_log_prob(log_prob: Tensor, inputs: Inputs) -> Tensor:
-    """(R, |L|): the log-probability of each observed label."""
-    rows = log_prob.index_select(1, inputs.train)
-    labels = inputs.labels[inputs.train].view(1, -1, 1).expand(rows.shape[0], -1, 1)
-    return rows.gather(2, labels).squeeze(2)
+def _sampled(beliefs: Tensor, noise: Noise) -> Tensor:
+    """(R, n, 2T): values drawn from beliefs of the same shape, mean and variance, and no variance."""
+    mean, variance = beliefs.chunk(2, dim=2)
+    values = mean + variance.sqrt() * noise.normal(mean)
+    return torch.cat([values, torch.zeros_like(values)], dim=2)

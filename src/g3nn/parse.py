@@ -144,17 +144,27 @@ def check_split(y: np.ndarray, K: int, split: dict[str, np.ndarray | None], prob
 
     K is 0 where the labels are wrong, and nothing can be said about which classes have training labels.
     """
+    known = check_parts(y == UNKNOWN, split, problems)
+    if "train" in known:
+        _check_train(y, K, known["train"], problems)
+    check_validation(known, problems)
+
+
+def check_parts(unknown: np.ndarray, split: dict[str, np.ndarray | None], problems: Problems) -> dict[str, np.ndarray]:
+    """The parts of a split that could be read, checked: labelled nodes, in one part only. unknown: (n,) booleans."""
     known = {key: nodes for key, nodes in split.items() if nodes is not None}
     for key, nodes in known.items():
-        unknown = int((y[nodes] == UNKNOWN).sum())
-        if unknown:
-            problems.add(key, f"{unknown} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
+        missing = int(unknown[nodes].sum())
+        if missing:
+            problems.add(key, f"{missing} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
     for first, second in itertools.combinations(known, 2):
         shared = np.intersect1d(known[first], known[second]).size
         if shared:
             problems.add(f"{first} and {second}", f"{shared} nodes in both", "disjoint sets of nodes")
-    if "train" in known:
-        _check_train(y, K, known["train"], problems)
+    return known
+
+
+def check_validation(known: dict[str, np.ndarray], problems: Problems) -> None:
     if "val" in known and known["val"].size == 0:
         advice = "Early stopping needs it."
         problems.add("val", "no validation node", "at least one labelled node outside train", advice)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Draw, dropout, uniform_integers
+from g3nn.kernels import Draw, dropout, uniform_bits, uniform_integers
+from g3nn.outcomes import Outcome, outcome_of
+from g3nn.outcomes.categorical import Categorical
+from g3nn.task import NodeTask
 
 Scalar = float | Sequence[float]
 """A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each."""
@@ -26,11 +29,30 @@ _DRAWS_PER_STEP = 256
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a component must know of the task: d features, K classes, whether edges have a direction."""
+    """What a component must know of the task: d features, K classes (or T numbers), whether edges have a direction.
+
+    kind: the outcome; classes unless said otherwise. nodes: n, for a posterior with parameters of each node.
+    """
 
     features: int
     classes: int
     directed: bool = False
+    kind: Outcome | None = None
+    nodes: int = 0
+
+    @classmethod
+    def of(cls, task: NodeTask, options: Mapping[str, Any] | None = None) -> Sizes:
+        """Of a task; `options` are those of its outcome, among any others."""
+        return cls(task.num_features, task.num_classes, task.directed, outcome_of(task, options), task.num_nodes)
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.kind or Categorical(self.classes)
+
+    @property
+    def scores(self) -> int:
+        """How many scores a network gives for each node."""
+        return self.outcome.num_scores
 
 
 @dataclass(frozen=True)
@@ -102,6 +124,11 @@ class Noise:
     def integers(self, high: int, count: int) -> Tensor:
         """(R, count) int64, uniform in 0 .. high - 1."""
         return uniform_integers(self.seeds, self._counter(), high, count)
+
+    def normal(self, like: Tensor) -> Tensor:
+        """(R, ...) standard normal numbers of the shape of `like`, by the inverse of their distribution function."""
+        bits = uniform_bits(self.seeds, self._counter(), like[0].numel())
+        return torch.special.ndtri((bits.double() + 0.5) * 2.0**-32).to(like.dtype).view_as(like)
 
 
 def optional_dropout(noise: Noise | None, x: Tensor, rate: float) -> Tensor:

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 
 from g3nn.errors import Problems
 from g3nn.parse import UNKNOWN, Matrix, check_classes, check_split, edge_list, feature_matrix, node_indices, node_labels
+from g3nn.values import KINDS, check_value_split, node_values
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -21,8 +22,11 @@ class NodeTask:
 
     features: (n, d) float32, a scipy CSR array or a dense numpy array.
     edges:    (2, E) int64. Undirected: each pair once, with i < j. Directed: (source, target). No self-loops.
-    labels:   (n,) int64 in 0..K-1, or -1 where unknown.
+    labels:   (n,) int64 in 0..K-1, or -1 where unknown. With another outcome than "categorical": (n, T) float64, NaN
+              where unknown, and `num_classes` is T, the number of columns.
     train, val, test: sorted node indices. Only `train` is the observed part L; every other node belongs to U.
+    outcome:  what the labels are: "categorical" (classes), "bernoulli" (a flag, or tags), "gaussian" (real numbers),
+              "poisson" (counts).
     """
 
     features: Matrix
@@ -35,6 +39,7 @@ class NodeTask:
     directed: bool = False
     name: str = "custom"
     setting: str = "standard"
+    outcome: str = "categorical"
 
     @property
     def num_nodes(self) -> int:
@@ -58,9 +63,13 @@ class NodeTask:
     def __repr__(self) -> str:
         return (
             f"NodeTask({self.name!r}, {self.setting!r}: {self.num_nodes} nodes, {self.num_edges} edges, "
-            f"{self.num_features} features, {self.num_classes} classes, "
+            f"{self.num_features} features, {self.num_classes} {self._columns}, "
             f"{len(self.train)}/{len(self.val)}/{len(self.test)} train/val/test)"
         )
+
+    @property
+    def _columns(self) -> str:
+        return KINDS[self.outcome].columns if self.outcome in KINDS else "classes"
 
     @classmethod
     def build(
@@ -76,8 +85,12 @@ class NodeTask:
         directed: bool = False,
         name: str = "custom",
         setting: str = "standard",
+        outcome: str = "categorical",
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order.
+
+        outcome: what the labels are. Classes are whole numbers, -1 where unknown; everything else is one column (n,)
+        or several (n, T), NaN where unknown.
 
         Raises one `InputError` that lists every problem.
         """
@@ -85,18 +98,19 @@ class NodeTask:
         matrix = feature_matrix(features, problems)
         n = int(matrix.shape[0])
         pairs = edge_list(edges, n, directed, problems)
-        y = node_labels(labels, n, problems)
-        K = int(num_classes) if num_classes is not None else int(y.max(initial=UNKNOWN)) + 1
         parts = {"train": train, "val": val, "test": test}
         split = {key: node_indices(key, value, n, problems) for key, value in parts.items()}
-        valid = check_classes(y, K, problems)
-        check_split(y, K if valid else 0, split, problems)
+        y, K = _checked_labels(labels, n, num_classes, outcome, split, problems)
         problems.raise_if_any()
         nodes = {key: part for key, part in split.items() if part is not None}
-        return cls(matrix, pairs, y, **nodes, num_classes=K, directed=directed, name=name, setting=setting)
+        return cls(
+            matrix, pairs, y, **nodes, num_classes=K, directed=directed, name=name, setting=setting, outcome=outcome
+        )
 
     @classmethod
-    def from_pyg(cls, data: Data, *, name: str = "custom", setting: str = "standard") -> NodeTask:
+    def from_pyg(
+        cls, data: Data, *, name: str = "custom", setting: str = "standard", outcome: str = "categorical"
+    ) -> NodeTask:
         """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask."""
         problems = Problems()
         for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
@@ -114,6 +128,7 @@ class NodeTask:
             directed=data.is_directed(),
             name=name,
             setting=setting,
+            outcome=outcome,
         )
 
     def to_pyg(self) -> Data:
@@ -138,7 +153,7 @@ class NodeTask:
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
         labels = self.labels.copy()
-        labels[self.test] = UNKNOWN
+        labels[self.test] = UNKNOWN if self.outcome == "categorical" else np.nan
         return replace(self, labels=labels, test=self.test[:0])
 
     def with_split(
@@ -156,4 +171,29 @@ class NodeTask:
             directed=self.directed,
             name=self.name,
             setting=setting or self.setting,
+            outcome=self.outcome,
         )
+
+
+def _checked_labels(
+    labels: Any,
+    n: int,
+    num_classes: int | None,
+    outcome: str,
+    split: dict[str, np.ndarray | None],
+    problems: Problems,
+) -> tuple[np.ndarray, int]:
+    """Classes (n,) and K, or numbers (n, T) and T."""
+    problems.name("outcome", outcome, ("categorical", *KINDS))
+    if outcome in KINDS:
+        values = node_values(labels, n, outcome, problems)
+        T = int(values.shape[1])
+        if num_classes is not None and num_classes != T:
+            problems.add("num_classes", num_classes, f"{T}, the number of columns of the labels")
+        check_value_split(values, outcome, split, problems)
+        return values, T
+    y = node_labels(labels, n, problems)
+    K = int(num_classes) if num_classes is not None else int(y.max(initial=UNKNOWN)) + 1
+    valid = check_classes(y, K, problems)
+    check_split(y, K if valid else 0, split, problems)
+    return y, K

@@ -6,8 +6,9 @@ All numbers are float64. n nodes, K classes, R replicas, P pairs.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +22,7 @@ from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, Pairs
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.options import Rule
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -38,9 +40,11 @@ class Case:
 
     kind: str
     name: str
+    outcome: str
     directed: bool
     R: int
     K: int
+    """Classes, or columns of numbers."""
 
     @property
     def component(self) -> Any:
@@ -51,11 +55,12 @@ class Case:
         return tuple(range(3, 3 + self.R))
 
     def spec(self) -> ModelSpec:
-        return ModelSpec(**{"posterior": "mlp", "likelihood": "sbm", "prior": "uniform", self.kind: self.name})
+        likelihood = next(name for name, part in LIKELIHOODS.items() if self.outcome in part.outcomes)
+        return ModelSpec(**{"posterior": "mlp", "likelihood": likelihood, "prior": "uniform", self.kind: self.name})
 
     def model(self) -> GenerativeModel:
         """Fresh replicas, moved away from zero biases and from the symmetry of a start."""
-        model = self.spec().build(Sizes(d, self.K, self.directed), Replicas(self.seeds), {}).double()
+        model = self.spec().build(Sizes.of(the_inputs(self).task), Replicas(self.seeds), {}).double()
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -66,15 +71,28 @@ class Case:
         return getattr(model, self.kind)
 
     def __str__(self) -> str:
-        return f"{self.kind}-{self.name}-{'directed' if self.directed else 'undirected'}-R{self.R}-K{self.K}"
+        ends = "directed" if self.directed else "undirected"
+        return f"{self.kind}-{self.name}-{self.outcome}-{ends}-R{self.R}-K{self.K}"
 
 
-def cases(*kinds: str, **fixed: Any) -> Any:
-    """Parametrises a test over every registered component of the kinds, in every situation not fixed."""
+def cases(*kinds: str, outcomes: Sequence[str] = EVERY_OUTCOME, **fixed: Any) -> Any:
+    """Parametrises a test over every registered component of the kinds and every outcome that it declares, in every
+    situation not fixed. One column of numbers stands where there would be two classes, three where there are four."""
     ranges = {"directed": (False, True), "R": (1, 3), "K": (2, 4)}
-    situations = itertools.product(*([fixed[key]] if key in fixed else values for key, values in ranges.items()))
-    found = [Case(kind, name, *situation) for situation in situations for kind in kinds for name in REGISTRIES[kind]]
+    situations = list(itertools.product(*([fixed[key]] if key in fixed else ranges[key] for key in ranges)))
+    found = [
+        Case(kind, name, outcome, directed, R, K if outcome == "categorical" else K - 1)
+        for directed, R, K in situations
+        for kind in kinds
+        for name, component in REGISTRIES[kind].items()
+        for outcome in outcomes
+        if outcome in component.outcomes
+    ]
     return pytest.mark.parametrize("case", found, ids=str)
+
+
+CLASSES = ("categorical",)
+NUMBERS = tuple(outcome for outcome in EVERY_OUTCOME if outcome != "categorical")
 
 
 COMPONENTS = [
@@ -84,15 +102,23 @@ COMPONENTS = [
 ]
 
 
-def make_task(directed: bool, K: int, x: np.ndarray, edges: np.ndarray) -> NodeTask:
+def make_task(outcome: str, directed: bool, K: int, x: np.ndarray, edges: np.ndarray) -> NodeTask:
+    columns = np.arange(n)[:, None] * (1 + np.arange(K)) % 5
+    labels = {
+        "categorical": np.arange(n) % K,
+        "bernoulli": columns < 2,
+        "gaussian": 30 + 4.5 * columns,
+        "poisson": columns,
+    }
     return NodeTask.build(
         sp.csr_array(x),
         edges,
-        np.arange(n) % K,
-        train=np.arange(2 * K),
-        val=np.arange(2 * K, n - 2),
+        labels[outcome],
+        train=np.arange(8),
+        val=np.arange(8, n - 2),
         test=[n - 2, n - 1],
         directed=directed,
+        outcome=outcome,
     )
 
 
@@ -110,13 +136,13 @@ def random_edges(directed: bool, seed: int = 0) -> np.ndarray:
 
 
 @cache
-def inputs_for(directed: bool, K: int, feature_seed: int = 0, edge_seed: int = 0) -> Inputs:
-    task = make_task(directed, K, features(feature_seed), random_edges(directed, edge_seed))
+def inputs_for(outcome: str, directed: bool, K: int, feature_seed: int = 0, edge_seed: int = 0) -> Inputs:
+    task = make_task(outcome, directed, K, features(feature_seed), random_edges(directed, edge_seed))
     return Inputs.of(task, dtype=torch.float64)
 
 
 def the_inputs(case: Case) -> Inputs:
-    return inputs_for(case.directed, case.K)
+    return inputs_for(case.outcome, case.directed, case.K)
 
 
 def pairs_of(case: Case, inputs: Inputs) -> Iterator[Pairs]:
@@ -127,13 +153,21 @@ def pairs_of(case: Case, inputs: Inputs) -> Iterator[Pairs]:
 
 
 def output(case: Case, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-    """(R, n, K), or for a likelihood (R, P, K, K): what the component answers."""
+    """(R, n, width), or for a likelihood what it says of each pair: (R, P, K, K), or (R, P) at given numbers."""
     part = case.part(model)
     if case.kind != "likelihood":
         return part.log_prob(inputs, noise)
     pairs = Pairs(*torch.triu_indices(n, n, 1), present=True)
+    if case.outcome != "categorical":
+        return part.log_odds(part.node_state(inputs, noise), some_values(part, case), pairs)
     table = part.log_prob(part.node_state(inputs, noise), pairs)
     return table.expand(-1, pairs.i.numel(), -1, -1)
+
+
+def some_values(part: torch.nn.Module, case: Case) -> Tensor:
+    """(R, n, T): values that the outcome can take, the same for each of the replicas that there are."""
+    R = next(part.parameters()).shape[0]
+    return the_inputs(case).targets.values.expand(R, n, case.K)
 
 
 def soft_labels(case: Case, seed: int = 0) -> Tensor:
@@ -150,11 +184,13 @@ def soft_labels(case: Case, seed: int = 0) -> Tensor:
 def test_shape(case, training):
     noise = Noise(torch.tensor(case.seeds), 0) if training else None
     found = output(case, case.model(), the_inputs(case), noise)
-    tail = (n * (n - 1) // 2, case.K, case.K) if case.kind == "likelihood" else (n, case.K)
-    assert found.shape == (case.R, *tail)
+    pairs = (n * (n - 1) // 2,)
+    tails = {"likelihood": (*pairs, case.K, case.K) if case.outcome == "categorical" else pairs}
+    width = 2 * case.K if case.outcome in ("gaussian", "poisson") else case.K
+    assert found.shape == (case.R, *tails.get(case.kind, (n, width)))
     assert found.dtype == torch.float64
     assert torch.isfinite(found).all()
-    assert (found <= 0).all()
+    assert (found <= 0).all() or case.outcome != "categorical"
 
 
 @cases("likelihood", "prior", "posterior")
@@ -216,7 +252,7 @@ def test_every_trained_parameter_gets_a_gradient(case):
         assert (parameter.grad.flatten(1) != 0).any(1).all(), name
 
 
-@cases("prior", "posterior")
+@cases("prior", "posterior", outcomes=CLASSES)
 @pytest.mark.parametrize("training", [False, True])
 def test_labels_are_normalised(case, training):
     noise = Noise(torch.tensor(case.seeds), 0) if training else None
@@ -224,7 +260,7 @@ def test_labels_are_normalised(case, training):
     torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_edges_are_normalised(case):
     model, inputs = case.model(), the_inputs(case)
     state = model.likelihood.node_state(inputs, None)
@@ -241,7 +277,8 @@ def renumbered(case: Case) -> tuple[Inputs, Tensor]:
     x, labels = np.empty_like(task.features.toarray()), np.empty_like(task.labels)
     x[place], labels[place] = task.features.toarray(), task.labels
     split = {key: place[getattr(task, key)] for key in ("train", "val", "test")}
-    moved = NodeTask.build(sp.csr_array(x), place[task.edges], labels, **split, directed=case.directed)
+    how = {"directed": case.directed, "outcome": case.outcome}
+    moved = NodeTask.build(sp.csr_array(x), place[task.edges], labels, **split, **how)
     return Inputs.of(moved, dtype=torch.float64), torch.from_numpy(place)
 
 
@@ -253,7 +290,7 @@ def test_renumbering_the_nodes_renumbers_the_answer(case):
     torch.testing.assert_close(found, output(case, model, the_inputs(case)), **TIGHT)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_renumbering_the_nodes_renumbers_the_pairs(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     moved, place = renumbered(case)
@@ -266,7 +303,7 @@ def test_renumbering_the_nodes_renumbers_the_pairs(case):
 def changes_with(case: Case, **seeds: int) -> bool:
     """Whether other features or other edges change the answer."""
     model = case.model()
-    other = inputs_for(case.directed, case.K, **seeds)
+    other = inputs_for(case.outcome, case.directed, case.K, **seeds)
     return not torch.equal(output(case, model, other), output(case, model, the_inputs(case)))
 
 
@@ -289,7 +326,7 @@ def test_edges_do_not_matter_without_labels(case):
 # What holds for likelihoods.
 
 
-@cases("likelihood", directed=False)
+@cases("likelihood", directed=False, outcomes=CLASSES)
 def test_the_two_ends_of_an_undirected_pair_are_alike(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state = likelihood.node_state(inputs, None)
@@ -304,7 +341,7 @@ def table_of(likelihood: Any, state: Tensor | None, pairs: Pairs) -> Tensor:
     return likelihood.log_prob(state, pairs).expand(-1, pairs.i.shape[-1], -1, -1)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_the_expectation_is_the_sum_over_all_labels(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state, q = likelihood.node_state(inputs, None), soft_labels(case)
@@ -318,7 +355,7 @@ def test_the_expectation_is_the_sum_over_all_labels(case):
         torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), expected, **TIGHT)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_with_certain_labels_the_expectation_is_their_entry(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state = likelihood.node_state(inputs, None)
@@ -332,7 +369,7 @@ def test_with_certain_labels_the_expectation_is_their_entry(case):
         torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), entry, **TIGHT)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_the_expectation_has_the_right_gradient(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state = likelihood.node_state(inputs, None)
@@ -344,7 +381,7 @@ def test_the_expectation_has_the_right_gradient(case):
         assert torch.autograd.gradcheck(lambda q, pairs=pairs: likelihood.expected_log_prob(state, q, pairs), q)
 
 
-@cases("likelihood")
+@cases("likelihood", outcomes=CLASSES)
 def test_the_plug_in_score_is_a_finite_score_of_each_pair(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state, soft = likelihood.node_state(inputs, None), soft_labels(case)
@@ -352,6 +389,73 @@ def test_the_plug_in_score_is_a_finite_score_of_each_pair(case):
         score = likelihood.plug_in_score(state, soft, pairs)
         assert score.shape == (case.R, pairs.i.shape[-1])
         assert torch.isfinite(score).all()
+
+
+# What holds for likelihoods of numbers.
+
+
+def beliefs_of(case: Case, model: GenerativeModel, seed: int = 0) -> Tensor:
+    """What enters the graph term for random answers, labelled nodes with their values."""
+    generator = torch.Generator().manual_seed(seed)
+    outcome, inputs = model.posterior.sizes.outcome, the_inputs(case)
+    scores = torch.randn(case.R, n, outcome.num_scores, dtype=torch.float64, generator=generator)
+    return outcome.beliefs(model.posterior.answer(scores).detach(), inputs.targets)
+
+
+@cases("likelihood", outcomes=NUMBERS)
+def test_renumbering_the_nodes_renumbers_the_log_odds(case):
+    likelihood, inputs = case.model().likelihood, the_inputs(case)
+    moved, place = renumbered(case)
+    values = some_values(likelihood, case)
+    there = torch.empty_like(values)
+    there[:, place] = values
+    for pairs in pairs_of(case, inputs):
+        other = Pairs(place[pairs.i], place[pairs.j], pairs.present)
+        found = likelihood.log_odds(likelihood.node_state(moved, None), there, other)
+        expected = likelihood.log_odds(likelihood.node_state(inputs, None), values, pairs)
+        torch.testing.assert_close(found, expected, **TIGHT)
+
+
+@cases("likelihood", outcomes=NUMBERS, directed=False)
+def test_the_two_ends_of_an_undirected_pair_of_numbers_are_alike(case):
+    model, inputs = case.model(), the_inputs(case)
+    state, beliefs = model.likelihood.node_state(inputs, None), beliefs_of(case, model)
+    for pairs in pairs_of(case, inputs):
+        turned = Pairs(pairs.j, pairs.i, pairs.present)
+        there, back = (model.likelihood.expected_log_prob(state, beliefs, one) for one in (pairs, turned))
+        torch.testing.assert_close(back, there, rtol=1e-13, atol=1e-12)
+
+
+@cases("likelihood", outcomes=NUMBERS)
+def test_with_certain_numbers_the_expectation_is_the_log_probability(case):
+    model, inputs = case.model(), the_inputs(case)
+    outcome, values = model.posterior.sizes.outcome, some_values(model.likelihood, case)
+    certain = values if outcome.name == "bernoulli" else torch.cat([values, torch.zeros_like(values)], dim=2)
+    state = model.likelihood.node_state(inputs, None)
+    for pairs in pairs_of(case, inputs):
+        odds = model.likelihood.log_odds(state, values, pairs)
+        expected = torch.nn.functional.logsigmoid(odds if pairs.present else -odds)
+        found = model.likelihood.expected_log_prob(state, certain, pairs)
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
+
+
+@cases("likelihood", outcomes=NUMBERS)
+def test_the_expectation_over_numbers_has_the_right_gradient(case):
+    model, inputs = case.model(), the_inputs(case)
+    state = model.likelihood.node_state(inputs, None)
+    few = Pairs(torch.tensor([9, 10, 11, 9]), torch.tensor([12, 11, 13, 12]), present=True)
+    own = Pairs(few.i.expand(case.R, -1), few.j.expand(case.R, -1), present=False)
+    beliefs = beliefs_of(case, model).clone().requires_grad_()
+    for pairs in (few, own):
+        expected = functools.partial(model.likelihood.expected_log_prob, state, pairs=pairs)
+        assert torch.autograd.gradcheck(expected, beliefs)
+
+
+@cases("likelihood")
+def test_it_can_be_asked_how_the_expectation_is_taken(case):
+    found = case.model().likelihood.expectation
+    assert found in ("exact", "bound", "samples")
+    assert found == "exact" or case.outcome != "categorical"
 
 
 # What holds for their options.

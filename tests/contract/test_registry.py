@@ -11,10 +11,12 @@ from types import ModuleType
 import pytest
 
 import g3nn.likelihoods
+import g3nn.outcomes
 import g3nn.posteriors
 import g3nn.priors
 from g3nn.catalogue import available
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
+from g3nn.outcomes import OUTCOMES, Outcome
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
 
@@ -22,6 +24,7 @@ FAMILIES = {
     "likelihoods": (g3nn.likelihoods, LIKELIHOODS, GraphLikelihood),
     "priors": (g3nn.priors, PRIORS, LabelPrior),
     "posteriors": (g3nn.posteriors, POSTERIORS, LabelPosterior),
+    "outcomes": (g3nn.outcomes, OUTCOMES, Outcome),
 }
 NOT_REGISTERED = {ModulePosterior}
 """It wraps a module that the user brings, so it has no name."""

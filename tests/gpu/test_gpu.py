@@ -180,6 +180,18 @@ def test_training_is_that_of_the_cpu(model, objective):
     np.testing.assert_array_equal(two.epochs, one.epochs)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "model"),
+    [("bernoulli", "tags-gcn"), ("bernoulli", "sbm-gcn"), ("gaussian", "near-gcn"), ("poisson", "near-gcn")],
+)
+def test_training_on_numbers_is_that_of_the_cpu(outcome, model):
+    task = g3nn.synthetic_values(outcome, nodes=300, columns=2, labelled=0.2, val=50)
+    options = {"trials": 3, "epochs": 12, "refine": True}
+    one, two = (g3nn.fit(task, model, device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(two.predictions, one.predictions, rtol=2e-3, atol=2e-4)
+
+
 @pytest.mark.parametrize("model", ["lsm-gcn", "sbm-gat", "blsm-appnp"])
 def test_training_repeats_bit_for_bit_and_does_not_depend_on_the_stack(model):
     task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_graph import CLASSES, make_model
+from small_graph import CLASS_LIKELIHOODS, CLASSES, make_model
 
-from g3nn.likelihoods import LIKELIHOODS
 from g3nn.objective import Objective
 from g3nn.replicas import Noise
 
@@ -18,7 +17,7 @@ def random_q(seed: int = 0) -> torch.Tensor:
     return torch.randn(2, 6, CLASSES, generator=generator, dtype=torch.float64).softmax(2)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 @pytest.mark.parametrize("kind", ["edges", "non-edges"])
 def test_expectation_equals_brute_force_over_both_labels(name, kind, inputs, source):
     model, q = make_model(name), random_q()
@@ -34,7 +33,7 @@ def test_expectation_equals_brute_force_over_both_labels(name, kind, inputs, sou
     torch.testing.assert_close(model.likelihood.expected_log_prob(state, q, pairs), expected)
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 def test_expectation_equals_monte_carlo_within_error(name, inputs, source):
     model, q = make_model(name), random_q()
     pairs, draws = source.edges, 20_000
@@ -49,7 +48,7 @@ def test_expectation_equals_monte_carlo_within_error(name, inputs, source):
     assert (sampled.mean() - exact).abs() < STANDARD_ERRORS * error
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 def test_sampled_non_edges_estimate_the_full_sum_without_bias(name, inputs, source):
     model, steps = make_model(name), 4000
     exact = Objective.elbo(reduction="sum", pairs="all")

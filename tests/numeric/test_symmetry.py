@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from small_graph import make_model
+from small_graph import CLASS_LIKELIHOODS, make_model
 
 from g3nn.inputs import Inputs
-from g3nn.likelihoods import LIKELIHOODS
 from g3nn.objective import TERM_NAMES, Objective
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas
@@ -26,7 +25,7 @@ def terms_of(objective: Objective, model, task: NodeTask) -> dict[str, torch.Ten
     return {name: getattr(terms, name) for name in TERM_NAMES}
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 @pytest.mark.parametrize("objective", EXACT.values(), ids=EXACT)
 def test_relabelling_nodes_changes_nothing(name, objective, task):
     order = np.array([4, 2, 5, 0, 3, 1])
@@ -43,7 +42,7 @@ def test_relabelling_nodes_changes_nothing(name, objective, task):
     torch.testing.assert_close(terms_of(objective, model, task), terms_of(objective, model, moved))
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 def test_permuting_classes_permutes_the_answer(name, task):
     """Renaming class k to r[k] in the labels and in the class dimension of every parameter leaves each term alone."""
     rename = np.array([2, 0, 1])
@@ -81,7 +80,7 @@ def _rename_likelihood(likelihood: torch.nn.Module, name: str, back: torch.Tenso
         assert name == "sbm", f"say how the classes of {name} are renamed"
 
 
-@pytest.mark.parametrize("name", LIKELIHOODS)
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 @pytest.mark.parametrize("preset", ["elbo", "released"])
 def test_gradcheck_of_the_whole_loss(name, preset, inputs, source):
     objective = Objective.named(preset, laplacian_weight=0.5)

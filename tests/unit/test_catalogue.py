@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 import g3nn
@@ -11,11 +12,12 @@ from g3nn.data import DATASETS, SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import ModelSpec, model_names
 from g3nn.objective import OBJECTIVES, Objective
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.training import TrainingOptions
 
-REGISTRIES = {"likelihoods": LIKELIHOODS, "priors": PRIORS, "posteriors": POSTERIORS}
+REGISTRIES = {"likelihoods": LIKELIHOODS, "priors": PRIORS, "posteriors": POSTERIORS, "outcomes": OUTCOMES}
 
 
 def declared() -> list[type]:
@@ -80,8 +82,31 @@ def test_every_objective_can_be_made(name):
     assert isinstance(Objective.named(name), Objective)
 
 
-@pytest.mark.parametrize("name", model_names())
+@pytest.mark.parametrize("name", model_names("categorical"))
 def test_every_model_takes_two_steps_with_its_defaults(name, learnable):
     result = g3nn.fit(learnable, name, epochs=2, device="cpu")
     assert result.model_name == name == ModelSpec.parse(name).name
     assert result.probabilities.shape == (1, 60, 3)
+
+
+def columns(outcome: str, classes: np.ndarray) -> np.ndarray:
+    """The classes of a task as two columns of another outcome."""
+    both = np.stack([classes, 2 - classes], axis=1)
+    return {"bernoulli": both > 0, "gaussian": both * 1.5, "poisson": both}[outcome]
+
+
+@pytest.mark.parametrize("outcome", [name for name in OUTCOMES if name != "categorical"])
+def test_every_model_for_numbers_takes_two_steps_with_its_defaults(outcome, learnable):
+    split = learnable.train, learnable.val, learnable.test
+    labels = columns(outcome, learnable.labels)
+    task = g3nn.NodeTask.build(learnable.features, learnable.edges, labels, *split, outcome=outcome)
+    names = model_names(outcome)
+    assert [name for name in names if "-" in name]
+    for name in names:
+        result = g3nn.fit(task, name, epochs=2, device="cpu")
+        assert result.predictions.shape == (1, 60, 2), name
+        assert np.isfinite(result.test_log_prob).all(), name
+
+
+def test_models_of_all_outcomes_are_all_models():
+    assert set(model_names()) == {name for outcome in OUTCOMES for name in model_names(outcome)}

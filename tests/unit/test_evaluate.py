@@ -37,14 +37,6 @@ def test_cross_entropy_is_that_of_torch():
     assert evaluate.cross_entropy(LOG_PROB, LABELS, NODES).tolist() == pytest.approx(expected, rel=1e-12)
 
 
-def test_optional_accuracy_is_the_accuracy():
-    assert torch.equal(evaluate.optional_accuracy(LOG_PROB, LABELS, NODES), evaluate.accuracy(LOG_PROB, LABELS, NODES))
-
-
-def test_without_a_test_node_there_is_no_score():
-    assert evaluate.optional_accuracy(LOG_PROB, LABELS, NODES[:0]).isnan().tolist() == [True, True]
-
-
 def test_calibrated_loss_is_the_lowest_over_temperatures():
     torch.manual_seed(0)
     scores = torch.randn(2, 40, 3, dtype=torch.float64)

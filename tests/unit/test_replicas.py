@@ -3,9 +3,11 @@ from __future__ import annotations
 import itertools
 import math
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
+from scipy.stats import kstest
 
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import GenerativeModel, ModelSpec
@@ -116,8 +118,10 @@ class TestInitialParameters:
 
 
 def _is_fixed(name: str, tensor: torch.Tensor) -> bool:
-    """Biases start at zero, block models from p0 and p1, and a replica count holds nothing."""
-    return bool((tensor == 0).all()) or name in ("likelihood.odds", "likelihood.B")
+    """Biases start at zero, block models from p0 and p1, distances in the unit of the labels; a replica count holds
+    nothing."""
+    names = ("odds", "B", "b", "one", "both", "spread")
+    return bool((tensor == 0).all()) or name in {f"likelihood.{own}" for own in names}
 
 
 @pytest.mark.parametrize(("given", "expected"), [(0.5, [0.5, 0.5]), ((0.1, 0.2), [0.1, 0.2]), ([1, 2], [1.0, 2.0])])
@@ -170,6 +174,18 @@ class TestNoise:
     def test_low_bits_of_large_integers_are_uniform(self):
         drawn = Noise(self.seeds, 0).integers(2**45, 100_000) % 64
         assert stats.chisquare(torch.bincount(drawn.flatten(), minlength=64).numpy()).pvalue > 1e-4
+
+    def test_normal_numbers_have_the_right_distribution(self):
+        like = torch.zeros(2, 100, 500, dtype=torch.float64)
+        draws = Noise(torch.tensor([3, 4]), 0).normal(like)
+        assert draws.shape == like.shape
+        for sample in draws.flatten(1).numpy():
+            assert kstest(sample, "norm").pvalue > 1e-3
+        assert abs(np.corrcoef(draws.flatten(1))[0, 1]) < 4 / 50_000**0.5
+
+    def test_normal_numbers_of_a_replica_are_its_own(self):
+        together, alone = (Noise(torch.tensor(seeds), 5).normal(torch.zeros(len(seeds), 7)) for seeds in ([3, 4], [4]))
+        assert torch.equal(together[1], alone[0])
 
     def test_draws_of_a_step_end_before_those_of_the_next(self):
         noise, counters = Noise(self.seeds, 0), []

@@ -6,10 +6,11 @@ from g3nn.data.planetoid import DATASETS, planetoid
 from g3nn.data.settings import SETTINGS
 from g3nn.data.statistics import DatasetStatistics, statistics
 from g3nn.data.synthetic import synthetic
+from g3nn.data.synthetic_values import synthetic_values
 from g3nn.errors import Problems
 from g3nn.task import NodeTask
 
-__all__ = ["DATASETS", "SETTINGS", "DatasetStatistics", "load", "statistics", "synthetic"]
+__all__ = ["DATASETS", "SETTINGS", "DatasetStatistics", "load", "statistics", "synthetic", "synthetic_values"]
 
 
 def load(name: str, setting: str = "standard") -> NodeTask:

@@ -79,6 +79,29 @@ def draw_edges(
     return distinct(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 
+def draw_near(values: np.ndarray, weight: float, degree: float, rng: np.random.Generator) -> np.ndarray:
+    """Codes of edges with p_ij = sigmoid(a - weight |z_i - z_j|^2), for values z (n, T); a gives the mean degree."""
+    n = len(values)
+
+    def closeness(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        distance: np.ndarray = -weight * ((values[i] - values[j]) ** 2).sum(1)
+        return distance
+
+    from scipy.optimize import brentq
+
+    p, terms = degree / (n - 1), closeness(*uniform_pairs(n, _CALIBRATION_PAIRS, rng))
+    low = float(logit(p))
+    a = float(brentq(lambda a: expit(a + terms).mean() - p, low - 1e-9, low - float(terms.min()) + 1e-9))
+    highest = float(np.logaddexp(0.0, a))
+    hits = int(rng.poisson(highest * n * (n - 1) / 2))
+    found = [np.zeros(0, dtype=np.int64)]
+    for start in range(0, hits, _CHUNK):
+        i, j = uniform_pairs(n, min(_CHUNK, hits - start), rng)
+        kept = rng.random(i.size) * highest < np.logaddexp(0.0, a + closeness(i, j))
+        found.append(encode(i[kept], j[kept], n))
+    return distinct(np.concatenate(found))
+
+
 def rewire(codes: np.ndarray, n: int, fraction: float, rng: np.random.Generator) -> np.ndarray:
     """Replace a random `fraction` of the edges by uniformly random pairs; the number of edges stays."""
     kept = np.sort(rng.choice(codes, codes.size - round(fraction * codes.size), replace=False))

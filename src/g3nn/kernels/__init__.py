@@ -5,11 +5,12 @@ from g3nn.kernels.dense import linear, rectify
 from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
-from g3nn.kernels.logistic import expected_logistic
+from g3nn.kernels.logistic import expected_logistic, logistic_bound
 from g3nn.kernels.node import node_terms
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
+from g3nn.kernels.tags import tag_moments
 
 __all__ = [
     "Draw",
@@ -20,11 +21,13 @@ __all__ = [
     "expected_logistic",
     "gather",
     "linear",
+    "logistic_bound",
     "node_terms",
     "pair_dot",
     "pair_sum",
     "rectify",
     "spmm",
+    "tag_moments",
     "uniform_bits",
     "uniform_integers",
 ]

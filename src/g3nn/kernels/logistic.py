@@ -35,6 +35,15 @@ def expected_logistic(
     return out
 
 
+def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:
+    """The lower bound of Jaakkola and Jordan (2000) on E log sigmoid(+- x), + for edges, - for non-edges, from the mean
+    and the mean square of x: log sigmoid(s) + (+- mean - s) / 2 with s^2 = E x^2. It is tight if x is certain.
+    """
+    # A root of zero has no derivative, though the bound has; what little is added makes the bound lower.
+    size = (square + 1e-12).clamp_min(1e-12).sqrt()
+    return logsigmoid(size) + 0.5 * ((mean if present else -mean) - size)
+
+
 class _ExpectedLogistic(torch.autograd.Function):
     """The R x P x K x K table is never stored, and computed anew for the gradient."""
 

@@ -7,7 +7,9 @@ from g3nn.likelihoods.dlsm import DistanceLatentSpace
 from g3nn.likelihoods.gsbm import StochasticBlock
 from g3nn.likelihoods.lsm import AdditiveLatentSpace
 from g3nn.likelihoods.mix import LabelsOrFeatures
+from g3nn.likelihoods.near import NearValues
 from g3nn.likelihoods.sbm import PlantedPartition
+from g3nn.likelihoods.tags import TagBlocks
 
 LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "lsm": AdditiveLatentSpace,
@@ -17,6 +19,8 @@ LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "dlsm": DistanceLatentSpace,
     "dcsbm": DegreeCorrectedBlock,
     "mix": LabelsOrFeatures,
+    "tags": TagBlocks,
+    "near": NearValues,
 }
 
 __all__ = ["LIKELIHOODS", "GraphLikelihood", "NodeState", "Pairs"]

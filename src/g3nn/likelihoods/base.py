@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABC
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -41,9 +41,13 @@ class GraphLikelihood(nn.Module, ABC):
 
     A component states the log-odds of an edge for each of the K x K labels of its two ends; everything else follows.
     On an undirected graph every pair is one variable, and a likelihood must not tell its two ends apart.
+
+    A component for another outcome than classes states `log_odds` and `expected_log_prob` instead.
     """
 
     Options: ClassVar[type] = NoOptions
+    outcomes: ClassVar[tuple[str, ...]] = ("categorical",)
+    """Which outcomes can explain a graph by it."""
     uses_features: ClassVar[bool]
     """Whether p(e_ij) depends on x_i and x_j."""
 
@@ -55,9 +59,19 @@ class GraphLikelihood(nn.Module, ABC):
         """Per-node quantities shared by all pairs of a step."""
         return None
 
-    @abstractmethod
+    @property
+    def expectation(self) -> str:
+        """How `expected_log_prob` is taken: "exact", a closed "bound" from below, or "samples" of unlabelled nodes."""
+        return "exact"
+
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P, K, K), or (R, 1, K, K) if all pairs are alike: log-odds of e_ij = 1 when y_i = k and y_j = l."""
+        raise TypeError(f"{type(self).__name__} has no table of classes; ask for log_odds at given outcomes")
+
+    def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
+        """(R, P): log-odds of e_ij = 1 at given outcomes, (R, n, K) one-hot or (R, n, T) numbers."""
+        left, right = gather(values, pairs.i), gather(values, pairs.j)
+        return torch.einsum("rpk,rpkl,rpl->rp", left, _each_pair(self.logits(state, pairs), left), right)
 
     def log_prob(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P, K, K) or (R, 1, K, K): log p(e_ij | x, y_i = k, y_j = l) of what was observed of the pair."""
@@ -65,7 +79,10 @@ class GraphLikelihood(nn.Module, ABC):
         return logsigmoid(logits if pairs.present else -logits)
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        """(R, P): E_q log p(e_ij) = sum_kl q_ik q_jl log p(e_ij | k, l), exact. q (R, n, K), rows sum to one."""
+        """(R, P): E_q log p(e_ij) = sum_kl q_ik q_jl log p(e_ij | k, l), exact. q (R, n, K), rows sum to one.
+
+        With another outcome q are its beliefs; where the expectation is by samples they are a sample.
+        """
         left, right = gather(q, pairs.i), gather(q, pairs.j)
         return torch.einsum("rpk,rpkl,rpl->rp", left, _each_pair(self.log_prob(state, pairs), left), right)
 
@@ -74,8 +91,7 @@ class GraphLikelihood(nn.Module, ABC):
 
         Not an expectation: log sigmoid(sum_kl s_ik s_jl logit_kl) instead of sum_kl s_ik s_jl log sigmoid(logit_kl).
         """
-        left, right = gather(soft, pairs.i), gather(soft, pairs.j)
-        logit = torch.einsum("rpk,rpkl,rpl->rp", left, _each_pair(self.logits(state, pairs), left), right)
+        logit = self.log_odds(state, soft, pairs)
         return logsigmoid(logit if pairs.present else -logit)
 
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.kernels import pair_dot
+from g3nn.kernels import logistic_bound, pair_dot, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import flag, number
 from g3nn.replicas import Replicas, Scalar, Sizes
@@ -27,10 +27,14 @@ class PlantedPartition(GraphLikelihood):
 
     The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation is closed:
     E_q log p(e_ij = 1) = a log p0 + (1 - a) log p1, and the same with 1 - p0, 1 - p1 for a non-edge.
+
+    One tag is two classes. Several tags agree in part: the log-odds then go from those of p1 (no tag agrees) to those
+    of p0 (all do) in proportion, and the expectation is the bound of Jaakkola and Jordan (2000).
     """
 
     Options = PlantedPartitionOptions
     uses_features: ClassVar[bool] = False
+    outcomes: ClassVar[tuple[str, ...]] = ("categorical", "bernoulli")
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -44,10 +48,32 @@ class PlantedPartition(GraphLikelihood):
         within, between = self.odds[:, 0].view(-1, 1, 1, 1), self.odds[:, 1].view(-1, 1, 1, 1)
         return within * same + between * (1 - same)
 
+    @property
+    def expectation(self) -> str:
+        return "bound" if self._has_tags and self.sizes.classes > 1 else "exact"
+
+    @property
+    def _has_tags(self) -> bool:
+        return self.sizes.outcome.name == "bernoulli"
+
+    def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
+        both = torch.cat([values, 1 - values], dim=2) if self._has_tags else values
+        agreement = pair_dot(both, both, *pairs.index) / (self.sizes.classes if self._has_tags else 1)
+        return agreement * self.odds[:, :1] + (1 - agreement) * self.odds[:, 1:]
+
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        if self.expectation == "bound":
+            return self._bound(q, pairs)
+        q = torch.cat([q, 1 - q], dim=2) if self._has_tags else q
         agreement = pair_dot(q, q, *pairs.index)
         within, between = self._log_probs(pairs)
         return agreement * within + (1 - agreement) * between
+
+    def _bound(self, q: Tensor, pairs: Pairs) -> Tensor:
+        """Two ends agree in 1 - u - v + 2 u v of their tags u and v."""
+        step = ((self.odds[:, :1] - self.odds[:, 1:]) / self.sizes.classes).expand(-1, self.sizes.classes)
+        mean, square = tag_moments(q, self.odds[:, :1], -step, 2 * step, *pairs.index)
+        return logistic_bound(mean, square, pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
         """a log(p0 / p1), or a log((1 - p0) / (1 - p1)): constants dropped, and averaged over the K classes of the

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from g3nn.inputs import Inputs
+from g3nn.networks import Head, NodeScores
 from g3nn.options import NoOptions
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -19,6 +20,8 @@ class LabelPosterior(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
+    outcomes: ClassVar[tuple[str, ...]] = ("categorical",)
+    """Which outcomes it can answer for; whatever ends in `answer` serves `EVERY_OUTCOME`."""
     uses_graph: ClassVar[bool]
     """Whether q_i depends on the neighbours of i."""
     capturable: ClassVar[bool] = True
@@ -27,10 +30,19 @@ class LabelPosterior(nn.Module, ABC):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__()
         self.sizes = sizes
+        self.head = Head(sizes, replicas)
+        self.nodes = NodeScores(sizes, replicas) if sizes.outcome.refine else None
+
+    def answer(self, scores: Tensor) -> Tensor:
+        """(R, n, width) from the scores (R, n, `sizes.scores`) of a network: log_softmax for classes."""
+        return self.head(scores if self.nodes is None else self.nodes(scores))
 
     @abstractmethod
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        """(R, n, K): log q(y_i = k | X, G), normalised over k. There is noise while training, None at evaluation."""
+        """(R, n, K): log q(y_i = k | X, G), normalised over k; with another outcome (R, n, width), its answer.
+
+        There is noise while training, None at evaluation.
+        """
 
     def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor | None:
         """(R,): what the posterior has to learn besides the terms of the objective, given its answer; None for most."""

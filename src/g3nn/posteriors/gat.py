@@ -13,6 +13,7 @@ from g3nn.errors import Problems
 from g3nn.inputs import Inputs
 from g3nn.kernels import attend, linear
 from g3nn.options import choice, flag, integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -35,11 +36,12 @@ class GAT(LabelPosterior):
 
     Options = GATOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GATOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         self.options = options or GATOptions()
-        H, K = self.options.heads, sizes.classes
+        H, K = self.options.heads, sizes.scores
         F = self._units_per_head()
         self.weight1 = replicas.glorot("weight1", sizes.features, H * F)
         self.left1 = replicas.glorot("left1", F, 1, H, F)
@@ -68,7 +70,7 @@ class GAT(LabelPosterior):
         hidden = elu(hidden) if self.options.activation == "elu" else relu(hidden)
         x = linear(optional_dropout(noise, hidden, rate), self.weight2)
         scores = self._attention(inputs, x, self.left2, self.right2, noise) + self.bias2.unsqueeze(1)
-        return scores.log_softmax(2)
+        return self.answer(scores)
 
     def _attention(self, inputs: Inputs, x: Tensor, left: Tensor, right: Tensor, noise: Noise | None) -> Tensor:
         """(R, n, H * F) from x (R, n, H * F) and the two halves (R, H, F) of the attention vector."""

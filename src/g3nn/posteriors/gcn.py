@@ -10,6 +10,7 @@ from torch import Tensor
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.options import flag, integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -26,18 +27,19 @@ class GCN(LabelPosterior):
 
     Options = GCNOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         self.options = options or GCNOptions()
         self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate = self.options.dropout if self.options.input_dropout else 0.0
         hidden = inputs.adjacency.matmul(inputs.x.matmul(self.weight1, noise, rate))
         hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
         scores = inputs.adjacency.matmul(linear(hidden, self.weight2))
-        return (scores + self.bias2.unsqueeze(1)).log_softmax(2)
+        return self.answer(scores + self.bias2.unsqueeze(1))

@@ -12,6 +12,7 @@ from torch import Tensor
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.options import integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
 
@@ -33,6 +34,7 @@ class GCNII(LabelPosterior):
 
     Options = GCNIIOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNIIOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -41,8 +43,8 @@ class GCNII(LabelPosterior):
         self.weight_in = replicas.glorot("weight_in", sizes.features, hidden)
         self.bias_in = replicas.zeros(hidden)
         self.weights = replicas.glorot("weights", hidden, hidden, self.options.layers, hidden, hidden)
-        self.weight_out = replicas.glorot("weight_out", hidden, sizes.classes)
-        self.bias_out = replicas.zeros(sizes.classes)
+        self.weight_out = replicas.glorot("weight_out", hidden, sizes.scores)
+        self.bias_out = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate, a = self.options.dropout, self.options.residual
@@ -53,4 +55,4 @@ class GCNII(LabelPosterior):
             heard = (1 - a) * inputs.adjacency.matmul(optional_dropout(noise, hidden, rate)) + a * first
             hidden = torch.relu((1 - share) * heard + share * linear(heard, self.weights[:, layer]))
         hidden = optional_dropout(noise, hidden, rate)
-        return (linear(hidden, self.weight_out) + self.bias_out.unsqueeze(1)).log_softmax(2)
+        return self.answer(linear(hidden, self.weight_out) + self.bias_out.unsqueeze(1))

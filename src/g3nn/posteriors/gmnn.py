@@ -19,7 +19,7 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropou
 class GMNNOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
-    alone: int = integer(100, "epochs before q begins to learn from p", low=0)
+    head_start: int = integer(100, "epochs before q begins to learn from p", low=0)
     teaching: float = number(1.0, "weight of what q learns from p", low=0)
 
 
@@ -56,7 +56,7 @@ class GMNN(LabelPosterior):
         first = linear(optional_dropout(noise, believed, self.options.dropout), self.label_weight1)
         log_p = self._convolved(first, self.label_bias1, self.label_weight2, self.label_bias2, inputs, noise)
         taught = (log_p.detach().exp() * log_q).sum(2).index_select(1, inputs.unlabelled)
-        begun = torch.as_tensor(noise.step, device=log_q.device) >= self.options.alone
+        begun = torch.as_tensor(noise.step, device=log_q.device) >= self.options.head_start
         return -(believed * log_p).sum(2).mean(1) - self.options.teaching * taught.mean(1) * begun
 
     def _convolved(

@@ -12,6 +12,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.networks import BatchNorm, LabelInput
 from g3nn.options import choice, flag, integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -47,6 +48,7 @@ class Grand(LabelPosterior):
 
     Options = GrandOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -59,8 +61,8 @@ class Grand(LabelPosterior):
             arriving = sizes.features if self.options.travelling == "features" else self.options.hidden
             self.norm1 = BatchNorm(replicas, arriving)
             self.norm2 = BatchNorm(replicas, self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         shown = None
@@ -68,7 +70,7 @@ class Grand(LabelPosterior):
         if self.options.label_inputs:
             labels, shown = self.labels(inputs, noise)
             first = first + inputs.mixed_orders(labels, self.options.order)
-        answer = (linear(self._hidden(first, noise), self.weight2) + self.bias2.unsqueeze(1)).log_softmax(2)
+        answer = self.answer(linear(self._hidden(first, noise), self.weight2) + self.bias2.unsqueeze(1))
         return LabelInput.hide(answer, shown)
 
     def _first(self, inputs: Inputs, noise: Noise | None) -> Tensor:

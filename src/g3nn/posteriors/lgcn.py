@@ -11,6 +11,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.networks import LabelInput
 from g3nn.options import integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -31,6 +32,7 @@ class LabelGCN(LabelPosterior):
 
     Options = LabelGCNOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelGCNOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -38,12 +40,12 @@ class LabelGCN(LabelPosterior):
         self.labels = LabelInput(sizes, replicas, self.options.hidden, self.options.label_dropout)
         self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)
-        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         labels, shown = self.labels(inputs, noise)
         hidden = inputs.adjacency.matmul(inputs.x.matmul(self.weight1, noise, self.options.dropout) + labels)
         hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
         scores = inputs.adjacency.matmul(linear(hidden, self.weight2)) + self.bias2.unsqueeze(1)
-        return LabelInput.hide(scores.log_softmax(2), shown)
+        return LabelInput.hide(self.answer(scores), shown)

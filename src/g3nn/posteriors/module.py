@@ -12,6 +12,7 @@ from torch.func import functional_call
 
 from g3nn.errors import Problems
 from g3nn.inputs import Inputs
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -26,6 +27,7 @@ class ModulePosterior(LabelPosterior):
     """
 
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
     capturable: ClassVar[bool] = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, source: nn.Module | Callable[[], nn.Module]) -> None:
@@ -49,8 +51,8 @@ class ModulePosterior(LabelPosterior):
             if noise is not None:
                 torch.manual_seed(int(noise.integers(2**31, 1).sum()))
             scores = torch.func.vmap(call, randomness="different")(tuple(self.stacked))
-        _check_scores(scores, inputs.n, self.sizes.classes)
-        return scores.log_softmax(2)
+        _check_scores(scores, inputs.n, self.sizes.scores)
+        return self.answer(scores)
 
 
 def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:

@@ -10,6 +10,7 @@ from torch import Tensor
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.options import integer, number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -28,6 +29,7 @@ class Sage(LabelPosterior):
 
     Options = SageOptions
     uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: SageOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -35,9 +37,9 @@ class Sage(LabelPosterior):
         self.own1 = replicas.glorot("own1", sizes.features, self.options.hidden)
         self.neighbours1 = replicas.glorot("neighbours1", sizes.features, self.options.hidden)
         self.bias1 = replicas.zeros(self.options.hidden)
-        self.own2 = replicas.glorot("own2", self.options.hidden, sizes.classes)
-        self.neighbours2 = replicas.glorot("neighbours2", self.options.hidden, sizes.classes)
-        self.bias2 = replicas.zeros(sizes.classes)
+        self.own2 = replicas.glorot("own2", self.options.hidden, sizes.scores)
+        self.neighbours2 = replicas.glorot("neighbours2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate = self.options.dropout
@@ -45,4 +47,4 @@ class Sage(LabelPosterior):
         hidden = inputs.x.matmul(self.own1, noise, rate) + heard
         hidden = rectify(hidden, self.bias1, optional_draw(noise, rate))
         scores = linear(hidden, self.own2) + inputs.neighbour_mean.matmul(linear(hidden, self.neighbours2))
-        return (scores + self.bias2.unsqueeze(1)).log_softmax(2)
+        return self.answer(scores + self.bias2.unsqueeze(1))

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.options import number
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -23,13 +24,14 @@ class LinearPrior(LabelPrior):
 
     Options = LinearOptions
     uses_features: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LinearOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         self.options = options or LinearOptions()
-        self.weight = replicas.glorot("weight", sizes.features, sizes.classes)
-        self.bias = replicas.zeros(sizes.classes)
+        self.weight = replicas.glorot("weight", sizes.features, sizes.scores)
+        self.bias = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         scores = inputs.x.matmul(self.weight, noise, self.options.dropout) + self.bias.unsqueeze(1)
-        return scores.log_softmax(2)
+        return self.answer(scores)

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -17,10 +18,11 @@ class MLPPrior(LabelPrior):
 
     Options = PerceptronOptions
     uses_features: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         self.network = Perceptron(sizes, replicas, options or PerceptronOptions())
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        return self.network(inputs, noise).log_softmax(2)
+        return self.answer(self.network(inputs, noise))

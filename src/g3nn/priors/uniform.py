@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import ReplicaCount
+from g3nn.outcomes import EVERY_OUTCOME
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class UniformPrior(LabelPrior):
-    """p(y_i = k | x_i) = 1 / K."""
+    """p(y_i = k | x_i) = 1 / K; of another outcome, what is true of the training nodes as a whole."""
 
     uses_features: ClassVar[bool] = False
+    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__(sizes, replicas)
         self.each = ReplicaCount(replicas)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        K = self.sizes.classes
-        answer: Tensor = self.each(inputs.observed.new_full((inputs.n, K), -math.log(K)))
-        return answer
+        return self.answer(self.each(inputs.observed.new_zeros(inputs.n, self.sizes.scores)))

@@ -12,7 +12,10 @@ import torch
 from g3nn.errors import Problems
 from g3nn.model import ModelSpec
 from g3nn.objective import OBJECTIVES, Objective
+from g3nn.options import known_names, rules
+from g3nn.outcomes import OUTCOMES
 from g3nn.priors import PRIORS, LabelPrior
+from g3nn.task import NodeTask
 
 _SEED_LIMIT = 2**63
 _SEEDS = "a whole number that fits into 64 bits"
@@ -43,6 +46,29 @@ def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None
     with problems.gathered():
         spec = ModelSpec.parse(model)
     return None if spec is None or len(problems.found) > before else replace(spec, prior=prior)
+
+
+def outcome_options() -> list[type]:
+    """The options classes of all outcomes: which of them apply is known with the task."""
+    return [outcome.Options for outcome in OUTCOMES.values()]
+
+
+def check_task(task: NodeTask, spec: ModelSpec, objective: Objective, options: Mapping[str, Any]) -> None:
+    """Raise unless model, objective and options make sense for the outcome of the task."""
+    problems = Problems()
+    spec.check_outcome(task.outcome, problems)
+    if task.outcome != "categorical" and objective.label_use == "plug-in":
+        found = f"labels put into the log-odds, for outcome {task.outcome!r}"
+        problems.add("objective", found, "elbo, laplacian", "The authors' code knows classes alone.")
+    own = rules(OUTCOMES[task.outcome].Options)
+    for name, value in options.items():
+        homes = [outcome for outcome, kind in OUTCOMES.items() if name in rules(kind.Options)]
+        if homes and name not in own and name not in known_names(spec.option_groups()):
+            problems.add(name, f"{value!r} for outcome {task.outcome!r}", f"with outcome {', '.join(homes)}")
+    if options.get("refine") and "refine" in own and spec.likelihood is None:
+        advice = "Without one, nothing is known of an unlabelled node beyond its network."
+        problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)
+    problems.raise_if_any()
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,23 @@ import numpy as np
 import torch
 
 from g3nn.errors import G3NNWarning, Problems, TrainingError
-from g3nn.evaluate import optional_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
 from g3nn.options import check, known_names, pick, rules
+from g3nn.outcomes import OUTCOMES, outcome_of
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
-from g3nn.training.checks import checked_device, checked_objective, checked_seeds, checked_spec, plain
+from g3nn.training.checks import (
+    check_task,
+    checked_device,
+    checked_objective,
+    checked_seeds,
+    checked_spec,
+    outcome_options,
+    plain,
+)
 from g3nn.training.memory import replicas_that_fit
 from g3nn.training.progress import Monitor, monitor
 from g3nn.training.result import FitResult
@@ -65,7 +73,7 @@ class Plan:
         seeds = checked_seeds(trials, seed, problems)
         place = checked_device(device, problems)
         parts = spec.option_groups() if spec is not None else registered_options()
-        check({**chosen.changes, **given}, [*parts, Objective, TrainingOptions], problems)
+        check({**chosen.changes, **given}, [*parts, Objective, TrainingOptions, *outcome_options()], problems)
         for name, value in {**chosen.changes, **given}.items():
             if isinstance(value, tuple) and seeds and len(value) != len(seeds):
                 problems.add(name, f"{len(value)} values", f"one number, or one for each of the {len(seeds)} trials")
@@ -80,6 +88,7 @@ class Plan:
 
     def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
         """Train and evaluate all trials on a task."""
+        check_task(task, self.spec, self.objective, self.options)
         if task.num_edges == 0:
             warnings.warn(
                 "the graph has no edges: the graph term is left out and labels rest on the prior p(Y | X)",
@@ -87,7 +96,7 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        inputs = Inputs.of(task, self.device)
+        inputs = Inputs.of(task, self.device, outcome=outcome_of(task, self.options))
         with monitor(self.spec.name, len(self.seeds), progress) as watch:
             parts = self._run(task, inputs, watch)
         return self._result(task, inputs, parts, time.perf_counter() - start)
@@ -138,8 +147,7 @@ class Plan:
         options = {name: own(value) for name, value in self.options.items()}
         objective = Objective(**{name: own(value) for name, value in self.objective.as_dict().items()})
         replicas = Replicas(tuple(self.seeds[index] for index in chunk))
-        sizes = Sizes(task.num_features, task.num_classes, task.directed)
-        model = self.spec.build(sizes, replicas, options)
+        model = self.spec.build(Sizes.of(task, options), replicas, options)
         return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
 
     def _result(
@@ -151,13 +159,11 @@ class Plan:
         diverged = torch.cat([outcome.diverged for outcome in outcomes]).numpy()
         epochs = torch.cat([outcome.epochs for outcome in outcomes]).numpy()
         best_epoch = torch.cat([outcome.best_epoch for outcome in outcomes]).numpy()
-        test = (
-            optional_accuracy(log_prob, inputs.labels, torch.from_numpy(task.test).to(self.device))
-            .double()
-            .cpu()
-            .numpy()
-        )
+        cost, test = _evaluated(log_prob, inputs)
         test[best_epoch == 0] = np.nan
+        cost[best_epoch == 0] = np.nan
+        of_classes = task.outcome == "categorical"
+        predictions, deviations = (None, None) if of_classes else inputs.outcome.in_units(log_prob)
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
             for bad, count in zip(diverged, epochs, strict=True)
@@ -168,7 +174,7 @@ class Plan:
             setting=task.setting,
             model_name=self.spec.name,
             objective=self.objective_name,
-            hyperparameters=self.hyperparameters(),
+            hyperparameters=self.hyperparameters(task.outcome),
             seeds=self.seeds,
             test_accuracy=test,
             val_accuracy=torch.cat([outcome.val_accuracy for outcome in outcomes]).double().numpy(),
@@ -177,21 +183,37 @@ class Plan:
             best_epoch=best_epoch,
             status=status,
             seconds=seconds,
-            probabilities=log_prob.exp().cpu().numpy(),
+            probabilities=(inputs.outcome.mean(log_prob) if inputs.outcome.pooled else log_prob[:, :, :0])
+            .cpu()
+            .numpy(),
             history=_joined_history(outcomes),
             history_names=HISTORY_NAMES,
             model=_joined_model([model for _, model in parts]).cpu(),
+            outcome=task.outcome,
+            predictions=predictions,
+            deviations=deviations,
+            test_log_prob=-cost,
         )
 
-    def hyperparameters(self) -> dict[str, Any]:
+    def hyperparameters(self, outcome: str = "categorical") -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
-        groups = [pick(self.options, group) for group in self.spec.option_groups()]
+        groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
         values: dict[str, Any] = {}
         for group in [*groups, self.objective, self.training]:
             values.update(dataclasses.asdict(group))
         if self.spec.likelihood is not None:
             values["prior"] = self.spec.prior if isinstance(self.spec.prior, str) else self.spec.prior.__name__
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
+
+
+def _evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """(R,) each: loss and score at the test nodes, NaN where there are none."""
+    test = inputs.task.test
+    if test.size == 0:
+        return np.full(answer.shape[0], np.nan), np.full(answer.shape[0], np.nan)
+    found = inputs.outcome.validation(answer, inputs.targets, torch.from_numpy(test).to(inputs.device))
+    cost, score = found.double().cpu().numpy()
+    return cost, score
 
 
 def _chunks(items: range, largest: int) -> list[range]:

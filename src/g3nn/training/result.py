@@ -17,7 +17,13 @@ class FitResult:
     test_accuracy, val_accuracy: at the epoch of the lowest validation loss `val_loss`.
     status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (loss no longer finite; its numbers are
     those of the best epoch before that, NaN if there was none).
-    probabilities: (trials, n, K). history: (epochs, terms, trials) with names in `history_names`.
+    probabilities: (trials, n, K), of classes or tags. history: (epochs, terms, trials), names in `history_names`.
+
+    outcome: what the labels are. If they are not classes, test_accuracy and val_accuracy hold the score of the outcome
+    instead: the share of tags that are right, of the variance (real values) or of the deviance (counts) explained.
+    predictions, deviations: (trials, n, T), mean and standard deviation of q in the unit of the labels; None for
+    classes. test_log_prob: the mean log-probability (density) of a test label; val_loss is minus that of a validation
+    label.
     """
 
     dataset: str
@@ -37,6 +43,10 @@ class FitResult:
     history: np.ndarray
     history_names: tuple[str, ...]
     model: GenerativeModel
+    outcome: str
+    predictions: np.ndarray | None
+    deviations: np.ndarray | None
+    test_log_prob: np.ndarray
 
     @property
     def trials(self) -> int:
@@ -44,6 +54,7 @@ class FitResult:
 
     def to_json(self) -> dict[str, Any]:
         """The numbers as plain types, as `g3nn train --json` prints them. A missing number is null."""
+        beyond_classes = {"outcome": self.outcome, "test_log_prob": _numbers(self.test_log_prob)}
         return {
             "dataset": self.dataset,
             "setting": self.setting,
@@ -57,6 +68,7 @@ class FitResult:
             "status": list(self.status),
             "seeds": list(self.seeds),
             "seconds": round(self.seconds, 3),
+            **(beyond_classes if self.outcome != "categorical" else {}),
         }
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from g3nn.evaluate import calibrated_loss, loss_and_accuracy
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.objective import TERM_NAMES, Objective
@@ -134,13 +133,13 @@ class Stack:
             self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
 
     def _validation(self) -> Tensor:
-        """(2, R): loss and accuracy on the validation nodes."""
-        log_q = self.model.predict_log_prob(self._judged)
-        where = (self.inputs.labels, self.inputs.val)
-        validation = loss_and_accuracy(log_q, *where)
+        """(2, R): loss and score on the validation nodes."""
+        answer = self.model.predict_log_prob(self._judged)
+        outcome, where = self.inputs.outcome, (self.inputs.targets, self.inputs.val)
+        validation = outcome.validation(answer, *where)
         if not self.options.calibrated:
             return validation
-        return torch.stack([calibrated_loss(log_q, *where), validation[1]])
+        return torch.stack([outcome.calibrated_loss(answer, *where), validation[1]])
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """How much of the graph and KL terms counts in this epoch."""

@@ -16,7 +16,7 @@ SEEDS = torch.tensor([0, 1])
 
 def test_the_two_networks_of_gmnn_teach_each_other_with_the_other_held_fixed(learnable):
     inputs = Inputs.of(learnable, dtype=torch.float64)
-    model = GMNN(Sizes(8, 3), Replicas((0, 1)), GMNNOptions(alone=5)).double()
+    model = GMNN(Sizes(8, 3), Replicas((0, 1)), GMNNOptions(head_start=5)).double()
 
     def touched(step: int) -> set[str]:
         model.zero_grad()

@@ -1,0 +1,35 @@
+"""Mean and mean square of log-odds that depend on the tags of both ends of a pair."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from g3nn.kernels.pair import pair_dot, pair_sum
+from g3nn.kernels.pattern import Pattern
+
+
+def tag_moments(
+    q: Tensor,
+    base: Tensor,
+    one: Tensor,
+    both: Tensor,
+    i: Tensor,
+    j: Tensor,
+    pattern: Pattern | None = None,
+    other: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(R, P) each: E x and E x^2 of x = base + sum_t one_t y_it + other_t y_jt + both_t y_it y_jt for independent tags.
+
+    q (R, n, T): the probability of each tag; base (R, 1); one, both and other (R, T), other = one unless given. Inner
+    products of node vectors say all, so nothing of size pairs x tags is made.
+    """
+    a, b, c = one.unsqueeze(1), (one if other is None else other).unsqueeze(1), both.unsqueeze(1)
+    squared = q.square()
+    index = (i, j, pattern)
+    mean = base + pair_sum((a * q).sum(2), (b * q).sum(2), *index) + pair_dot(c * q, q, *index)
+    # Var(a u + b v + c u v) of independent u and v with probabilities p and r, gathered by powers of p and r.
+    first, second = ((part.square() * (q - squared)).sum(2) for part in (a, b))
+    left = torch.cat([c * ((2 * (a + b) + c) * q - 2 * a * squared), -c * (2 * b * q + c * squared)], dim=2)
+    variance = pair_sum(first, second, *index) + pair_dot(left, torch.cat([q, squared], dim=2), *index)
+    return mean, mean.square() + variance.clamp_min(0.0)

@@ -1,0 +1,75 @@
+"""A block model of tags: nodes that share tags, or have none of them, are linked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import logsigmoid
+
+from g3nn.kernels import logistic_bound, pair_dot, pair_sum, tag_moments
+from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.options import number
+from g3nn.replicas import Replicas, Scalar, Sizes
+
+
+@dataclass(frozen=True)
+class TagOptions:
+    p0: Scalar = number(
+        0.9, "where the probability for equal tags starts", low=0, high=1, open_ends=True, per_replica=True
+    )
+    p1: Scalar = number(
+        0.1, "where the probability for opposite tags starts", low=0, high=1, open_ends=True, per_replica=True
+    )
+
+
+class TagBlocks(GraphLikelihood):
+    """p(e_ij = 1) = sigmoid(b + sum_t a_t y_it + c_t y_jt + s_t y_it y_jt): every tag adds to the log-odds, for one end
+    that has it and for both. a = c on undirected graphs.
+
+    With one tag this is the stochastic block model of two classes, and its expectation is exact. With several it is the
+    bound of Jaakkola and Jordan (2000), closed since tags are independent under q. Starts where the log-odds are linear
+    in the share of tags that agree, from p1 (none) to p0 (all).
+    """
+
+    Options = TagOptions
+    uses_features: ClassVar[bool] = False
+    outcomes: ClassVar[tuple[str, ...]] = ("bernoulli",)
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        options = options or TagOptions()
+        equal, opposite = (torch.logit(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
+        step = ((equal - opposite) / sizes.classes).expand(-1, sizes.classes)
+        ends = 2 if sizes.directed else 1
+        self.b = nn.Parameter(equal.clone())
+        self.one = nn.Parameter(-step.unsqueeze(2).repeat(1, 1, ends))
+        """(R, T, ends): what a tag of the source and of the target adds."""
+        self.both = nn.Parameter(2 * step)
+
+    @property
+    def expectation(self) -> str:
+        return "exact" if self.sizes.classes == 1 else "bound"
+
+    def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
+        source, target = (torch.einsum("rnt,rt->rn", values, self.one[:, :, end]) for end in (0, -1))
+        shared = pair_dot(self.both.unsqueeze(1) * values, values, *pairs.index)
+        return self.b + pair_sum(source, target, *pairs.index) + shared
+
+    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        if self.sizes.classes == 1:
+            return self._exact(q, pairs)
+        ends = self.one[:, :, 0], self.both, *pairs.index
+        mean, square = tag_moments(q, self.b, *ends, other=self.one[:, :, -1])
+        return logistic_bound(mean, square, pairs.present)
+
+    def _exact(self, q: Tensor, pairs: Pairs) -> Tensor:
+        """The sum over the four labels of a pair, as a polynomial in the probabilities of its ends."""
+        source, target = self.one[:, 0, :1], self.one[:, 0, -1:]
+        odds = torch.stack([self.b, self.b + source, self.b + target, self.b + source + target + self.both])
+        none, left, right, two = logsigmoid(odds if pairs.present else -odds)
+        p = q.squeeze(2)
+        single = pair_sum((left - none) * p, (right - none) * p, *pairs.index)
+        return none + single + (two - left - right + none) * pair_dot(q, q, *pairs.index)

@@ -1,0 +1,35 @@
+"""Outcomes: what a node's label can be, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from g3nn.options import pick
+from g3nn.outcomes.base import NumberOutcome, Outcome, Targets, ValueOptions
+from g3nn.outcomes.bernoulli import Bernoulli
+from g3nn.outcomes.categorical import Categorical
+from g3nn.outcomes.gaussian import Gaussian
+from g3nn.outcomes.poisson import Poisson
+
+if TYPE_CHECKING:
+    from g3nn.task import NodeTask
+
+OUTCOMES: dict[str, type[Outcome]] = {
+    "categorical": Categorical,
+    "bernoulli": Bernoulli,
+    "gaussian": Gaussian,
+    "poisson": Poisson,
+}
+
+EVERY_OUTCOME = tuple(OUTCOMES)
+"""For a component that turns the scores of a network into an answer: it serves them all."""
+
+
+def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outcome:
+    """The outcome of a task, in the unit of its training labels, with those of the options that it declares."""
+    kind = OUTCOMES[task.outcome]
+    return kind.of(task.labels[task.train], task.num_classes, pick(options or {}, kind.Options))
+
+
+__all__ = ["EVERY_OUTCOME", "OUTCOMES", "NumberOutcome", "Outcome", "Targets", "ValueOptions", "outcome_of"]

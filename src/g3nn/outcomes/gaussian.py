@@ -1,0 +1,82 @@
+"""Real numbers with learned noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from g3nn.options import choice
+from g3nn.outcomes.base import LOG_TWO_PI, NumberOutcome, ValueOptions, normal_cross_entropy, normal_entropy
+
+_LOG_VARIANCE = (-10.0, 5.0)
+"""No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""
+
+
+@dataclass(frozen=True)
+class GaussianOptions(ValueOptions):
+    noise: str = choice(
+        "shared", ("shared", "node"), "one learned variance of each column, or one that depends on the node"
+    )
+
+
+@dataclass(frozen=True)
+class Gaussian(NumberOutcome):
+    """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
+
+    We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
+    (samples that gradients pass through, unbiased), or enter through the moments of their distance (a closed bound).
+    """
+
+    Options: ClassVar[type] = GaussianOptions
+    name: ClassVar[str] = "gaussian"
+    score_is: ClassVar[str] = "share of the variance that is explained (R^2)"
+    learns_start: ClassVar[bool] = True
+
+    @classmethod
+    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+        location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
+        zeros, ones = (0.0,) * columns, (1.0,) * columns
+        return cls(columns, options or GaussianOptions(), location, scale, zeros, ones)
+
+    @property
+    def num_scores(self) -> int:
+        return 2 * self.columns if self.options.noise == "node" else self.columns
+
+    def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
+        assert start is not None
+        mean = scores[:, :, : self.columns]
+        log_variance = start.unsqueeze(1).expand_as(mean)
+        if self.options.noise == "node":
+            log_variance = log_variance + scores[:, :, self.columns :]
+        return torch.cat([mean, log_variance.clamp(*_LOG_VARIANCE)], dim=2)
+
+    def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
+        mean, log_variance = answer.chunk(2, dim=2)
+        return -0.5 * (LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
+
+    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
+        return normal_cross_entropy(q, p)
+
+    def entropy(self, q: Tensor) -> Tensor:
+        return normal_entropy(q)
+
+    def mean(self, answer: Tensor) -> Tensor:
+        return answer.chunk(2, dim=2)[0]
+
+    def variance(self, answer: Tensor) -> Tensor:
+        return answer.chunk(2, dim=2)[1].exp()
+
+    def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
+        missed = ((self.mean(rows) - values).square() * known).sum((1, 2))
+        return 1 - missed / ((centre - values).square() * known).sum()
+
+    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        from scipy.special import ndtri
+
+        width = float(ndtri((1 + level) / 2)) * deviation
+        return mean - width, mean + width

@@ -1,0 +1,57 @@
+"""Graphs small enough to enumerate tags or to integrate over real values, and models for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import LIKELIHOODS
+from g3nn.model import GenerativeModel
+from g3nn.networks import PerceptronOptions
+from g3nn.posteriors.gcn import GCN, GCNOptions
+from g3nn.priors.mlp import MLPPrior
+from g3nn.replicas import Replicas, Sizes
+from g3nn.task import NodeTask
+
+FEATURES = 3
+FLAG_EDGES = np.array([[0, 0, 1, 2, 3], [1, 2, 3, 3, 4]])
+LINE = np.array([[0, 1], [1, 2]])
+"""Three nodes in a row; the first is not observed."""
+
+
+def flags(columns: int) -> NodeTask:
+    """Five nodes with tags, three of them observed; one node is told only some of its tags."""
+    labels = np.array([[1, 0], [0, 1], [1, np.nan], [0, 0], [1, 1]])[:, :columns]
+    features = np.random.default_rng(0).normal(size=(5, FEATURES))
+    return NodeTask.build(features, FLAG_EDGES, labels, [0, 1, 2], [3], [4], outcome="bernoulli")
+
+
+def line(outcome: str) -> NodeTask:
+    """Three nodes, the last two observed."""
+    labels = {"gaussian": [1.0, 12.0, 9.0], "poisson": [2, 4, 1]}[outcome]
+    features = np.random.default_rng(1).normal(size=(3, FEATURES))
+    return NodeTask.build(features, LINE, labels, [1, 2], [0], outcome=outcome)
+
+
+def number_model(likelihood: str, task: NodeTask, options: dict | None = None) -> GenerativeModel:
+    """One replica with random parameters everywhere and no dropout."""
+    sizes, replicas, options = Sizes.of(task, options), Replicas((0,)), options or {}
+    component = LIKELIHOODS[likelihood]
+    chosen = component.Options(**{key: value for key, value in options.items() if key == "expectation"})
+    parts = (
+        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0)),
+        component(sizes, replicas.within("g"), chosen),
+        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0)),
+    )
+    model = GenerativeModel(*parts).double()
+    generator = torch.Generator().manual_seed(11)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if parameter.requires_grad and not name.endswith("nodes.own"):
+                parameter += 0.4 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return model
+
+
+def double_inputs(task: NodeTask) -> Inputs:
+    return Inputs.of(task, dtype=torch.float64)
