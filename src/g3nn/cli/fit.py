@@ -16,9 +16,9 @@ import typer
 
 from g3nn.cli.results import ALPHA, MISSING_EDGES, MODEL, NOTES, PAGE, edges_table, linked, predictions_table
 from g3nn.data.folders import check_new_folder, new_folder
-from g3nn.data.table_graph import TableGraph, read_graph
-from g3nn.data.table_notes import TableNotes
-from g3nn.data.tables import EdgeColumns, NodeColumns, NodeTable
+from g3nn.data.tables.graph import TableGraph, read_graph
+from g3nn.data.tables.notes import TableNotes
+from g3nn.data.tables.reading import EdgeColumns, NodeColumns, NodeTable
 from g3nn.errors import G3NNWarning, InputError, Problems
 
 if TYPE_CHECKING:

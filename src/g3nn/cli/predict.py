@@ -14,10 +14,10 @@ import pyarrow.parquet as pa_parquet
 import typer
 
 from g3nn.cli.results import ALPHA, MODEL, NOTES, linked, predictions_table
-from g3nn.data.table_files import PARQUET_SUFFIXES, TableFile
-from g3nn.data.table_graph import table_problems
-from g3nn.data.table_new import NewNodes, read_new_nodes
-from g3nn.data.table_notes import TableNotes
+from g3nn.data.tables.files import PARQUET_SUFFIXES, TableFile
+from g3nn.data.tables.graph import table_problems
+from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.data.tables.notes import TableNotes
 from g3nn.errors import DataError, Problems
 
 if TYPE_CHECKING:

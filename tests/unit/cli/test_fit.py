@@ -12,7 +12,7 @@ from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn.audit import GraphAudit
 from g3nn.cli.fit import fit as fit_command
-from g3nn.data.export import export
+from g3nn.data.tables.export import export
 from g3nn.errors import G3NNWarning
 from g3nn.estimator import load_model
 
