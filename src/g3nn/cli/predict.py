@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import typer
 
+from g3nn.cli.options import AsJson, DropUnknownEdges
 from g3nn.cli.results import ALPHA, MODEL, NOTES, linked, predictions_table
 from g3nn.data.tables.files import PARQUET_SUFFIXES, TableFile
 from g3nn.data.tables.graph import table_problems
@@ -31,10 +32,8 @@ def predict(
     edges: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table of edges among new nodes and those of the fit.")
     ] = None,
-    drop_unknown_edges: Annotated[
-        bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    drop_unknown_edges: DropUnknownEdges = False,
+    as_json: AsJson = False,
 ) -> None:
     """Answer for the nodes of a table, without a new fit.
 

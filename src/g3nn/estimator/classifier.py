@@ -22,7 +22,6 @@ from g3nn.estimator.request import is_share, read_request
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.parse import to_numpy
-from g3nn.training.stack import HISTORY_NAMES
 
 
 class G3NNClassifier(ClassifierMixin, BaseEstimator):
@@ -142,7 +141,7 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         self.n_validation_ = len(fitted.task.val)
         self.n_iter_ = fitted.epochs
         self.history_ = fitted.history
-        self.history_names_ = HISTORY_NAMES
+        self.history_names_ = fitted.history_names
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
         if audit is not None:
@@ -233,9 +232,9 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         return self.graph_audit_
 
     def _beliefs(self) -> np.ndarray:
-        """(n, K): the answers, and the labels where they were trained on."""
-        beliefs, seen = self.predict_proba(), self.fitted_.known.seen
-        beliefs[seen] = np.eye(len(self.classes_))[self.task_.labels[seen]]
+        """(n, K): the labels where they are known, and the answers elsewhere."""
+        beliefs, known = self.predict_proba(), np.concatenate([self.task_.train, self.task_.val])
+        beliefs[known] = np.eye(len(self.classes_))[self.task_.labels[known]]
         return beliefs
 
     def save(self, folder: str | Path) -> None:

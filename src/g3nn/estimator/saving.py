@@ -103,7 +103,7 @@ def _record(fitted: Fitted) -> Json:
             "cold_temperature": alone.temperature,
             "cold_start": known.answerer.cold_start,
         },
-        "training": {"epochs": fitted.epochs, "panel": panel},
+        "training": {"epochs": fitted.epochs, "history_names": list(fitted.history_names), "panel": panel},
         "fingerprint": known.key,
     }
 
@@ -151,6 +151,7 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
         tuple(PanelEntry(**entry) for entry in training["panel"]),
         training["epochs"],
         arrays["history"],
+        tuple(training["history_names"]),
         known,
         Calibrations(
             Calibration(calibration["temperature"], arrays["linked_scores"]),

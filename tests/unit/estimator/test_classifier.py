@@ -235,7 +235,7 @@ def test_edges_are_judged_with_the_labels_that_were_learned(graph, quick, tmp_pa
     assert (len(tables.edges), len(tables.missing)) == (len(p), 7)
     np.testing.assert_allclose(tables.edges["probability"], np.sort(p))
     drawn = classifier.sample_graph(3)
-    known = classifier.task_.train
+    known = np.concatenate([classifier.task_.train, classifier.task_.val])
     np.testing.assert_array_equal(drawn.labels[known], graph.truth[known])
     assert 0.5 < drawn.edges.shape[1] / len(p) < 2
     classifier.save(tmp_path / "after")
