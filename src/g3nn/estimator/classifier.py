@@ -46,9 +46,10 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
 
     After `fit`: classes_, n_features_in_, feature_names_in_ (if the columns have names), model_ (the name of the chosen
     model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_ (for nodes without edges),
-    cold_start_ ("prior" or "posterior": who answers for those), task_, val_nodes_, n_validation_, n_iter_ (epochs),
-    history_ and history_names_ (learning curves of the chosen model: epochs, terms, replicas), and notes_ (a mapping of
-    plain values, empty; whatever is put there is saved with the model).
+    class_offsets_ (what calibration adds to the log-probability of each class; None if the validation nodes support no
+    such thing), cold_start_ ("prior" or "posterior": who answers for nodes without edges), task_, val_nodes_,
+    n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the chosen model: epochs, terms,
+    replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved with the model).
     """
 
     def __init__(
@@ -133,8 +134,9 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         self.model_ = fitted.spec.name
         self.panel_ = list(fitted.panel)
-        self.temperature_ = calibrations.linked.temperature
-        self.cold_temperature_ = calibrations.alone.temperature
+        self.temperature_ = calibrations.linked.scaling.temperature
+        self.cold_temperature_ = calibrations.alone.scaling.temperature
+        self.class_offsets_ = calibrations.linked.scaling.offsets
         self.cold_start_ = known.answerer.cold_start
         self.task_ = fitted.task
         self.val_nodes_ = fitted.task.val
