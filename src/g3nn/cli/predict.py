@@ -85,6 +85,9 @@ def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Pro
 def _load(folder: Path, problems: Problems) -> tuple[G3NNClassifier | None, TableNotes | None]:
     from g3nn.estimator import load_model
 
+    if not (folder / MODEL).is_dir():
+        problems.add("folder", f"{folder}, where there is no model", "a folder that `g3nn fit` wrote")
+        return None, None
     try:
         classifier = load_model(folder / MODEL)
         return classifier, TableNotes.from_json(classifier.notes_.get(NOTES))
