@@ -19,10 +19,10 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.table_checks import check_labels
-from g3nn.data.table_graph import join
-from g3nn.data.tables import read_edge_table, read_node_table
+from g3nn.data.tables.checks import check_labels
+from g3nn.data.tables.graph import join
+from g3nn.data.tables.reading import read_edge_table, read_node_table
+from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import Problems
 from g3nn.parse import edge_list
 

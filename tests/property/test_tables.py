@@ -17,9 +17,9 @@ import scipy.sparse as sp
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.table_graph import TableGraph, read_graph
-from g3nn.data.tables import EdgeColumns, NodeColumns, read_edge_table, read_node_table
+from g3nn.data.tables.graph import TableGraph, read_graph
+from g3nn.data.tables.reading import EdgeColumns, NodeColumns, read_edge_table, read_node_table
+from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, G3NNWarning, InputError, Problems
 
 SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

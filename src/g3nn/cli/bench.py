@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from g3nn.cli.options import AsJson
 from g3nn.errors import DataError, Problems
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.executors import EXECUTORS, check_executor
@@ -33,7 +34,6 @@ Filters = Annotated[
 ExecutorName = Annotated[str, typer.Option(help=f"Where to train: {' or '.join(EXECUTORS)}.")]
 Workers = Annotated[int | None, typer.Option(help="Jobs at once, for the executor ray.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
 @bench.command("run")

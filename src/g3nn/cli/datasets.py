@@ -11,11 +11,12 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from g3nn.cli.options import AsJson
 from g3nn.data import DATASETS, load, statistics
-from g3nn.data.export import FILES
-from g3nn.data.export import export as write_tables
 from g3nn.data.folders import check_new_folder
 from g3nn.data.statistics import DatasetStatistics
+from g3nn.data.tables.export import FILES
+from g3nn.data.tables.export import export as write_tables
 from g3nn.errors import Problems
 
 
@@ -24,7 +25,7 @@ def datasets(
     export: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the dataset as tables for `g3nn fit` into a new folder.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
     if export is not None:

@@ -14,11 +14,12 @@ import numpy as np
 import pyarrow.parquet as pa_parquet
 import typer
 
+from g3nn.cli.options import AsJson, DropUnknownEdges
 from g3nn.cli.results import ALPHA, MISSING_EDGES, MODEL, NOTES, PAGE, edges_table, linked, predictions_table
 from g3nn.data.folders import check_new_folder, new_folder
-from g3nn.data.table_graph import TableGraph, read_graph
-from g3nn.data.table_notes import TableNotes
-from g3nn.data.tables import EdgeColumns, NodeColumns, NodeTable
+from g3nn.data.tables.graph import TableGraph, read_graph
+from g3nn.data.tables.notes import TableNotes
+from g3nn.data.tables.reading import EdgeColumns, NodeColumns, NodeTable
 from g3nn.errors import G3NNWarning, InputError, Problems
 
 if TYPE_CHECKING:
@@ -26,41 +27,53 @@ if TYPE_CHECKING:
     from g3nn.estimator import G3NNClassifier
 
 
+NodesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per node: CSV or Parquet.")]
+EdgesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per edge: CSV or Parquet.")]
+IdColumn = Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")]
+LabelColumn = Annotated[str, typer.Option(metavar="COL", help="Column with the classes; empty where unknown.")]
+OutFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the results.")]
+TextColumns = Annotated[
+    list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
+]
+CategoricalColumns = Annotated[
+    list[str] | None, typer.Option(metavar="COL", help="Column of categories written as numbers. Repeatable.")
+]
+IgnoredColumns = Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")]
+SplitColumn = Annotated[
+    str | None, typer.Option(metavar="COL", help="Column of train, val and test [split]; test labels only judge.")
+]
+SourceColumn = Annotated[
+    str | None, typer.Option(metavar="COL", help="First end of an edge [source, src, from, or the first column].")
+]
+TargetColumn = Annotated[
+    str | None, typer.Option(metavar="COL", help="Second end of an edge [target, dst, to, or the second column].")
+]
+WeightColumn = Annotated[
+    str | None, typer.Option(metavar="COL", help="Weights of the edges: 0 is no edge, others are all alike.")
+]
+
+
 def fit(
-    nodes: Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per node: CSV or Parquet.")],
-    edges: Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per edge: CSV or Parquet.")],
-    id: Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")],
-    label: Annotated[str, typer.Option(metavar="COL", help="Column with the classes; empty where unknown.")],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the results.")],
-    text: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
-    ] = None,
-    categorical: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column of categories written as numbers. Repeatable.")
-    ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column of train, val and test [split]; test labels only judge.")
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(metavar="COL", help="First end of an edge [source, src, from, or the first column].")
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COL", help="Second end of an edge [target, dst, to, or the second column].")
-    ] = None,
-    weight: Annotated[
-        str | None, typer.Option(metavar="COL", help="Weights of the edges: 0 is no edge, others are all alike.")
-    ] = None,
-    drop_unknown_edges: Annotated[
-        bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
-    ] = False,
+    nodes: NodesFile,
+    edges: EdgesFile,
+    id: IdColumn,
+    label: LabelColumn,
+    out: OutFolder,
+    text: TextColumns = None,
+    categorical: CategoricalColumns = None,
+    ignore: IgnoredColumns = None,
+    split: SplitColumn = None,
+    source: SourceColumn = None,
+    target: TargetColumn = None,
+    weight: WeightColumn = None,
+    drop_unknown_edges: DropUnknownEdges = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
     missing: Annotated[str, typer.Option(help="Missing numbers: error, or impute from the neighbours.")] = "error",
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Learn from the labels of some nodes and answer for all of them.
 
@@ -71,15 +84,8 @@ def fit(
 
     start, problems = time.perf_counter(), Problems()
     check_new_folder(out, problems)
-    classifier = G3NNClassifier(
-        model,
-        objective=objective,
-        ensemble=ensemble,
-        missing=missing,
-        device=device,
-        random_state=seed,
-        verbose=not as_json,
-    )
+    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
+    classifier = G3NNClassifier(model, **chosen, random_state=seed, verbose=not as_json)
     check_parameters(classifier, problems)
     columns = NodeColumns(id, label, tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split)
     ends = EdgeColumns(source, target, weight)
@@ -108,7 +114,10 @@ def check_parameters(classifier: G3NNClassifier, problems: Problems) -> None:
 
 
 def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
-    """Everything that a fit leaves behind. `test`: how good the answers for test nodes are, if there are any."""
+    """Everything that a fit leaves behind. `test`: how good the answers for test nodes are, if there are any.
+
+    The edges are audited before the model is saved, so that what was learned about them is saved too.
+    """
     from g3nn.report import write_model_report
 
     task, ids = classifier.task_, nodes.ids
@@ -121,23 +130,17 @@ def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, 
     classifier.save(folder / MODEL)
     for name, table in tables.items():
         pa_parquet.write_table(table, folder / name)
-    title = f"Nodes of {Path(nodes.name).name}"
+    title = f"Labels for {Path(nodes.name).name}"
     write_model_report(classifier, folder / PAGE, ids=ids.to_pylist(), title=title, audit=audited, test=test)
 
 
 def audit(classifier: G3NNClassifier) -> AuditTables | None:
     """How likely the edges are, and pairs that lack one; None where there is too little to learn from."""
-    from g3nn.audit import GraphAudit
-
-    task, beliefs = classifier.task_, classifier.predict_proba()
-    told = np.concatenate([task.train, task.val])
-    beliefs[told] = np.eye(task.num_classes)[task.labels[told]]
     try:
-        found = GraphAudit.fit(task, beliefs, seed=classifier.random_state, device=classifier.device)
+        return classifier.audit(MISSING_EDGES)
     except InputError as error:
         warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
         return None
-    return found.tables(MISSING_EDGES)
 
 
 def summary(classifier: G3NNClassifier, graph: TableGraph) -> dict[str, Any]:

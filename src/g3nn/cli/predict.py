@@ -13,11 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import typer
 
+from g3nn.cli.options import AsJson, DropUnknownEdges
 from g3nn.cli.results import ALPHA, MODEL, NOTES, linked, predictions_table
-from g3nn.data.table_files import PARQUET_SUFFIXES, TableFile
-from g3nn.data.table_graph import table_problems
-from g3nn.data.table_new import NewNodes, read_new_nodes
-from g3nn.data.table_notes import TableNotes
+from g3nn.data.tables.files import PARQUET_SUFFIXES, TableFile
+from g3nn.data.tables.graph import table_problems
+from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.data.tables.notes import TableNotes
 from g3nn.errors import DataError, Problems
 
 if TYPE_CHECKING:
@@ -31,10 +32,8 @@ def predict(
     edges: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Table of edges among new nodes and those of the fit.")
     ] = None,
-    drop_unknown_edges: Annotated[
-        bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
-    ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    drop_unknown_edges: DropUnknownEdges = False,
+    as_json: AsJson = False,
 ) -> None:
     """Answer for the nodes of a table, without a new fit.
 
@@ -86,6 +85,9 @@ def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Pro
 def _load(folder: Path, problems: Problems) -> tuple[G3NNClassifier | None, TableNotes | None]:
     from g3nn.estimator import load_model
 
+    if not (folder / MODEL).is_dir():
+        problems.add("folder", f"{folder}, where there is no model", "a folder that `g3nn fit` wrote")
+        return None, None
     try:
         classifier = load_model(folder / MODEL)
         return classifier, TableNotes.from_json(classifier.notes_.get(NOTES))

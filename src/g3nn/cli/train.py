@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from g3nn.catalogue import all_options
+from g3nn.cli.options import AsJson
 from g3nn.data import DATASETS, SETTINGS, load
 from g3nn.errors import Problems, suggestion
 from g3nn.options import Rule
@@ -48,7 +49,7 @@ def train(
     patience: Annotated[int | None, _option("patience")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON for machines.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
 

@@ -8,13 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.calibrate import (
-    conformal_scores,
-    conformal_sets,
-    fit_temperature,
-    negative_log_likelihood,
-    tempered,
-)
+from g3nn.calibrate import Scaling, conformal_scores, conformal_sets, fit_scaling, negative_log_likelihood
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.task import NodeTask
@@ -25,7 +19,7 @@ PRIOR, POSTERIOR = "prior", "posterior"
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """log_prob: (n, K) of the averaged replicas, before temperature. has_edges: (n,)."""
+    """log_prob: (n, K) of the averaged replicas, before scaling. has_edges: (n,)."""
 
     log_prob: np.ndarray
     has_edges: np.ndarray
@@ -36,15 +30,15 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What validation nodes taught: a temperature, and how strange true labels are (sorted, for conformal sets)."""
+    """What validation nodes taught: a scaling, and how strange true labels are (sorted, for conformal sets)."""
 
-    temperature: float = 1.0
+    scaling: Scaling = field(default_factory=Scaling)
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def fit(cls, log_prob: np.ndarray, labels: np.ndarray) -> Calibration:
-        temperature = fit_temperature(log_prob, labels)
-        return cls(temperature, np.sort(conformal_scores(np.exp(tempered(log_prob, temperature)), labels)))
+        scaling = fit_scaling(log_prob, labels)
+        return cls(scaling, np.sort(conformal_scores(np.exp(scaling(log_prob)), labels)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +50,9 @@ class Calibrations:
 
     def probabilities(self, answers: Answers) -> np.ndarray:
         """(n, K)"""
-        found = np.exp(tempered(answers.log_prob, self.linked.temperature))
+        found = np.exp(self.linked.scaling(answers.log_prob))
         without = ~answers.has_edges
-        found[without] = np.exp(tempered(answers.log_prob[without], self.alone.temperature))
+        found[without] = np.exp(self.alone.scaling(answers.log_prob[without]))
         return found
 
     def sets(self, answers: Answers, alpha: float) -> np.ndarray:
@@ -83,7 +77,7 @@ class Answerer:
     def choose(cls, model: GenerativeModel, task: NodeTask, device: torch.device) -> tuple[Answerer, Calibrations]:
         """Calibrated on the validation nodes: as they are, and again with their edges taken away.
 
-        What has the lower loss without edges, after a temperature of its own, answers for nodes without edges.
+        What has the lower loss without edges, after a scaling of its own, answers for nodes without edges.
         """
         val, labels = task.val, task.labels[task.val]
         apart = task.with_edges(task.edges[:, ~np.isin(task.edges, val).any(axis=0)])
@@ -92,7 +86,7 @@ class Answerer:
         for who in (PRIOR, POSTERIOR) if model.prior is not None else (POSTERIOR,):
             log_prob = cls(model, device, who)(apart).log_prob[val]
             without[who] = Calibration.fit(log_prob, labels)
-            losses[who] = negative_log_likelihood(tempered(log_prob, without[who].temperature), labels)
+            losses[who] = negative_log_likelihood(without[who].scaling(log_prob), labels)
         chosen = min(losses, key=lambda who: losses[who])
         answerer = cls(model, device, chosen)
         answers = answerer(task).at(val)

@@ -22,7 +22,6 @@ from g3nn.estimator.request import is_share, read_request
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.parse import to_numpy
-from g3nn.training.stack import HISTORY_NAMES
 
 
 class G3NNClassifier(ClassifierMixin, BaseEstimator):
@@ -47,9 +46,10 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
 
     After `fit`: classes_, n_features_in_, feature_names_in_ (if the columns have names), model_ (the name of the chosen
     model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_ (for nodes without edges),
-    cold_start_ ("prior" or "posterior": who answers for those), task_, val_nodes_, n_validation_, n_iter_ (epochs),
-    history_ and history_names_ (learning curves of the chosen model: epochs, terms, replicas), and notes_ (a mapping of
-    plain values, empty; whatever is put there is saved with the model).
+    class_offsets_ (what calibration adds to the log-probability of each class; None if the validation nodes support no
+    such thing), cold_start_ ("prior" or "posterior": who answers for nodes without edges), task_, val_nodes_,
+    n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the chosen model: epochs, terms,
+    replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved with the model).
     """
 
     def __init__(
@@ -134,15 +134,16 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
             del self.feature_names_in_
         self.model_ = fitted.spec.name
         self.panel_ = list(fitted.panel)
-        self.temperature_ = calibrations.linked.temperature
-        self.cold_temperature_ = calibrations.alone.temperature
+        self.temperature_ = calibrations.linked.scaling.temperature
+        self.cold_temperature_ = calibrations.alone.scaling.temperature
+        self.class_offsets_ = calibrations.linked.scaling.offsets
         self.cold_start_ = known.answerer.cold_start
         self.task_ = fitted.task
         self.val_nodes_ = fitted.task.val
         self.n_validation_ = len(fitted.task.val)
         self.n_iter_ = fitted.epochs
         self.history_ = fitted.history
-        self.history_names_ = HISTORY_NAMES
+        self.history_names_ = fitted.history_names
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
         if audit is not None:
@@ -233,9 +234,9 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         return self.graph_audit_
 
     def _beliefs(self) -> np.ndarray:
-        """(n, K): the answers, and the labels where they were trained on."""
-        beliefs, seen = self.predict_proba(), self.fitted_.known.seen
-        beliefs[seen] = np.eye(len(self.classes_))[self.task_.labels[seen]]
+        """(n, K): the labels where they are known, and the answers elsewhere."""
+        beliefs, known = self.predict_proba(), np.concatenate([self.task_.train, self.task_.val])
+        beliefs[known] = np.eye(len(self.classes_))[self.task_.labels[known]]
         return beliefs
 
     def save(self, folder: str | Path) -> None:

@@ -19,7 +19,7 @@ class Fitted:
     """A chosen and trained model with its graph, calibration and training record.
 
     classes: (K,) as the caller names them. epochs: how long the chosen model trained. history: (epochs, terms, R), its
-    learning curves. hyperparameters: every option of it, defaults included.
+    learning curves, the terms as in `history_names`. hyperparameters: every option of it, defaults included.
     """
 
     classes: np.ndarray
@@ -30,6 +30,7 @@ class Fitted:
     panel: tuple[PanelEntry, ...]
     epochs: int
     history: np.ndarray
+    history_names: tuple[str, ...]
     known: Known
     calibrations: Calibrations
 

@@ -24,6 +24,7 @@ from g3nn.parse import Matrix
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.plan import Plan
+from g3nn.training.stack import HISTORY_NAMES
 
 FEW_VALIDATION_NODES = 30
 
@@ -115,6 +116,7 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
         panel,
         epochs,
         trained.history,
+        HISTORY_NAMES,
         known,
         calibrations,
     )

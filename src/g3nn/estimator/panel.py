@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +13,7 @@ from g3nn.estimator.candidates import Candidate, Options
 from g3nn.estimator.trained import PanelEntry, Trained
 from g3nn.task import NodeTask
 
-TRIAL_EPOCHS, TRIAL_KEPT = 150, 6
+TRIAL_EPOCHS, TRIAL_KEPT = 150, 4
 """A first round, which only leaves out what is hopeless: some of the best models learn slowly."""
 
 
@@ -70,29 +68,9 @@ class Search:
         return {p: found[p].candidate for p in sorted(ranked[:kept])}
 
     def _train(self, tried: Mapping[int, Candidate], seeds: Sequence[int], common: Options) -> dict[int, Trained]:
-        """A replica of each candidate for each seed. Candidates that differ in numbers alone share a stack."""
+        """A replica of each candidate for each seed, in one stack for each candidate."""
         found = {}
-        order = sorted(tried, key=lambda p: _architecture(tried[p]))
-        for _, group in itertools.groupby(order, key=lambda p: _architecture(tried[p])):
-            members = list(group)
-            stack = _stacked([tried[p] for p in members], len(seeds))
-            result = stack.plan(common, [*seeds] * len(members), self.device).fit(self.task, self.progress)
-            for place, p in enumerate(members):
-                at = np.arange(place * len(seeds), (place + 1) * len(seeds))
-                found[p] = Trained.of(tried[p], result, at, self.task)
+        for p, one in tried.items():
+            result = one.plan(common, seeds, self.device).fit(self.task, self.progress)
+            found[p] = Trained.of(one, result, np.arange(len(seeds)), self.task)
         return found
-
-
-def _architecture(candidate: Candidate) -> tuple[str, ...]:
-    """What must be the same for two candidates to share a stack."""
-    return (candidate.name, str(candidate.objective), str(candidate.prior), *sorted(candidate.options))
-
-
-def _stacked(together: Sequence[Candidate], replicas: int) -> Candidate:
-    """One candidate that stands for several: an option in which they differ has a number for each replica."""
-    options: dict[str, Any] = {}
-    for name in together[0].options:
-        values = [one.options[name] for one in together]
-        alike = all(value == values[0] for value in values)
-        options[name] = values[0] if alike else tuple(value for value in values for _ in range(replicas))
-    return replace(together[0], options=options)

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.audit import GraphAudit
+from g3nn.calibrate import Scaling
 from g3nn.errors import DataError, InputError, Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, read_archive, write_archive
@@ -99,13 +100,23 @@ def _record(fitted: Fitted) -> Json:
         "features": {"count": fitted.task.num_features, "names": known.names and list(known.names)},
         "directed": fitted.task.directed,
         "calibration": {
-            "temperature": linked.temperature,
-            "cold_temperature": alone.temperature,
+            "linked": _plain_scaling(linked.scaling),
+            "alone": _plain_scaling(alone.scaling),
             "cold_start": known.answerer.cold_start,
         },
-        "training": {"epochs": fitted.epochs, "panel": panel},
+        "training": {"epochs": fitted.epochs, "history_names": list(fitted.history_names), "panel": panel},
         "fingerprint": known.key,
     }
+
+
+def _plain_scaling(scaling: Scaling) -> Json:
+    offsets = None if scaling.offsets is None else scaling.offsets.tolist()
+    return {"temperature": scaling.temperature, "offsets": offsets}
+
+
+def _scaling(record: Json) -> Scaling:
+    offsets = record["offsets"]
+    return Scaling(record["temperature"], None if offsets is None else np.array(offsets, dtype=np.float64))
 
 
 def _graph_arrays(fitted: Fitted) -> Arrays:
@@ -151,10 +162,11 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
         tuple(PanelEntry(**entry) for entry in training["panel"]),
         training["epochs"],
         arrays["history"],
+        tuple(training["history_names"]),
         known,
         Calibrations(
-            Calibration(calibration["temperature"], arrays["linked_scores"]),
-            Calibration(calibration["cold_temperature"], arrays["alone_scores"]),
+            Calibration(_scaling(calibration["linked"]), arrays["linked_scores"]),
+            Calibration(_scaling(calibration["alone"]), arrays["alone_scores"]),
         ),
     )
     classifier.restore(fitted, record["notes"], audit)

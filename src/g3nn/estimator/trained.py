@@ -21,7 +21,7 @@ from g3nn.training import FitResult
 class PanelEntry:
     """How one candidate did. val_loss: of its averaged replicas after temperature scaling, by which the choice is made.
 
-    That is what the answers will be like, and no unfair advantage: each candidate gets the same single parameter.
+    That is close to what the answers will be like, and no unfair advantage: each gets the same single parameter.
     Whoever left the panel early has few replicas, and after the first round few epochs.
     """
 

@@ -105,9 +105,34 @@ def node_terms_backward(log_q, log_p, label, of_posterior, grad_sums, grad_soft,
                     grad_p[r, i, k] += grad_soft[r, i, k] * np.exp(log_p[r, i, k])
 
 
+NEAR = 80.0
+"""Up to this log-odds, exponentials of the parts of a logit are multiplied: in single precision none overflows."""
+
+
 @njit(inline="always")
-def _log_sigmoid(x):
-    return min(x, 0.0) - np.log1p(np.exp(-abs(x)))
+def _parts(r, p, base, target, source, largest, sign, by_target, by_source):
+    """exp(-sign part) for the parts of the logits of a pair, base in by_target. Returns a bound on |logit|.
+
+    largest: of the absolute values in the table.
+    """
+    by_target[:] = np.exp(-sign * base[r, p])
+    by_source[:] = 1.0
+    of_target = base.dtype.type(0.0)
+    of_source = base.dtype.type(0.0)
+    if target.shape[1] > 0:
+        for k in range(by_target.size):
+            by_target[k] *= np.exp(-sign * target[r, p, k])
+            by_source[k] = np.exp(-sign * source[r, p, k])
+            of_target = max(of_target, abs(target[r, p, k]))
+            of_source = max(of_source, abs(source[r, p, k]))
+    return abs(base[r, p]) + of_target + of_source + largest
+
+
+@njit(inline="always")
+def _far(logit):
+    """log sigmoid(logit) and sigmoid(-logit), of any logit."""
+    decay = np.exp(-abs(logit))
+    return min(logit, 0.0) - np.log1p(decay), (decay if logit > 0.0 else 1.0) / (1.0 + decay)
 
 
 @njit(parallel=True, cache=True)
@@ -119,17 +144,26 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
     for job in prange(R * chunks):
         r = job // chunks
         start = (job % chunks) * CHUNK
+        by_table = np.exp(-sign * table[r])
+        by_target = np.empty(K, base.dtype)
+        by_source = np.empty(K, base.dtype)
+        largest = np.abs(table[r]).max()
         for p in range(start, min(start + CHUNK, P)):
+            near = _parts(r, p, base, target, source, largest, sign, by_target, by_source) < NEAR
             total = base.dtype.type(0.0)
             for k in range(K):
                 if left[r, p, k] == 0.0:
                     continue
                 row = base.dtype.type(0.0)
                 for c in range(K):
-                    logit = base[r, p] + table[r, k, c]
-                    if ends:
-                        logit += target[r, p, c] + source[r, p, k]
-                    row += right[r, p, c] * _log_sigmoid(sign * logit)
+                    if near:
+                        score = -np.log(base.dtype.type(1.0) + by_target[c] * by_source[k] * by_table[k, c])
+                    else:
+                        logit = base[r, p] + table[r, k, c]
+                        if ends:
+                            logit += target[r, p, c] + source[r, p, k]
+                        score, _ = _far(sign * logit)
+                    row += right[r, p, c] * score
                 total += left[r, p, k] * row
             out[r, p] = total
 
@@ -159,7 +193,12 @@ def expected_logistic_backward(
         r = job // chunks
         part = job % chunks
         tables = np.zeros((K, K))
+        by_table = np.exp(-sign * table[r])
+        by_target = np.empty(K, base.dtype)
+        by_source = np.empty(K, base.dtype)
+        largest = np.abs(table[r]).max()
         for p in range(part * CHUNK, min((part + 1) * CHUNK, P)):
+            near = _parts(r, p, base, target, source, largest, sign, by_target, by_source) < NEAR
             g = grad[r, p]
             whole = base.dtype.type(0.0)
             grad_right[r, p] = 0.0
@@ -169,21 +208,24 @@ def expected_logistic_backward(
                 to_left = base.dtype.type(0.0)
                 to_source = base.dtype.type(0.0)
                 for c in range(K):
-                    logit = base[r, p] + table[r, k, c]
-                    if ends:
-                        logit += target[r, p, c] + source[r, p, k]
-                    decay = np.exp(-abs(logit))
-                    signed = sign * logit
-                    score = g * (min(signed, 0.0) - np.log1p(decay))
+                    if near:
+                        odds = by_target[c] * by_source[k] * by_table[k, c]
+                        above = base.dtype.type(1.0) + odds
+                        score = -np.log(above)
+                        share = odds / above
+                    else:
+                        logit = base[r, p] + table[r, k, c]
+                        if ends:
+                            logit += target[r, p, c] + source[r, p, k]
+                        score, share = _far(sign * logit)
                     to_left += right[r, p, c] * score
-                    grad_right[r, p, c] += left[r, p, k] * score
-                    odds = decay / (1.0 + decay) if signed > 0.0 else 1.0 / (1.0 + decay)
-                    slope = left[r, p, k] * right[r, p, c] * g * sign * odds
+                    grad_right[r, p, c] += left[r, p, k] * g * score
+                    slope = left[r, p, k] * right[r, p, c] * g * sign * share
                     to_source += slope
                     tables[k, c] += slope
                     if ends:
                         grad_target[r, p, c] += slope
-                grad_left[r, p, k] = to_left
+                grad_left[r, p, k] = g * to_left
                 whole += to_source
                 if ends:
                     grad_source[r, p, k] = to_source

@@ -115,7 +115,7 @@ def facts(classifier: G3NNClassifier, chosen: PanelEntry, found: Findings) -> li
     return [
         Fact("Chosen model", classifier.model_, f"{chosen.objective} objective"),
         Fact("Answers", replicas, epochs),
-        Fact("Temperature", number(classifier.temperature_, 2), _temperature(classifier.temperature_)),
+        Fact("Temperature", number(classifier.temperature_, 2), _calibration(classifier)),
         Fact("Nodes without edges", f"{alone:,}", cold),
         Fact("Sets of classes", size, promise),
         Fact("Features", f"{found.task.num_features:,}", "; ".join(_ways(classifier))),
@@ -132,10 +132,15 @@ def _ways(classifier: G3NNClassifier) -> list[str]:
     return [text for text, holds in ways.items() if holds]
 
 
-def _temperature(value: float) -> str:
+def _calibration(classifier: G3NNClassifier) -> str:
+    """What was done to the probabilities after training."""
+    value, offsets = classifier.temperature_, classifier.class_offsets_
+    told = "answers were made surer than trained" if value < 1 else "answers were made less sure than trained"
     if abs(value - 1) < 0.05:
-        return "probabilities are nearly as trained"
-    return "answers were made surer than trained" if value < 1 else "answers were made less sure than trained"
+        told = "probabilities are nearly as trained"
+    if offsets is None:
+        return told
+    return f"{told}; offsets of classes from {number(offsets.min(), 2)} to {number(offsets.max(), 2)}"
 
 
 def class_rows(found: Findings, judged: bool) -> list[list[Any]]:

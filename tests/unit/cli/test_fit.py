@@ -12,7 +12,7 @@ from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn.audit import GraphAudit
 from g3nn.cli.fit import fit as fit_command
-from g3nn.data.export import export
+from g3nn.data.tables.export import export
 from g3nn.errors import G3NNWarning
 from g3nn.estimator import load_model
 
@@ -102,11 +102,13 @@ class TestResults:
         assert (np.diff(probability) >= 0).all()
         assert ((probability >= 0) & (probability <= 1)).all()
         assert table["rank"].to_pylist() == list(range(1, len(given) + 1))
+        # What was learned about edges is part of the model.
+        np.testing.assert_array_equal(load_model(fitted / "model").audit(0).edges["probability"], probability)
 
     def test_a_page(self, fitted):
         page = (fitted / "report.html").read_text(encoding="utf-8")
         assert page.lstrip().lower().startswith("<!doctype html>")
-        assert "Nodes of nodes.csv" in page
+        assert "<title>Labels for nodes.csv</title>" in page
 
     def test_a_graph_with_too_few_edges_to_audit(self, fit, tables, tmp_path):
         tables["edges"] = {"source": ["p1", "p2"], "target": ["p4", "p5"]}

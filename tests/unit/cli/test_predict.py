@@ -11,8 +11,8 @@ import pytest
 from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn.cli.fit import fit
-from g3nn.data.table_notes import TableNotes
-from g3nn.data.tables import read_node_table
+from g3nn.data.tables.notes import TableNotes
+from g3nn.data.tables.reading import read_node_table
 from g3nn.errors import DataError, G3NNWarning
 from g3nn.estimator import load_model
 

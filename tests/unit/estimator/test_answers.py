@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.calibrate import tempered
+from g3nn.calibrate import Scaling, tempered
 from g3nn.estimator.answers import POSTERIOR, PRIOR, Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.reading import NO_EDGES
 from g3nn.inputs import Inputs
@@ -50,12 +50,12 @@ def test_prior_and_posterior_differ_and_the_better_one_answers(learnable, traine
     for who in (PRIOR, POSTERIOR):
         log_prob = Answerer(trained.model, CPU, who)(learnable.with_edges(NO_EDGES)).log_prob[learnable.val]
         labels = learnable.labels[learnable.val]
-        temperature = Calibration.fit(log_prob, labels).temperature
-        losses[who] = -tempered(log_prob, temperature)[np.arange(labels.size), labels].mean()
+        scaling = Calibration.fit(log_prob, labels).scaling
+        losses[who] = -scaling(log_prob)[np.arange(labels.size), labels].mean()
     assert losses[PRIOR] != losses[POSTERIOR]
     answerer, calibrations = Answerer.choose(trained.model, learnable, CPU)
     assert answerer.cold_start == min(losses, key=losses.get)
-    assert calibrations.alone.temperature != calibrations.linked.temperature
+    assert calibrations.alone.scaling.temperature != calibrations.linked.scaling.temperature
 
 
 def test_a_discriminative_model_answers_itself(learnable):
@@ -74,9 +74,11 @@ def test_without_a_linked_validation_node_there_is_one_calibration(learnable, tr
 def test_each_node_has_the_calibration_of_its_kind():
     log_prob = np.log([[0.8, 0.2], [0.8, 0.2]])
     answers = Answers(log_prob, np.array([True, False]))
-    calibrations = Calibrations(Calibration(1.0, np.linspace(0, 0.5, 99)), Calibration(4.0, np.linspace(0, 0.9, 99)))
+    linked, alone = Scaling(1.0, np.log([1.0, 2.0])), Scaling(4.0)
+    scores = np.linspace(0, 0.5, 99), np.linspace(0, 0.9, 99)
+    calibrations = Calibrations(Calibration(linked, scores[0]), Calibration(alone, scores[1]))
     p = calibrations.probabilities(answers)
-    np.testing.assert_allclose(p[0], [0.8, 0.2])
+    np.testing.assert_allclose(p[0], [2 / 3, 1 / 3])
     np.testing.assert_allclose(p[1], np.exp(tempered(log_prob[1:], 4.0))[0])
     np.testing.assert_array_equal(calibrations.sets(answers, 0.1), [[True, False], [True, True]])
     assert answers.at(np.array([1])).has_edges.tolist() == [False]

@@ -1,4 +1,4 @@
-"""Temperature scaling and conformal sets, which the estimator's probabilities and sets rest on."""
+"""Scaling and conformal sets, which the estimator's probabilities and sets rest on."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import pytest
 
 from g3nn.calibrate import (
     TEMPERATURES,
+    WIDTHS,
+    Scaling,
+    _scaling,
     conformal_scores,
     conformal_sets,
+    fit_scaling,
     fit_temperature,
     negative_log_likelihood,
     tempered,
@@ -54,6 +58,63 @@ def test_tempering_keeps_the_order_and_sums_to_one():
     np.testing.assert_allclose(np.exp(warm).sum(1), 1)
     np.testing.assert_array_equal(warm.argsort(1), log_prob.argsort(1))
     np.testing.assert_allclose(tempered(log_prob, 1.0), log_prob)
+
+
+OFFSETS = np.array([0.6, 0.2, -0.1, -0.7])
+
+
+def shifted(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Labels drawn from known probabilities, and answers that know neither their sharpness nor these offsets."""
+    log_prob, _ = answers(n, 1.0, seed)
+    truth = Scaling(1.0, OFFSETS)(log_prob)
+    drawn = np.random.default_rng(seed + 1).random((n, 1))
+    return tempered(log_prob, 1 / sharpness), (np.exp(truth).cumsum(1) > drawn).argmax(1)
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 2.0])
+def test_offsets_undo_a_shift_of_the_classes(sharpness):
+    log_prob, labels = shifted(20_000, sharpness)
+    found = fit_scaling(log_prob, labels)
+    assert found.temperature == pytest.approx(sharpness, rel=0.05)
+    np.testing.assert_allclose(found.offsets, OFFSETS, atol=0.08)
+
+
+def test_a_scaling_is_the_best_one_under_its_prior():
+    log_prob, labels = shifted(500, 2.0)
+    found = fit_scaling(log_prob, labels)
+    best = negative_log_likelihood(found(log_prob), labels)
+    assert best < negative_log_likelihood(tempered(log_prob, fit_temperature(log_prob, labels)), labels)
+    for width in WIDTHS[1:]:
+        made = _scaling(log_prob, labels, width)
+
+        def cost(temperature: float, offsets: np.ndarray, width: float = width) -> float:
+            loss = len(labels) * negative_log_likelihood(Scaling(temperature, offsets)(log_prob), labels)
+            return loss + np.log(temperature) ** 2 / 2 + (offsets**2).sum() / (2 * width**2)
+
+        least = cost(made.temperature, made.offsets)
+        for step in (-0.03, 0.03):
+            assert cost(made.temperature * np.exp(step), made.offsets) > least
+            for direction in np.eye(4):
+                assert cost(made.temperature, made.offsets + step * direction) > least
+
+
+def test_what_held_back_labels_do_not_support_is_left_out():
+    found = [fit_scaling(*answers(200, 1.0, seed)) for seed in range(10)]
+    assert sum(one.offsets is None for one in found) >= 5
+    assert max(abs(one.offsets).max() for one in found if one.offsets is not None) < 0.4
+
+
+def test_a_handful_of_labels_gives_a_temperature_alone():
+    log_prob, labels = shifted(9, 1.0)
+    found = fit_scaling(log_prob, labels)
+    assert found.offsets is None
+    assert found.temperature == fit_temperature(log_prob, labels)
+
+
+def test_a_scaling_of_a_hand_computed_example():
+    made = Scaling(0.5, np.log([1.0, 3.0]))(np.log([[0.75, 0.25]]))
+    np.testing.assert_allclose(np.exp(made), [[0.75, 0.25]])
+    np.testing.assert_allclose(np.exp(Scaling()(made)), [[0.75, 0.25]])
 
 
 @pytest.mark.parametrize("alpha", [0.05, 0.1, 0.3])

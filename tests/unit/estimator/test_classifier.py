@@ -182,6 +182,19 @@ def test_folds_of_nodes(graph, quick):
     assert cross_val_predict(quick(epochs=5, ensemble=1), nodes, y, cv=2, method="predict_proba").shape == (57, 3)
 
 
+def test_a_search_over_masks_of_nodes(graph, quick):
+    """The split of a benchmark as the only fold; whatever its masks leave out has no label."""
+    known = np.flatnonzero(graph.y >= 0)
+    held = np.isin(known, graph.val)
+    nodes, y = Nodes(graph.X, graph.edges)[known], graph.y[known]
+    fold = [(np.flatnonzero(~held), np.flatnonzero(held))]
+    search = GridSearchCV(quick(epochs=20, ensemble=1), {"model": ["mlp", "gcn"]}, cv=fold).fit(nodes, y)
+    by_hand = quick(epochs=20, ensemble=1, model="gcn").fit(nodes[~held], y[~held])
+    expected = (by_hand.predict(nodes[held]) == y[held]).mean()
+    assert search.cv_results_["mean_test_score"][1] == pytest.approx(expected)
+    assert not np.isin(graph.val, np.concatenate([by_hand.task_.train, by_hand.task_.val])).any()
+
+
 def test_few_validation_nodes_that_choose_and_calibrate_are_warned_of(graph):
     panel = G3NNClassifier(epochs=2, ensemble=1, device="cpu")
     with pytest.warns(G3NNWarning, match="12 validation nodes"):
@@ -235,7 +248,7 @@ def test_edges_are_judged_with_the_labels_that_were_learned(graph, quick, tmp_pa
     assert (len(tables.edges), len(tables.missing)) == (len(p), 7)
     np.testing.assert_allclose(tables.edges["probability"], np.sort(p))
     drawn = classifier.sample_graph(3)
-    known = classifier.task_.train
+    known = np.concatenate([classifier.task_.train, classifier.task_.val])
     np.testing.assert_array_equal(drawn.labels[known], graph.truth[known])
     assert 0.5 < drawn.edges.shape[1] / len(p) < 2
     classifier.save(tmp_path / "after")

@@ -39,7 +39,7 @@ def test_the_best_of_the_finalists_is_chosen(search, rounds):
 
 
 def test_replicas_are_those_of_a_stack_of_their_own_wherever_they_were_trained(search, rounds):
-    """Two candidates share stacks, and their replicas are trained in several rounds."""
+    """Replicas of one candidate are trained in several rounds."""
     best, _ = search.run([*SCALES, *SCALES])
     weight = best.candidate.options["graph_weight"]
     options = {**COMMON, "graph_weight": weight}

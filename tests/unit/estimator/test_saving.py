@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -10,9 +11,11 @@ import scipy.sparse as sp
 import torch
 from sklearn.base import clone
 
+from g3nn.calibrate import Scaling
 from g3nn.errors import DataError, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
 from g3nn.estimator.archive import PARAMETERS, RECORD
+from g3nn.estimator.saving import save_model
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 
@@ -37,9 +40,30 @@ def test_a_loaded_model_answers_the_same_to_the_last_bit(fitted, graph, tmp_path
     assert loaded.panel_ == fitted.panel_
     for name in ("model_", "temperature_", "cold_temperature_", "cold_start_", "n_iter_", "n_validation_"):
         assert getattr(loaded, name) == getattr(fitted, name), name
+    np.testing.assert_array_equal(loaded.class_offsets_, fitted.class_offsets_)
     np.testing.assert_array_equal(loaded.history_, fitted.history_)
+    assert loaded.history_names_ == fitted.history_names_
     assert loaded.fitted_.hyperparameters == fitted.fitted_.hyperparameters
     assert loaded.evaluate(graph.val, graph.truth[graph.val]) == fitted.evaluate(graph.val, graph.truth[graph.val])
+
+
+def test_learning_curves_keep_the_names_they_were_saved_with(fitted, tmp_path):
+    names = ("first", *fitted.history_names_[1:])
+    older = replace(fitted.fitted_, history_names=names)
+    save_model(older, fitted.get_params(), {}, None, tmp_path / "model")
+    assert load_model(tmp_path / "model").history_names_ == names
+
+
+@pytest.mark.parametrize("offsets", [None, np.array([0.1, -0.3, 0.2])])
+def test_a_scaling_comes_back(fitted, tmp_path, offsets):
+    linked = replace(fitted.fitted_.calibrations.linked, scaling=Scaling(0.7, offsets))
+    changed = replace(fitted.fitted_, calibrations=replace(fitted.fitted_.calibrations, linked=linked))
+    save_model(changed, fitted.get_params(), {}, None, tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    assert loaded.temperature_ == 0.7
+    np.testing.assert_array_equal(loaded.class_offsets_, offsets)
+    expected = changed.calibrations.probabilities(changed.known.answers)
+    np.testing.assert_array_equal(loaded.predict_proba(), expected)
 
 
 def test_strings_names_sparse_and_missing_features_come_back(graph, quick, tmp_path):

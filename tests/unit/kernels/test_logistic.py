@@ -52,3 +52,22 @@ def test_extreme_log_odds_stay_finite(implementation):
     torch.testing.assert_close(out.detach(), torch.tensor([[0.0, -800.0]], dtype=torch.float64))
     (slope,) = torch.autograd.grad(out.sum(), base)
     torch.testing.assert_close(slope, torch.tensor([[0.0, 1.0]], dtype=torch.float64))
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 25.0, 100.0])
+@pytest.mark.parametrize("present", [True, False])
+def test_small_and_large_log_odds_in_single_precision(implementation, arguments, present, scale):
+    """Some of these are beyond what exponentials in single precision can hold."""
+    left, right, *others = (tensor.detach() for tensor in arguments)
+    given = [left, right, *(scale * tensor for tensor in others)]
+    exact, single = ([tensor.to(kind).requires_grad_() for tensor in given] for kind in (torch.float64, torch.float32))
+    logits = exact[2][:, :, None, None] + exact[3].unsqueeze(1)
+    if len(exact) > 4:
+        logits = logits + exact[4].unsqueeze(2) + exact[5].unsqueeze(3)
+    scores = torch.nn.functional.logsigmoid(logits if present else -logits)
+    expected = torch.einsum("rpk,rpkl,rpl->rp", exact[0], scores, exact[1])
+    found = call(present, *single)
+    torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-5)
+    slopes = [torch.autograd.grad(out.sum(), by) for out, by in ((expected, exact), (found, single))]
+    for one, other in zip(*slopes, strict=True):
+        torch.testing.assert_close(other, one.float(), rtol=1e-4, atol=1e-4)

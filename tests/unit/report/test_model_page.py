@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from g3nn.audit import AuditTables
+from g3nn.calibrate import Scaling
 from g3nn.errors import InputError
-from g3nn.estimator import G3NNClassifier
+from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.report import assets, model_graph, model_page, write_model_report
 
 MEGABYTE = 1_000_000
@@ -99,6 +100,25 @@ def data_of(page):
 
 def numbers(packed, kind):
     return np.frombuffer(base64.b64decode(packed), dtype=np.dtype(kind).newbyteorder("<"))
+
+
+def test_a_loaded_model_has_the_same_page(fitted, audit, made, tmp_path):
+    fitted.save(tmp_path / "model")
+    loaded = made(load_model(tmp_path / "model"), audit=audit)
+    assert data_of(loaded)["curves"]
+    assert loaded == made(fitted, audit=audit)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "told"), [(None, "than trained "), (np.array([0.25, -0.5, 0.1]), "classes from −0.50 to 0.25")]
+)
+def test_the_page_tells_how_it_was_calibrated(fitted, made, offsets, told):
+    linked = replace(fitted.fitted_.calibrations.linked, scaling=Scaling(0.5, offsets))
+    shown = quick()
+    shown.restore(replace(fitted.fitted_, calibrations=replace(fitted.fitted_.calibrations, linked=linked)))
+    text = Tags(made(shown)).text
+    assert "answers were made surer than trained" in text
+    assert told in text
 
 
 def test_the_page_tells_what_was_fitted_and_how_well(fitted, audit, made):

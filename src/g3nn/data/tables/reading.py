@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.table_columns import (
+from g3nn.data.tables.columns import (
     CATEGORICAL,
     TEXT,
     check_unmixed,
@@ -27,7 +27,7 @@ from g3nn.data.table_columns import (
     plain,
     split_parts,
 )
-from g3nn.data.table_files import TableFile
+from g3nn.data.tables.files import TableFile
 from g3nn.errors import Problems, suggestion
 
 EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"))

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.table_files import TableFile
-from g3nn.data.table_graph import check_types, join, table_problems
-from g3nn.data.table_notes import TableNotes
-from g3nn.data.tables import NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
+from g3nn.data.tables.files import TableFile
+from g3nn.data.tables.graph import check_types, join, table_problems
+from g3nn.data.tables.notes import TableNotes
+from g3nn.data.tables.reading import NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
 from g3nn.errors import G3NNWarning, Problems
 from g3nn.parse import Matrix
 

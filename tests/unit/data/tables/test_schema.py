@@ -12,10 +12,10 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 from g3nn.data.planetoid import row_normalised
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.schema_columns import MOST_CATEGORIES
-from g3nn.data.table_columns import feature_kind
-from g3nn.data.tables import NodeTable
+from g3nn.data.tables.columns import feature_kind
+from g3nn.data.tables.reading import NodeTable
+from g3nn.data.tables.schema import FeatureSchema
+from g3nn.data.tables.schema_columns import MOST_CATEGORIES
 from g3nn.errors import DataError, G3NNWarning, InputError
 
 

@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.table_checks import check_labels
-from g3nn.data.table_columns import is_text, listed
-from g3nn.data.tables import EdgeColumns, EdgeTable, NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
+from g3nn.data.tables.checks import check_labels
+from g3nn.data.tables.columns import is_text, listed
+from g3nn.data.tables.reading import EdgeColumns, EdgeTable, NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
+from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, G3NNWarning, Problems
 from g3nn.parse import Matrix
 

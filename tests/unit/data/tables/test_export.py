@@ -8,10 +8,10 @@ import pytest
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.data.export import FILES, export
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.table_graph import join
-from g3nn.data.tables import read_edge_table, read_node_table
+from g3nn.data.tables.export import FILES, export
+from g3nn.data.tables.graph import join
+from g3nn.data.tables.reading import read_edge_table, read_node_table
+from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, InputError
 from g3nn.parse import UNKNOWN
 

@@ -11,7 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.data.planetoid import row_normalised
-from g3nn.data.schema_columns import (
+from g3nn.data.tables.checks import LARGEST, Findings
+from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, NUMERIC, floats, listed
+from g3nn.data.tables.reading import NodeTable
+from g3nn.data.tables.schema_columns import (
     Boolean,
     Category,
     Column,
@@ -22,9 +25,6 @@ from g3nn.data.schema_columns import (
     fit_category,
     fit_text,
 )
-from g3nn.data.table_checks import LARGEST, Findings
-from g3nn.data.table_columns import BOOLEAN, CATEGORICAL, NUMERIC, floats, listed
-from g3nn.data.tables import NodeTable
 from g3nn.errors import DataError, G3NNWarning, Problems
 from g3nn.parse import Matrix
 

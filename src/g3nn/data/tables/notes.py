@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from g3nn.data.schema import FeatureSchema
-from g3nn.data.table_columns import is_text
-from g3nn.data.table_graph import TableGraph
-from g3nn.data.tables import EdgeColumns, NodeColumns
+from g3nn.data.tables.columns import is_text
+from g3nn.data.tables.graph import TableGraph
+from g3nn.data.tables.reading import EdgeColumns, NodeColumns
+from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError
 
 

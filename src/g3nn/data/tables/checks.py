@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.table_columns import listed
-from g3nn.data.tables import NodeTable
+from g3nn.data.tables.columns import listed
+from g3nn.data.tables.reading import NodeTable
 from g3nn.errors import Problems
 
 LARGEST = 1e150
