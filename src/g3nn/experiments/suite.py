@@ -60,8 +60,8 @@ class Grid:
     objectives: tuple[str, ...] = ()
     datasets: tuple[str, ...] = ()
     settings: tuple[str, ...] = ()
-    variants: tuple[str, ...] = ()
     axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
+    variants: tuple[str, ...] = ()
 
     def covers(self, entry: Entry) -> bool:
         cell = entry.cell
@@ -94,13 +94,13 @@ class Cell:
     dataset: str
     setting: str
     model: str
-    variant: str = ""
     row: str = ""
     published: float | None = None
     published_std: float | None = None
     bold: bool = False
     underline: bool = False
     star: bool = False
+    variant: str = ""
     options: tuple[tuple[str, Option], ...] = ()
 
     @property

@@ -31,6 +31,9 @@ PROMISED = {
 """The keys that outside scripts depend on."""
 
 EXTRA = {
+    "variant",
+    "selected",
+    "peers",
     "row",
     "counterpart",
     "published_bold",
