@@ -131,6 +131,8 @@ def _contest(cell: CellResult) -> str:
     """Who was chosen, and how it stands beside its peers."""
     tests = (f"{peer} {'-' if p is None else f'{p:.1g}'}" for peer, p in cell.peers.items())
     text = f"{cell.dataset} {cell.setting}: {cell.label} chosen by validation, {cell.mean:.4f}"
+    if cell.nll is not None and cell.ece is not None:
+        text += f" (NLL {cell.nll:.3f}, ECE {cell.ece:.3f})"
     return f"{text}; p-values against {', '.join(tests)}" if cell.peers else text
 
 
