@@ -28,6 +28,9 @@ class Round:
 ROUNDS = (Round(1, 2), Round(3, 1))
 """After the first. The one that is left trains all its replicas; none is trained twice."""
 
+CLOSE = 1.02
+"""With full training, whoever has a loss more than this many times the lowest is out: other seeds would not help it."""
+
 
 @dataclass(frozen=True, eq=False)
 class Search:
@@ -51,21 +54,25 @@ class Search:
         found, done = dict[int, Trained](), 0
         rounds = [one for one in ROUNDS if one.kept < len(left) and one.replicas < len(self.seeds)]
         for stage in (*rounds, Round(len(self.seeds), 1)):
-            fresh = self._train(left, self.seeds[done : stage.replicas], self.common)
-            found = {p: found[p].joined(one) if p in found else one for p, one in fresh.items()}
-            left, done = self._best(found, stage.kept, entries), stage.replicas
+            if len(left) > 1 or stage.replicas == len(self.seeds):
+                fresh = self._train(left, self.seeds[done : stage.replicas], self.common)
+                found = {p: found[p].joined(one) if p in found else one for p, one in fresh.items()}
+                left, done = self._best(found, stage.kept, entries, CLOSE), stage.replicas
         (best,) = left
         if not math.isfinite(entries[best].val_loss):
             raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
         panel = tuple(replace(entries[p], chosen=p == best) for p in range(len(tried)))
         return found[best], panel
 
-    def _best(self, found: dict[int, Trained], kept: int, entries: dict[int, PanelEntry]) -> dict[int, Candidate]:
+    def _best(
+        self, found: dict[int, Trained], kept: int, entries: dict[int, PanelEntry], close: float = math.inf
+    ) -> dict[int, Candidate]:
         """Those with the lowest loss, in the order given; how each did goes into `entries`."""
         labels = self.task.labels[self.task.val]
         entries.update({p: one.entry(labels) for p, one in found.items()})
-        ranked = sorted(found, key=lambda p: entries[p].val_loss)
-        return {p: found[p].candidate for p in sorted(ranked[:kept])}
+        first, *others = sorted(found, key=lambda p: entries[p].val_loss)[:kept]
+        near = [p for p in others if entries[p].val_loss <= close * entries[first].val_loss]
+        return {p: found[p].candidate for p in sorted([first, *near])}
 
     def _train(self, tried: Mapping[int, Candidate], seeds: Sequence[int], common: Options) -> dict[int, Trained]:
         """A replica of each candidate for each seed, in one stack for each candidate."""

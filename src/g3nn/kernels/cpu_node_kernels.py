@@ -10,7 +10,7 @@ from numba import njit, prange
 
 from g3nn.kernels.cpu_kernels import _bits, _key
 
-CHUNK = 2048
+CHUNK = 512
 
 
 @njit(parallel=True, cache=True)

@@ -21,6 +21,7 @@ def rounds(monkeypatch):
     monkeypatch.setattr(panel, "TRIAL_EPOCHS", 5)
     monkeypatch.setattr(panel, "TRIAL_KEPT", 3)
     monkeypatch.setattr(panel, "ROUNDS", (Round(1, 2), Round(2, 1)))
+    monkeypatch.setattr(panel, "CLOSE", np.inf)
 
 
 @pytest.fixture
@@ -35,6 +36,13 @@ def test_the_best_of_the_finalists_is_chosen(search, rounds):
     (chosen,) = [entry for entry in entries if entry.chosen]
     assert chosen.replicas == 3
     assert (chosen.model, chosen.options) == (best.candidate.name, best.candidate.options)
+    assert best.seeds == (5, 6, 7)
+
+
+def test_a_runner_up_that_is_far_behind_trains_no_more(search, rounds, monkeypatch):
+    monkeypatch.setattr(panel, "CLOSE", 1.0)
+    best, entries = search.run(TRIED)
+    assert sorted((entry.replicas, entry.epochs) for entry in entries) == [(1, 5), (1, 12), (1, 12), (3, 12)]
     assert best.seeds == (5, 6, 7)
 
 
