@@ -72,7 +72,8 @@ def read_request(parameters: Mapping[str, Any], X: Any, y: Any, edges: Any, val:
     options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
     K = 2 if labels is None else len(labels.classes)
     tried = candidates(parameters["model"], parameters["objective"], options, K, problems)
-    common = {name: parameters[name] for name in COMMON}
+    # Answers are calibrated before they are given, so they are stopped by how good they will be then.
+    common = {**{name: parameters[name] for name in COMMON}, "calibrated": True}
     check_candidates(tried, common, parameters["device"], problems)
     problems.raise_if_any()
     assert features is not None
