@@ -9,6 +9,7 @@ import numpy as np
 
 from g3nn.report.averages import tidy
 from g3nn.report.model_graph import LISTED_NODES
+from g3nn.report.model_page import clean
 from g3nn.report.model_views import percent
 from g3nn.report.page_parts import Column, Table
 from g3nn.report.views import Card
@@ -79,11 +80,11 @@ def _columns(estimator: G3NNRegressor, scores: Mapping[str, Any] | None) -> Tabl
     for t, name in enumerate(estimator.target_names_.tolist()):
         known = task.labels[task.train, t]
         known = known[~np.isnan(known)]
-        measured = [None] * 4
+        measured: list[float | None] = [None] * 4
         if scores is not None:
             own = scores["columns"][str(name)] if "columns" in scores else scores
             measured = [tidy(own[key]) for key in ("rmse", "mae", "r2", "coverage")]
-        rows.append([str(name), len(known), tidy(float(known.mean())), tidy(float(known.std())), *measured])
+        rows.append([clean(name), len(known), tidy(float(known.mean())), tidy(float(known.std())), *measured])
     columns = (
         Column("column"),
         Column("training labels", 0),

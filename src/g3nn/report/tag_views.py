@@ -11,6 +11,7 @@ import numpy as np
 from g3nn.calibrate import reliability_bins
 from g3nn.report.averages import tidy
 from g3nn.report.model_graph import LISTED_NODES
+from g3nn.report.model_page import clean
 from g3nn.report.model_views import percent
 from g3nn.report.page_parts import Column, Table
 from g3nn.report.views import Card
@@ -48,7 +49,7 @@ def judged(estimator: G3NNClassifier, names: Sequence[str], test: Mapping[str, A
 
 def _named(tags: list[Any]) -> str:
     more = f" and {len(tags) - _MOST_NAMED} more" if len(tags) > _MOST_NAMED else ""
-    return ", ".join(map(str, tags[:_MOST_NAMED])) + more or "none"
+    return ", ".join(map(clean, tags[:_MOST_NAMED])) + more or "none"
 
 
 def _cards(scores: Mapping[str, Any] | None, test: Mapping[str, Any] | None) -> list[Card]:
@@ -74,7 +75,7 @@ def _tags(estimator: G3NNClassifier, p: np.ndarray, is_judged: bool) -> Table:
     for t, (name, row) in enumerate(zip(estimator.classes_.tolist(), measured, strict=True)):
         figures = [tidy(row[key]) for key in ("precision", "recall", "f1")] if is_judged else [None] * 3
         share = float(np.nanmean(task.labels[task.train, t]))
-        rows.append([str(name), tidy(share), int((p[:, t] > 0.5).sum()), row["nodes"], *figures])
+        rows.append([clean(name), tidy(share), int((p[:, t] > 0.5).sum()), row["nodes"], *figures])
     columns = (
         Column("tag"),
         Column("share in training", 3),
@@ -93,7 +94,7 @@ def _uncertain(estimator: G3NNClassifier, names: Sequence[str], p: np.ndarray, a
     rows = []
     for node in np.argsort(-entropy, kind="stable")[:LISTED_NODES].tolist():
         doubtful = int(np.abs(p[node] - 0.5).argmin())
-        tag = str(estimator.classes_[doubtful])
+        tag = clean(estimator.classes_[doubtful])
         values = tidy(float(entropy[node])), tag, tidy(float(p[node, doubtful])), int(degree[node])
         rows.append([names[node], answers[node], *values])
     columns = (

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
+import pyarrow as pa
 import pytest
 from sklearn.metrics import f1_score, log_loss
 from sklearn.model_selection import GridSearchCV
@@ -36,7 +36,7 @@ def shown(task):
 @pytest.fixture(scope="module")
 def fitted(task):
     """Not to be changed."""
-    return quick().fit(task.features, pd.DataFrame(shown(task), columns=NAMES), task.edges, val=task.val)
+    return quick().fit(task.features, pa.table(dict(zip(NAMES, shown(task).T, strict=True))), task.edges, val=task.val)
 
 
 def test_answers_are_an_indicator_and_its_probabilities(fitted, task):
