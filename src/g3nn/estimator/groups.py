@@ -17,7 +17,7 @@ def number_groups(task: NodeTask, mean: np.ndarray, deviation: np.ndarray) -> tu
     """The known values of the first column in groups of about equal size, by order; beliefs (n, K) about them are the
     mass that a normal with these moments (n,) has in each group, and one-hot where the value is known."""
     values = task.labels[:, 0]
-    limits = np.unique(np.nanquantile(values, np.arange(1, GROUPS) / GROUPS))
+    limits = np.unique(np.nanquantile(values, np.arange(1, GROUPS) / GROUPS, method="lower"))
     # A group begins above its limit: none may begin above the highest value, and there are two groups at least.
     inner = limits[limits < np.nanmax(values)]
     limits = inner if inner.size else np.array([np.nanmin(values)])

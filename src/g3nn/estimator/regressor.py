@@ -18,6 +18,8 @@ from g3nn.estimator.numbers import as_columns
 from g3nn.estimator.request import is_share
 from g3nn.task import NodeTask
 
+_ROUNDING = 1e-6
+
 
 @dataclass(eq=False, repr=False)
 class G3NNRegressor(RegressorMixin, GraphEstimator):
@@ -72,8 +74,9 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         answers = self._ask(X, edges)
         found = self.fitted_.calibrations.intervals(answers, self._number_judge(), float(level))
         if self.outcome == "poisson":
-            # Counts are whole, so nothing inside is lost.
-            found = np.stack([np.maximum(np.ceil(found[0]), 0.0), np.maximum(np.floor(found[1]), 0.0)])
+            # Counts are whole, so nothing inside is lost; a count at the very end must not fall to rounding.
+            ends = np.ceil(found[0] - _ROUNDING), np.floor(found[1] + _ROUNDING)
+            found = np.maximum(np.stack(ends), 0.0)
         return found[:, :, 0] if self.fitted_.flat else found
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:

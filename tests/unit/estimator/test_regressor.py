@@ -82,7 +82,9 @@ def test_it_learns_and_intervals_hold_what_they_promise(fitted, task):
     # Split conformal, by its own rule: this many of the validation nodes are inside.
     linked = np.isin(task.val, task.edges)
     m = int(linked.sum())
-    assert inside[task.val[linked]].sum() == min(int(np.ceil((m + 1) * 0.9)), m)
+    # But for the one that is the end of its own interval, up to rounding.
+    promised = min(int(np.ceil((m + 1) * 0.9)), m)
+    assert promised - 1 <= inside[task.val[linked]].sum() <= promised
     narrow = fitted.predict_interval(0.5)
     assert (narrow[0] >= wide[0]).all()
     assert (narrow[1] <= wide[1]).all()
