@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from g3nn.catalogue import available
     from g3nn.data import load, synthetic, synthetic_values
     from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
-    from g3nn.estimator import G3NNClassifier, Nodes, load_model
+    from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
     from g3nn.model import GenerativeModel, ModelSpec
     from g3nn.objective import Objective
     from g3nn.task import NodeTask
@@ -22,6 +22,7 @@ __all__ = [
     "FitResult",
     "G3NNClassifier",
     "G3NNError",
+    "G3NNRegressor",
     "G3NNWarning",
     "GenerativeModel",
     "InputError",
@@ -42,7 +43,7 @@ _HOMES = {
     "g3nn.catalogue": ("available",),
     "g3nn.data": ("load", "synthetic", "synthetic_values"),
     "g3nn.errors": ("DataError", "G3NNError", "G3NNWarning", "InputError", "TrainingError"),
-    "g3nn.estimator": ("G3NNClassifier", "Nodes", "load_model"),
+    "g3nn.estimator": ("G3NNClassifier", "G3NNRegressor", "Nodes", "load_model"),
     "g3nn.model": ("GenerativeModel", "ModelSpec"),
     "g3nn.objective": ("Objective",),
     "g3nn.task": ("NodeTask",),

@@ -11,26 +11,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import typer
 
 from g3nn.cli.options import AsJson, DropUnknownEdges
-from g3nn.cli.results import ALPHA, MISSING_EDGES, MODEL, NOTES, PAGE, edges_table, linked, predictions_table
+from g3nn.cli.results import MISSING_EDGES, MODEL, NOTES, PAGE, answers_table, edges_table
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.data.tables.graph import TableGraph, read_graph
 from g3nn.data.tables.notes import TableNotes
+from g3nn.data.tables.outcome_columns import AUTO, CLASSES, COUNTS, OUTCOMES, REAL, TAGS
 from g3nn.data.tables.reading import EdgeColumns, NodeColumns, NodeTable
 from g3nn.errors import G3NNWarning, InputError, Problems
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
-    from g3nn.estimator import G3NNClassifier
+    from g3nn.estimator import GraphEstimator
 
 
 NodesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per node: CSV or Parquet.")]
 EdgesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per edge: CSV or Parquet.")]
 IdColumn = Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")]
-LabelColumn = Annotated[str, typer.Option(metavar="COL", help="Column with the classes; empty where unknown.")]
+LabelColumns = Annotated[
+    list[str],
+    typer.Option(metavar="COL", help="Column with the labels; empty where unknown. Repeatable: a column for each tag."),
+]
 OutFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the results.")]
 TextColumns = Annotated[
     list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
@@ -57,7 +62,7 @@ def fit(
     nodes: NodesFile,
     edges: EdgesFile,
     id: IdColumn,
-    label: LabelColumn,
+    label: LabelColumns,
     out: OutFolder,
     text: TextColumns = None,
     categorical: CategoricalColumns = None,
@@ -66,6 +71,13 @@ def fit(
     source: SourceColumn = None,
     target: TargetColumn = None,
     weight: WeightColumn = None,
+    outcome: Annotated[
+        str,
+        typer.Option(
+            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, "
+            "real if there are fractions, else classes."
+        ),
+    ] = AUTO,
     drop_unknown_edges: DropUnknownEdges = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
@@ -77,22 +89,26 @@ def fit(
 ) -> None:
     """Learn from the labels of some nodes and answer for all of them.
 
-    Writes a folder with the model, predictions.parquet (id, label, probabilities, entropy, a set of classes that holds
-    the true one 9 times in 10, has_edges), edges.parquet (the least likely edges first) and report.html to look at.
+    Writes a folder with the model, predictions.parquet, edges.parquet (the least likely edges first) and report.html to
+    look at. Of classes, predictions are id, label, probabilities, entropy, a set of classes that holds the true one 9
+    times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and low and
+    high ends of an interval that holds the true one 9 times in 10.
     """
-    from g3nn.estimator import G3NNClassifier
-
     start, problems = time.perf_counter(), Problems()
     check_new_folder(out, problems)
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
-    classifier = G3NNClassifier(model, **chosen, random_state=seed, verbose=not as_json)
-    check_parameters(classifier, problems)
-    columns = NodeColumns(id, label, tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split)
+    chosen |= {"model": model, "random_state": seed, "verbose": not as_json}
+    problems.name("outcome", outcome, (AUTO, *OUTCOMES))
+    special = tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split
+    columns = NodeColumns(id, _several(label), *special, outcome if outcome in OUTCOMES else AUTO)
     ends = EdgeColumns(source, target, weight)
     graph = read_graph(nodes, edges, columns, ends, problems, missing=missing, drop_unknown=drop_unknown_edges)
+    kind = graph.nodes.outcome if graph is not None else (CLASSES if outcome not in OUTCOMES else outcome)
+    classifier = made(kind, chosen)
+    check_parameters(classifier, kind, problems)
     problems.raise_if_any()
     assert graph is not None
-    classifier.fit(graph.features, graph.y, graph.edges, val=graph.val)
+    classifier.fit(graph.features, labels_of(graph), graph.edges, val=graph.val)
     classifier.notes_[NOTES] = TableNotes.of(graph, columns).to_json()
     told = summary(classifier, graph)
     with new_folder(out) as folder:
@@ -104,16 +120,40 @@ def fit(
         _show(told)
 
 
-def check_parameters(classifier: G3NNClassifier, problems: Problems) -> None:
+def _several(names: str | list[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def made(kind: str, chosen: dict[str, Any]) -> GraphEstimator:
+    """The estimator for labels of this kind."""
+    from g3nn.estimator import G3NNClassifier, G3NNRegressor
+
+    if kind in _REGRESSION:
+        return G3NNRegressor(**chosen, outcome=_REGRESSION[kind])
+    return G3NNClassifier(**chosen)
+
+
+_REGRESSION = {REAL: "gaussian", COUNTS: "poisson"}
+
+
+def labels_of(graph: TableGraph) -> Any:
+    """As the estimator takes them: tags with their names."""
+    if graph.nodes.outcome != TAGS:
+        return graph.y
+    return pa.table(dict(zip(graph.nodes.value_names, graph.y.T, strict=True)))
+
+
+def check_parameters(classifier: GraphEstimator, kind: str, problems: Problems) -> None:
     """Record what is wrong with the options, whatever the tables are like."""
     from g3nn.estimator.request import read_request
 
+    # Any graph will do.
+    y: Any = np.array([0, 0, 1, 1])
     with problems.gathered():
-        # Any graph will do.
-        read_request(classifier.get_params(deep=False), np.eye(4), [0, 0, 1, 1], None, None)
+        read_request(classifier.get_params(deep=False), np.eye(4), y[:, None] if kind == TAGS else y, None, None)
 
 
-def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
+def write_results(classifier: GraphEstimator, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
     """Everything that a fit leaves behind. `test`: how good the answers for test nodes are, if there are any.
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
@@ -121,10 +161,9 @@ def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, 
     from g3nn.report import write_model_report
 
     task, ids = classifier.task_, nodes.ids
-    answers = (classifier.predict_proba(), classifier.predict_set(ALPHA), linked(task.edges, task.num_nodes))
     audited = audit(classifier)
     tables = {
-        "predictions.parquet": predictions_table(ids, classifier.classes_, *answers),
+        "predictions.parquet": answers_table(classifier, ids),
         "edges.parquet": edges_table(ids, task.edges, audited),
     }
     classifier.save(folder / MODEL)
@@ -134,7 +173,7 @@ def write_results(classifier: G3NNClassifier, nodes: NodeTable, test: dict[str, 
     write_model_report(classifier, folder / PAGE, ids=ids.to_pylist(), title=title, audit=audited, test=test)
 
 
-def audit(classifier: G3NNClassifier) -> AuditTables | None:
+def audit(classifier: GraphEstimator) -> AuditTables | None:
     """How likely the edges are, and pairs that lack one; None where there is too little to learn from."""
     try:
         return classifier.audit(MISSING_EDGES)
@@ -143,19 +182,19 @@ def audit(classifier: G3NNClassifier) -> AuditTables | None:
         return None
 
 
-def summary(classifier: G3NNClassifier, graph: TableGraph) -> dict[str, Any]:
+def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     """What was fitted and how well, as JSON has it."""
     task = classifier.task_
     chosen = next(entry for entry in classifier.panel_ if entry.chosen)
     test = None
     if graph.test.size:
-        assert graph.nodes.labels is not None
-        test = classifier.evaluate(graph.test, graph.nodes.labels.take(graph.test).to_pylist())
+        test = classifier.evaluate(graph.test, judged_labels(graph))
     return {
         "nodes": task.num_nodes,
         "edges": task.num_edges,
         "features": task.num_features,
-        "classes": classifier.classes_.tolist(),
+        "outcome": graph.nodes.outcome,
+        "classes": classifier.fitted_.classes.tolist(),
         "train": len(task.train),
         "val": len(task.val),
         "model": classifier.model_,
@@ -167,15 +206,36 @@ def summary(classifier: G3NNClassifier, graph: TableGraph) -> dict[str, Any]:
     }
 
 
+def judged_labels(graph: TableGraph) -> Any:
+    """The labels of the test nodes."""
+    nodes = graph.nodes
+    if nodes.values is not None:
+        return nodes.values[graph.test] if nodes.outcome == TAGS else nodes.values[graph.test, 0]
+    assert nodes.labels is not None
+    return nodes.labels.take(pa.array(graph.test)).to_pylist()
+
+
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """JSON knows no infinity, which is the loss of a model that diverged."""
     return {name: None if value in (math.inf, -math.inf) else value for name, value in values.items()}
 
 
+_NUMBER_MEASURES = {"rmse": "RMSE", "r2": "R^2", "coverage": "share inside 90 % intervals"}
+_WORDS: dict[str, tuple[str, dict[str, str]]] = {
+    CLASSES: ("accuracy", {"accuracy": "accuracy", "ece": "calibration error"}),
+    TAGS: ("share of tags right", {"accuracy": "share of tags right", "f1_micro": "micro F1", "f1_macro": "macro F1"}),
+    REAL: ("R^2", _NUMBER_MEASURES),
+    COUNTS: ("share of deviance explained", _NUMBER_MEASURES),
+}
+"""What the score is called, and which measures of test nodes are told."""
+
+
 def _show(told: dict[str, Any]) -> None:
     sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
-    print(f"{sizes}, {len(told['classes'])} classes; {told['train']} labels to train on, {told['val']} to validate on")
-    print(f"model {told['model']} ({told['objective']}), validation accuracy {told['val_accuracy']:.3f}")
+    what = f", {len(told['classes'])} {told['outcome']}" if told["outcome"] in (CLASSES, TAGS) else ""
+    print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
+    score, measures = _WORDS[told["outcome"]]
+    print(f"model {told['model']} ({told['objective']}), validation {score} {told['val_accuracy']:.3f}")
     if told["test"]:
-        print(f"test accuracy {told['test']['accuracy']:.3f}, calibration error {told['test']['ece']:.3f}")
+        print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in measures.items()))
     print(f"results in {told['out']}, {told['seconds']:.1f} s; look at {Path(told['out']) / PAGE}")

@@ -14,7 +14,7 @@ import pyarrow.parquet as pa_parquet
 import typer
 
 from g3nn.cli.options import AsJson, DropUnknownEdges
-from g3nn.cli.results import ALPHA, MODEL, NOTES, linked, predictions_table
+from g3nn.cli.results import MODEL, NOTES, answers_table
 from g3nn.data.tables.files import PARQUET_SUFFIXES, TableFile
 from g3nn.data.tables.graph import table_problems
 from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
@@ -22,7 +22,7 @@ from g3nn.data.tables.notes import TableNotes
 from g3nn.errors import DataError, Problems
 
 if TYPE_CHECKING:
-    from g3nn.estimator import G3NNClassifier
+    from g3nn.estimator import GraphEstimator
 
 
 def predict(
@@ -42,18 +42,18 @@ def predict(
     """
     problems = Problems()
     _check_out(out, folder, [nodes, edges], problems)
-    classifier, notes = _load(folder, problems)
+    estimator, notes = _load(folder, problems)
     asked = None
-    if classifier is not None and notes is not None:
+    if estimator is not None and notes is not None:
         asked = read_new_nodes(
-            notes, nodes, edges, problems, missing=classifier.missing, drop_unknown=drop_unknown_edges
+            notes, nodes, edges, problems, missing=estimator.missing, drop_unknown=drop_unknown_edges
         )
     else:
         _look_at({"nodes": nodes, "edges": edges}, problems)
     problems.raise_if_any()
     assert asked is not None
-    assert classifier is not None
-    _write(_answer(classifier, asked), out)
+    assert estimator is not None
+    _write(_answer(estimator, asked), out)
     told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count}
     if as_json:
         print(json.dumps(told))
@@ -82,30 +82,29 @@ def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Pro
         problems.add("out", out, "a file outside the folder of the model")
 
 
-def _load(folder: Path, problems: Problems) -> tuple[G3NNClassifier | None, TableNotes | None]:
+def _load(folder: Path, problems: Problems) -> tuple[GraphEstimator | None, TableNotes | None]:
     from g3nn.estimator import load_model
 
     if not (folder / MODEL).is_dir():
         problems.add("folder", f"{folder}, where there is no model", "a folder that `g3nn fit` wrote")
         return None, None
     try:
-        classifier = load_model(folder / MODEL)
-        return classifier, TableNotes.from_json(classifier.notes_.get(NOTES))
+        estimator = load_model(folder / MODEL)
+        return estimator, TableNotes.from_json(estimator.notes_.get(NOTES))
     except DataError as error:
         problems.add("folder", str(error).removesuffix("."), "what `g3nn fit` wrote")
         return None, None
 
 
-def _answer(classifier: G3NNClassifier, asked: NewNodes) -> pa.Table:
+def _answer(estimator: GraphEstimator, asked: NewNodes) -> pa.Table:
     """Nodes of the fit and new ones in the order of the table."""
-    task = classifier.task_
-    parts = [(classifier.predict_proba(), classifier.predict_set(ALPHA), linked(task.edges, task.num_nodes))]
+    n = estimator.task_.num_nodes
+    parts = [answers_table(estimator, pa.array(np.arange(n)))]
     if asked.features is not None:
-        graph = asked.features, asked.edges
-        has_edges = linked(asked.edges, task.num_nodes + asked.count)[task.num_nodes :]
-        parts.append((classifier.predict_proba(*graph), classifier.predict_set(ALPHA, *graph), has_edges))
-    probabilities, sets, has_edges = (np.concatenate(part)[asked.numbers] for part in zip(*parts, strict=True))
-    return predictions_table(asked.ids, classifier.classes_, probabilities, sets, has_edges)
+        numbers = pa.array(np.arange(n, n + asked.count))
+        parts.append(answers_table(estimator, numbers, (asked.features, asked.edges)))
+    rows = pa.concat_tables(parts).take(pa.array(asked.numbers))
+    return rows.set_column(0, "id", asked.ids)
 
 
 def _write(table: pa.Table, path: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
+    from g3nn.estimator import GraphEstimator
 
 MODEL = "model"
 """The folder of the saved model, inside the folder of results."""
@@ -22,7 +23,7 @@ NOTES = "tables"
 """Under this name the saved model remembers the tables."""
 
 ALPHA = 0.1
-"""The sets of classes miss the true one at most this often."""
+"""The sets of classes, and the intervals, miss the true one at most this often."""
 
 
 def predictions_table(
@@ -46,6 +47,47 @@ def predictions_table(
         "has_edges": has_edges,
     }
     return pa.table(columns)
+
+
+def numbers_table(
+    ids: pa.Array, mean: np.ndarray, deviation: np.ndarray, interval: np.ndarray, has_edges: np.ndarray
+) -> pa.Table:
+    """One row per node: id, mean, deviation, low, high (an interval that holds the value 9 times in 10), has_edges.
+
+    mean, deviation: (n,). interval: (2, n).
+    """
+    columns = {"id": ids, "mean": mean, "deviation": deviation, "low": interval[0], "high": interval[1]}
+    return pa.table({**columns, "has_edges": has_edges})
+
+
+def tags_table(ids: pa.Array, names: np.ndarray, probabilities: np.ndarray, has_edges: np.ndarray) -> pa.Table:
+    """One row per node: id, tags (those that are likelier than not), prob_TAG for each tag, has_edges.
+
+    probabilities: (n, T).
+    """
+    chosen = probabilities > 0.5
+    members = pa.array([str(name) for name in names.tolist()]).take(pa.array(np.nonzero(chosen)[1]))
+    starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
+    each = {f"prob_{name}": probabilities[:, t] for t, name in enumerate(names.tolist())}
+    return pa.table({"id": ids, "tags": pa.ListArray.from_arrays(starts, members), **each, "has_edges": has_edges})
+
+
+def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ...] = ()) -> pa.Table:
+    """What an estimator answers for its own nodes or, given features and edges, for new ones."""
+    from g3nn.estimator import G3NNClassifier, G3NNRegressor
+
+    task = estimator.task_
+    has_edges = linked(task.edges, task.num_nodes)
+    if graph:
+        has_edges = linked(graph[1], task.num_nodes + graph[0].shape[0])[task.num_nodes :]
+    if isinstance(estimator, G3NNRegressor):
+        moments = estimator.predict(*graph), estimator.predict_std(*graph)
+        return numbers_table(ids, *moments, estimator.predict_interval(1 - ALPHA, *graph), has_edges)
+    assert isinstance(estimator, G3NNClassifier)
+    probabilities = estimator.predict_proba(*graph)
+    if task.outcome == "bernoulli":
+        return tags_table(ids, estimator.classes_, probabilities, has_edges)
+    return predictions_table(ids, estimator.classes_, probabilities, estimator.predict_set(ALPHA, *graph), has_edges)
 
 
 def linked(edges: np.ndarray, n: int) -> np.ndarray:

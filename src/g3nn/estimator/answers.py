@@ -1,16 +1,20 @@
-"""Answers: from trained replicas and a graph to calibrated probabilities, with and without edges."""
+"""Answers: from trained replicas and a graph to calibrated answers, with and without edges."""
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 import torch
-from torch import Tensor
 
-from g3nn.calibrate import Scaling, conformal_scores, conformal_sets, fit_scaling, negative_log_likelihood
+from g3nn.calibrate import Scaling, conformal_intervals, conformal_sets
+from g3nn.estimator.judging import CLASSES, Judge, NumberJudge, judge_of
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
+from g3nn.outcomes import Outcome
+from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
 
 PRIOR, POSTERIOR = "prior", "posterior"
@@ -19,48 +23,76 @@ PRIOR, POSTERIOR = "prior", "posterior"
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """log_prob: (n, K) of the averaged replicas, before scaling. has_edges: (n,)."""
+    """log_prob: (n, K) of the averaged replicas, before scaling; with another outcome than classes (n, width), in its
+    form. has_edges: (n,). fresh: (n,) nodes that have no score of their own since training did not know them, or None
+    if that makes no difference."""
 
     log_prob: np.ndarray
     has_edges: np.ndarray
+    fresh: np.ndarray | None = None
 
     def at(self, nodes: np.ndarray) -> Answers:
-        return Answers(self.log_prob[nodes], self.has_edges[nodes])
+        return Answers(self.log_prob[nodes], self.has_edges[nodes], None if self.fresh is None else self.fresh[nodes])
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What validation nodes taught: a scaling, and how strange true labels are (sorted, for conformal sets)."""
+    """What validation nodes taught: a scaling, and how strange true labels are (sorted, for conformal answers)."""
 
     scaling: Scaling = field(default_factory=Scaling)
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def fit(cls, log_prob: np.ndarray, labels: np.ndarray) -> Calibration:
-        scaling = fit_scaling(log_prob, labels)
-        return cls(scaling, np.sort(conformal_scores(np.exp(scaling(log_prob)), labels)))
+    def fit(cls, log_prob: np.ndarray, labels: np.ndarray, judge: Judge = CLASSES) -> Calibration:
+        scaling = judge.scaling(log_prob, labels)
+        return cls(scaling, np.sort(judge.strangeness(judge.scaled(log_prob, scaling), labels), axis=0))
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrations:
-    """One calibration for nodes with edges, one for nodes without."""
+    """One calibration for nodes with edges, one for nodes without, and one for nodes with edges that training did not
+    know, where that makes a difference."""
 
     linked: Calibration
     alone: Calibration
+    fresh: Calibration | None = None
+
+    def each(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
+        """Masks (n,) that share out the nodes, with the calibration that holds there."""
+        fresh = np.zeros_like(answers.has_edges)
+        if self.fresh is not None and answers.fresh is not None:
+            fresh = answers.fresh & answers.has_edges
+            yield fresh, self.fresh
+        yield answers.has_edges & ~fresh, self.linked
+        yield ~answers.has_edges, self.alone
+
+    def scaled(self, answers: Answers, judge: Judge = CLASSES) -> np.ndarray:
+        """(n, width)"""
+        found = np.empty(answers.log_prob.shape)
+        for nodes, calibration in self.each(answers):
+            found[nodes] = judge.scaled(answers.log_prob[nodes], calibration.scaling)
+        return found
 
     def probabilities(self, answers: Answers) -> np.ndarray:
         """(n, K)"""
-        found = np.exp(self.linked.scaling(answers.log_prob))
-        without = ~answers.has_edges
-        found[without] = np.exp(self.alone.scaling(answers.log_prob[without]))
-        return found
+        return np.exp(self.scaled(answers))
 
     def sets(self, answers: Answers, alpha: float) -> np.ndarray:
         """(n, K) booleans: the classes that cannot be excluded at level alpha."""
         probabilities = self.probabilities(answers)
-        found = conformal_sets(probabilities, self.linked.scores, alpha)
-        without = ~answers.has_edges
-        found[without] = conformal_sets(probabilities[without], self.alone.scores, alpha)
+        found = np.zeros(probabilities.shape, dtype=bool)
+        for nodes, calibration in self.each(answers):
+            found[nodes] = conformal_sets(probabilities[nodes], calibration.scores, alpha)
+        return found
+
+    def intervals(self, answers: Answers, judge: NumberJudge, level: float) -> np.ndarray:
+        """(2, n, T): the lowest and the highest value that cannot be excluded, of each column by its own scores."""
+        mean, deviation = judge.in_units(self.scaled(answers, judge))
+        found = np.empty((2, *mean.shape))
+        for nodes, calibration in self.each(answers):
+            for t, scores in enumerate(calibration.scores.T):
+                known = scores[~np.isnan(scores)]
+                found[:, nodes, t] = conformal_intervals(mean[nodes, t], deviation[nodes, t], known, 1 - level)
         return found
 
 
@@ -73,42 +105,72 @@ class Answerer:
     device: torch.device
     cold_start: str = POSTERIOR
 
+    @property
+    def outcome(self) -> Outcome:
+        """In whose form and unit the model answers."""
+        return self.model.posterior.sizes.outcome
+
+    @property
+    def refined(self) -> bool:
+        """Whether nodes that training knew have scores of their own."""
+        return self.model.posterior.nodes is not None
+
     @classmethod
     def choose(cls, model: GenerativeModel, task: NodeTask, device: torch.device) -> tuple[Answerer, Calibrations]:
-        """Calibrated on the validation nodes: as they are, and again with their edges taken away.
+        """Calibrated on the validation nodes: as they are, and again with their edges taken away; if nodes have scores
+        of their own, also as if the validation nodes were new.
 
         What has the lower loss without edges, after a scaling of its own, answers for nodes without edges.
         """
         val, labels = task.val, task.labels[task.val]
+        judge = judge_of(model.posterior.sizes.outcome)
         apart = task.with_edges(task.edges[:, ~np.isin(task.edges, val).any(axis=0)])
         losses: dict[str, float] = {}
         without: dict[str, Calibration] = {}
         for who in (PRIOR, POSTERIOR) if model.prior is not None else (POSTERIOR,):
             log_prob = cls(model, device, who)(apart).log_prob[val]
-            without[who] = Calibration.fit(log_prob, labels)
-            losses[who] = negative_log_likelihood(without[who].scaling(log_prob), labels)
+            without[who] = Calibration.fit(log_prob, labels, judge)
+            losses[who] = judge.loss(judge.scaled(log_prob, without[who].scaling), labels)
         chosen = min(losses, key=lambda who: losses[who])
         answerer = cls(model, device, chosen)
         answers = answerer(task).at(val)
         linked = answers.has_edges
         if not linked.any():
             return answerer, Calibrations(without[chosen], without[chosen])
-        return answerer, Calibrations(Calibration.fit(answers.log_prob[linked], labels[linked]), without[chosen])
+        seen = Calibration.fit(answers.log_prob[linked], labels[linked], judge)
+        if not answerer.refined:
+            return answerer, Calibrations(seen, without[chosen])
+        new = answerer(task, np.isin(np.arange(task.num_nodes), val)).at(val[linked])
+        return answerer, Calibrations(seen, without[chosen], Calibration.fit(new.log_prob, labels[linked], judge))
 
-    def __call__(self, task: NodeTask) -> Answers:
-        """For all nodes of a graph. Labels of its training nodes are known to a posterior that looks at labels."""
+    def __call__(self, task: NodeTask, fresh: np.ndarray | None = None) -> Answers:
+        """For all nodes of a graph. Labels of its training nodes are known to a posterior that looks at labels.
+
+        fresh: (n,) nodes that training did not know. Neither they nor nodes without edges have scores of their own.
+        """
         has_edges = np.zeros(task.num_nodes, dtype=bool)
         has_edges[task.edges.ravel()] = True
-        model, inputs = self.model.to(self.device), Inputs.of(task, self.device)
+        if self.refined and fresh is None:
+            fresh = np.zeros(task.num_nodes, dtype=bool)
+        model, inputs = self.model.to(self.device), Inputs.of(task, self.device, outcome=self.outcome)
+        judge = judge_of(self.outcome)
+        posterior = model.posterior if fresh is None else without_own_scores(model.posterior, fresh | ~has_edges)
         with torch.no_grad():
-            log_prob = _averaged(model.posterior.log_prob(inputs, None))
+            log_prob = judge.averaged(posterior.log_prob(inputs, None))
             if self.cold_start == PRIOR and model.prior is not None and not has_edges.all():
-                log_prob[~has_edges] = _averaged(model.prior.log_prob(inputs, None))[~has_edges]
-        return Answers(log_prob, has_edges)
+                log_prob[~has_edges] = judge.averaged(model.prior.log_prob(inputs, None))[~has_edges]
+        return Answers(log_prob, has_edges, fresh if self.refined else None)
 
 
-def _averaged(log_prob: Tensor) -> np.ndarray:
-    """(n, K): log of the mean probability over the replicas, from (R, n, K)."""
-    log_prob = log_prob.double()
-    mean = log_prob.logsumexp(0) - np.log(log_prob.shape[0])
-    return np.asarray(mean.cpu().numpy())
+def without_own_scores(posterior: LabelPosterior, where: np.ndarray) -> LabelPosterior:
+    """A copy for a graph of n nodes, in which the nodes `where` (n,) have no scores of their own."""
+    if posterior.nodes is None:
+        return posterior
+    made = copy.deepcopy(posterior)
+    assert made.nodes is not None
+    own = made.nodes.own.data
+    missing = len(where) - own.shape[1]
+    own = torch.nn.functional.pad(own, (0, 0, 0, missing)) if missing else own
+    kept = torch.from_numpy(~where).to(own).view(1, -1, 1)
+    made.nodes.own = torch.nn.Parameter(own * kept, requires_grad=False)
+    return made

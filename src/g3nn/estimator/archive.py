@@ -59,13 +59,13 @@ def read_archive(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
 def _read_record(folder: Path) -> dict[str, Any]:
     path = folder / RECORD
     if not path.is_file():
-        raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that G3NNClassifier.save wrote.")
+        raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that `save` of an estimator wrote.")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read ({error}). {_AGAIN}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
-        raise DataError(f"{path}: is not the record of a g3nn model. Name a folder that G3NNClassifier.save wrote.")
+        raise DataError(f"{path}: is not the record of a g3nn model. Name a folder that `save` of an estimator wrote.")
     version = record.get("version")
     if isinstance(version, int) and version > VERSION:
         raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {VERSION}). Upgrade g3nn.")

@@ -7,11 +7,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from g3nn.errors import Problem, Problems, suggestion
+from g3nn.estimator.numbers import NUMBER_OUTCOMES
 from g3nn.model import ModelSpec, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names
+from g3nn.outcomes import OUTCOMES
 from g3nn.training import TrainingOptions
-from g3nn.training.checks import checked_spec
+from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
 
 Options = Mapping[str, Any]
@@ -30,11 +32,12 @@ class Candidate:
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
 
-    def declared(self) -> set[str]:
+    def declared(self, outcome: str = "categorical") -> set[str]:
         """The names of all options that mean something to this model."""
         spec = checked_spec(self.model, "mlp", Problems())
         parts = registered_options() if spec is None else spec.option_groups()
-        return set(known_names([*parts, Objective, TrainingOptions]))
+        names = set(known_names([*parts, Objective, TrainingOptions, OUTCOMES[outcome].Options]))
+        return names - {"refine"} if spec is not None and spec.likelihood is None else names
 
     def plan(self, common: Options, seeds: Sequence[int], device: str) -> Plan:
         """A checked request for as many replicas as seeds. `common` options are left out where they mean nothing."""
@@ -43,11 +46,16 @@ class Candidate:
         return Plan.check(self.model, self.objective, len(seeds), seeds, self.prior, device, options)
 
 
-def panel(K: int) -> tuple[Candidate, ...]:
+def panel(K: int, outcome: str = "categorical", balance: float = 1.0) -> tuple[Candidate, ...]:
     """Models for graphs whose edges join equals, for graphs whose edges join others, and for edges that say nothing.
 
-    Each is a combination that the paper or measurements on public data found good for one kind of graph.
+    Each is a combination that the paper or measurements found good for one kind of graph. balance: E / |U|, the weight
+    of the graph term at which edges and nodes count alike, as in the bound.
     """
+    if outcome in NUMBER_OUTCOMES:
+        return _number_panel(balance)
+    if outcome == "bernoulli":
+        return _tag_panel(balance)
     share = {"graph_weight": 1 / K, "kl_weight": 1 / K}
     others = {"p0": 0.1, "p1": 0.9}
     return (
@@ -62,41 +70,75 @@ def panel(K: int) -> tuple[Candidate, ...]:
     )
 
 
-def candidates(model: Any, objective: Any, options: Options, K: int, problems: Problems) -> tuple[Candidate, ...]:
+def _number_panel(balance: float) -> tuple[Candidate, ...]:
+    """Networks alone, and with a likelihood in which nodes with close values are linked."""
+    close = {"refine": True, "graph_weight": balance}
+    return (
+        Candidate("mlp", "elbo", {}),
+        Candidate("gcn", "elbo", {}),
+        Candidate("near-gcn", "elbo", close),
+        Candidate("near-appnp", "elbo", close),
+    )
+
+
+def _tag_panel(balance: float) -> tuple[Candidate, ...]:
+    """Networks alone, and with likelihoods in which nodes with equal tags are linked."""
+    return (
+        Candidate("mlp", "elbo", {}),
+        Candidate("gcn", "elbo", {}),
+        Candidate("sbm-gcn", "elbo", {}),
+        Candidate("tags-gcn", "elbo", {}),
+        Candidate("tags-gcn", "elbo", {"refine": True, "graph_weight": balance}),
+    )
+
+
+def candidates(
+    model: Any,
+    objective: Any,
+    options: Options,
+    K: int,
+    problems: Problems,
+    outcome: str = "categorical",
+    balance: float = 1.0,
+) -> tuple[Candidate, ...]:
     """What is to be tried. An option goes to every model of the panel that declares it, and must go to one."""
     given = dict(options)
     prior = given.pop("prior", "mlp")
     if not (isinstance(model, str) and model == "auto"):
         return (Candidate(model, "elbo" if _is_auto(objective) else objective, given, prior),)
-    everyone = panel(K)
+    everyone = panel(K, outcome, balance)
     if objective in OBJECTIVES:
         everyone = tuple(
             replace(one, objective=objective) for one in everyone if one.objective == objective or "-" not in one.name
         )
     elif not _is_auto(objective):
         problems.name("objective", objective, ("auto", *OBJECTIVES))
-    known = set().union(*(one.declared() for one in everyone))
+    known = set().union(*(one.declared(outcome) for one in everyone))
     for name in sorted(given.keys() - known):
         allowed = f"one of the options {', '.join(sorted(known))}"
         problems.add(name, repr(given[name]), allowed, suggestion(name, known))
     return tuple(
-        replace(
-            one, options={**one.options, **{name: given[name] for name in given.keys() & one.declared()}}, prior=prior
-        )
-        for one in everyone
+        replace(one, options={**one.options, **_shared(given, one.declared(outcome))}, prior=prior) for one in everyone
     )
+
+
+def _shared(given: Options, names: set[str]) -> Options:
+    return {name: value for name, value in given.items() if name in names}
 
 
 def _is_auto(objective: Any) -> bool:
     return isinstance(objective, str) and objective == "auto"
 
 
-def check_candidates(tried: Sequence[Candidate], common: Options, device: str, problems: Problems) -> None:
+def check_candidates(
+    tried: Sequence[Candidate], common: Options, device: str, problems: Problems, outcome: str = "categorical"
+) -> None:
     """Whether each could be trained; a problem that several share is said once."""
     found: dict[Problem, None] = {}
     for one in tried:
         own = Problems()
         with own.gathered():
-            one.plan(common, (0,), device)
+            plan = one.plan(common, (0,), device)
+            check_outcome(outcome, plan.spec, plan.objective, plan.options, own)
         found.update(dict.fromkeys(own.found))
     problems.found.extend(problem for problem in found if problem not in problems.found)

@@ -1,34 +1,35 @@
-"""`G3NNClassifier`: the scikit-learn estimator."""
+"""`G3NNClassifier`: the scikit-learn estimator for classes and tags."""
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.calibrate import brier_score, expected_calibration_error, negative_log_likelihood
 from g3nn.errors import Problems
-from g3nn.estimator.answers import Answers
+from g3nn.estimator.base import GraphEstimator, check_judged, node_numbers
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.fitting import run
+from g3nn.estimator.groups import tag_groups
 from g3nn.estimator.labels import encode
-from g3nn.estimator.request import is_share, read_request
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.parse import to_numpy
+from g3nn.estimator.measures import tag_measures
+from g3nn.estimator.numbers import as_columns
+from g3nn.estimator.request import is_share
+from g3nn.task import NodeTask
 
 
-class G3NNClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class G3NNClassifier(ClassifierMixin, GraphEstimator):
     """Labels the nodes of a partly labelled graph, with calibrated probabilities.
 
     By default a panel of models is trained, for graphs whose edges join equals as well as for those whose edges join
     others, and the one with the lowest loss on the validation nodes answers, as the mean of `ensemble` replicas.
+
+    y is (n,) classes as strings, whole numbers or booleans; -1, None or NaN where unknown. Or it is (n, T): a column of
+    0 and 1 for each of T tags, of which a node may have any number; NaN or None where unknown.
 
     model:        "auto", a name such as "sbm-gcn" or "gcn" (`g3nn.available()` lists them), or a `ModelSpec`.
     objective:    "auto" ("elbo", unless the panel chooses), "elbo", "released", "laplacian" or an `Objective`.
@@ -44,133 +45,59 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
     random_state: None, a number or a RandomState; the validation nodes and all training follow from it.
     verbose:      say what is going on.
 
-    After `fit`: classes_, n_features_in_, feature_names_in_ (if the columns have names), model_ (the name of the chosen
-    model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_ (for nodes without edges),
-    class_offsets_ (what calibration adds to the log-probability of each class; None if the validation nodes support no
-    such thing), cold_start_ ("prior" or "posterior": who answers for nodes without edges), task_, val_nodes_,
-    n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the chosen model: epochs, terms,
-    replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved with the model).
+    After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
+    model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_
+    (for nodes without edges), class_offsets_ (what calibration adds to the log-probability of each class; None if the
+    validation nodes support no such thing), cold_start_ ("prior" or "posterior": who answers for nodes without edges),
+    task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the chosen
+    model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved with
+    the model).
     """
-
-    def __init__(
-        self,
-        model: str | ModelSpec = "auto",
-        *,
-        objective: str | Objective = "auto",
-        ensemble: int = 5,
-        validation: float = 0.2,
-        refit: bool = False,
-        missing: str = "error",
-        inductive: bool = False,
-        directed: bool = False,
-        hidden: int = 16,
-        lr: float = 0.01,
-        weight_decay: float = 5e-4,
-        epochs: int = 1000,
-        patience: int = 100,
-        options: Mapping[str, Any] | None = None,
-        device: str = "auto",
-        random_state: Any = 0,
-        verbose: bool = False,
-    ) -> None:
-        self.model = model
-        self.objective = objective
-        self.ensemble = ensemble
-        self.validation = validation
-        self.refit = refit
-        self.missing = missing
-        self.inductive = inductive
-        self.directed = directed
-        self.hidden = hidden
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.options = options
-        self.device = device
-        self.random_state = random_state
-        self.verbose = verbose
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        tags.input_tags.allow_nan = self.missing == "impute"
+        tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None) -> G3NNClassifier:
-        """Train on the labelled nodes of a graph.
-
-        X:     (n, d) features: an array, a scipy sparse matrix or any data frame; `Nodes`; or a PyG `Data` alone.
-        y:     (n,) classes as strings, whole numbers or booleans; -1, None or NaN where unknown.
-        edges: (2, E) or (E, 2) node numbers, a scipy adjacency matrix, a networkx graph, a data frame with two columns,
-               or None for no edges at all.
-        val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
-        """
-        parameters = self.get_params(deep=False)
-        request = read_request(parameters, X, y, edges, val)
-        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        self.restore(run(request, parameters))
-        self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
-        return self
-
-    def _say(self, text: str) -> None:
-        if self.verbose:
-            print(text, file=sys.stderr)
-
-    def restore(
-        self,
-        fitted: Fitted,
-        notes: Mapping[str, Any] | None = None,
-        audit: Mapping[str, np.ndarray] | None = None,
-    ) -> None:
-        """Take over what a fit found out, now or before it was saved; audit: the state of a `GraphAudit`."""
-        known, calibrations = fitted.known, fitted.calibrations
-        self.fitted_ = fitted
+    def _name_labels(self, fitted: Fitted) -> None:
         self.classes_ = fitted.classes
-        self.n_features_in_ = fitted.task.num_features
-        if known.names is not None:
-            self.feature_names_in_ = np.array(known.names, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
-        self.model_ = fitted.spec.name
-        self.panel_ = list(fitted.panel)
-        self.temperature_ = calibrations.linked.scaling.temperature
-        self.cold_temperature_ = calibrations.alone.scaling.temperature
-        self.class_offsets_ = calibrations.linked.scaling.offsets
-        self.cold_start_ = known.answerer.cold_start
-        self.task_ = fitted.task
-        self.val_nodes_ = fitted.task.val
-        self.n_validation_ = len(fitted.task.val)
-        self.n_iter_ = fitted.epochs
-        self.history_ = fitted.history
-        self.history_names_ = fitted.history_names
-        self.notes_: dict[str, Any] = dict(notes or {})
-        self.graph_audit_: GraphAudit | None = None
-        if audit is not None:
-            self.graph_audit_ = GraphAudit.from_state(fitted.task, self._beliefs(), audit)
+        self.class_offsets_ = fitted.calibrations.linked.scaling.offsets
 
-    def _ask(self, X: Any, edges: Any) -> Answers:
-        check_is_fitted(self)
-        return self.fitted_.known.ask(X, edges)
+    @property
+    def _of_tags(self) -> bool:
+        return self.fitted_.task.outcome == "bernoulli"
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
-        """(n, K) calibrated probabilities of the classes in `classes_`.
+        """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
 
         Nothing given: all nodes of the fitted graph. X alone or with edges: new nodes, answered without a refit; in
         `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`: those nodes.
         """
-        answers = self._ask(X, edges)
-        return self.fitted_.calibrations.probabilities(answers)
+        answers, calibrations = self._ask(X, edges), self.fitted_.calibrations
+        if self._of_tags:
+            judge = self._number_judge()
+            return judge.in_units(calibrations.scaled(answers, judge))[0]
+        return calibrations.probabilities(answers)
 
     def predict(self, X: Any = None, edges: Any = None) -> np.ndarray:
-        """(n,) the likeliest class of each node; nodes as in `predict_proba`."""
+        """(n,) the likeliest class of each node; of tags (n, T), 1 where one is likelier than not, else 0.
+
+        Nodes as in `predict_proba`.
+        """
         probabilities = self.predict_proba(X, edges)
+        if self._of_tags:
+            return (probabilities > 0.5).astype(np.int64)
         labels: np.ndarray = self.classes_[probabilities.argmax(1)]
         return labels
 
     def predict_entropy(self, X: Any = None, edges: Any = None) -> np.ndarray:
-        """(n,) entropy of the probabilities in nats: 0 for a sure answer, log K where nothing is known."""
+        """(n,) entropy of the probabilities in nats: 0 for a sure answer, log K where nothing is known.
+
+        Of tags it is the sum of their entropies, at most T log 2.
+        """
         p = self.predict_proba(X, edges)
+        if self._of_tags:
+            p = np.concatenate([p, 1 - p], axis=1)
         return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
 
     def predict_set(self, alpha: float = 0.1, X: Any = None, edges: Any = None) -> np.ndarray:
@@ -179,28 +106,34 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
         The validation nodes are what a node is compared with; they have also served to choose and to stop, so the
         promise is a little optimistic. Nodes without edges are compared with validation nodes without theirs.
         """
+        problems = Problems()
         if not is_share(alpha):
-            problems = Problems()
             problems.add("alpha", repr(alpha), "a number strictly between 0 and 1")
-            problems.raise_if_any()
+        if hasattr(self, "fitted_") and self._of_tags:
+            advice = "predict_proba gives the probability of each tag."
+            problems.add("predict_set", "tags, of which a node may have several", "classes", advice)
+        problems.raise_if_any()
         answers = self._ask(X, edges)
         return self.fitted_.calibrations.sets(answers, alpha)
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
 
-        accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins), brier, and the number of nodes.
+        accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins), brier, and the number of nodes. Of
+        tags: accuracy, nll and brier as means over known tags, f1_micro, f1_macro, and the number of nodes.
         """
         check_is_fitted(self)
         problems = Problems()
-        chosen = _node_numbers(nodes, self.task_.num_nodes, problems)
-        labels = encode(y, self.classes_, problems)
-        if len(labels) != len(chosen):
-            problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
-        if len(chosen) == 0:
-            problems.add("nodes", "none", "at least one node")
+        chosen = node_numbers(nodes, self.task_.num_nodes, problems)
+        if self._of_tags:
+            labels = as_columns(y, "bernoulli", len(self.classes_), problems)
+        else:
+            labels = encode(y, self.classes_, problems)
+        check_judged(chosen, len(labels), problems)
         problems.raise_if_any()
         probabilities = self.predict_proba()[chosen]
+        if self._of_tags:
+            return {**tag_measures(labels, probabilities), "nodes": len(chosen)}
         return {
             "accuracy": float((probabilities.argmax(1) == labels).mean()),
             "nll": negative_log_likelihood(np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels),
@@ -209,55 +142,10 @@ class G3NNClassifier(ClassifierMixin, BaseEstimator):
             "nodes": len(chosen),
         }
 
-    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
-        """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
-
-        density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
-        probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
-        """
-        return self._graph_audit().edge_proba(pairs, density)
-
-    def audit(self, missing: int = 100) -> AuditTables:
-        """Observed edges from the most suspicious on, and `missing` pairs that probably should have one."""
-        return self._graph_audit().tables(missing)
-
-    def sample_graph(self, seed: int = 0) -> SampledGraph:
-        """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
-        return self._graph_audit().sample(seed)
-
-    def _graph_audit(self) -> GraphAudit:
-        """Fitted when it is first asked for."""
-        check_is_fitted(self)
-        if self.graph_audit_ is None:
-            seed = self.fitted_.seeds[0]
-            self.graph_audit_ = GraphAudit.fit(self.task_, self._beliefs(), seed=seed, device=self.device)
-        return self.graph_audit_
-
-    def _beliefs(self) -> np.ndarray:
-        """(n, K): the labels where they are known, and the answers elsewhere."""
-        beliefs, known = self.predict_proba(), np.concatenate([self.task_.train, self.task_.val])
-        beliefs[known] = np.eye(len(self.classes_))[self.task_.labels[known]]
-        return beliefs
-
-    def save(self, folder: str | Path) -> None:
-        """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.
-
-        What was learned about edges is written too if they have been asked for.
-        """
-        from g3nn.estimator.saving import save_model
-
-        check_is_fitted(self)
-        save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
-
-
-def _node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
-    """Numbers in the order given, or those that a mask marks."""
-    raw = to_numpy(nodes)
-    if raw.dtype == bool and raw.shape == (n,):
-        return np.flatnonzero(raw)
-    if raw.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if raw.ndim != 1 or raw.dtype.kind not in "iu" or raw.min() < 0 or raw.max() >= n:
-        problems.add("nodes", f"shape {raw.shape} of type {raw.dtype}", f"a mask ({n},) or node numbers 0..{n - 1}")
-        return np.zeros(0, dtype=np.int64)
-    return raw.astype(np.int64)
+    def _for_audit(self) -> tuple[NodeTask, np.ndarray]:
+        probabilities = self.predict_proba()
+        if self._of_tags:
+            return tag_groups(self.task_, probabilities)
+        known = np.concatenate([self.task_.train, self.task_.val])
+        probabilities[known] = np.eye(len(self.classes_))[self.task_.labels[known]]
+        return self.task_, probabilities

@@ -18,8 +18,9 @@ from g3nn.task import NodeTask
 class Fitted:
     """A chosen and trained model with its graph, calibration and training record.
 
-    classes: (K,) as the caller names them. epochs: how long the chosen model trained. history: (epochs, terms, R), its
-    learning curves, the terms as in `history_names`. hyperparameters: every option of it, defaults included.
+    classes: (K,) as the caller names them; the names of the T columns of another outcome. flat: whether labels came as
+    (n,), so that answers of one column do too. epochs: how long the chosen model trained. history: (epochs, terms, R),
+    its learning curves, the terms as in `history_names`. hyperparameters: every option of it, defaults included.
     """
 
     classes: np.ndarray
@@ -33,6 +34,7 @@ class Fitted:
     history_names: tuple[str, ...]
     known: Known
     calibrations: Calibrations
+    flat: bool = True
 
     @property
     def task(self) -> NodeTask:

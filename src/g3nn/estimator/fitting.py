@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import torch
 
 from g3nn.errors import G3NNWarning, Problems
 from g3nn.estimator.answers import Answerer
@@ -37,6 +38,13 @@ class Tasks:
     training: NodeTask
     means: np.ndarray | None
     """(d,): of the columns, over the nodes of the training task, where missing values are filled in."""
+    seen: np.ndarray
+    """The nodes of the training task, by their numbers in the whole one."""
+
+    @property
+    def fresh(self) -> np.ndarray:
+        """(n,) nodes that the training does not know."""
+        return ~np.isin(np.arange(self.whole.num_nodes), self.seen)
 
 
 def build_tasks(request: Request, *, inductive: bool, missing: str) -> Tasks:
@@ -49,8 +57,8 @@ def build_tasks(request: Request, *, inductive: bool, missing: str) -> Tasks:
         features, means = _filled(request, seen, request.edges[:, inside])
     whole = _task(request, features.matrix, request.edges, np.arange(n))
     if len(seen) == n:
-        return Tasks(whole, whole, means)
-    return Tasks(whole, _task(request, features.matrix[seen], request.edges[:, inside], seen), means)
+        return Tasks(whole, whole, means, seen)
+    return Tasks(whole, _task(request, features.matrix[seen], request.edges[:, inside], seen), means, seen)
 
 
 def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Features, np.ndarray]:
@@ -85,6 +93,7 @@ def _task(request: Request, features: Matrix, edges: np.ndarray, seen: np.ndarra
         number[request.val],
         num_classes=len(request.labels.classes),
         directed=request.directed,
+        outcome=request.labels.outcome,
     )
 
 
@@ -104,14 +113,15 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
         epochs = int(np.median(trained.best_epoch))
         answerer = replace(answerer, model=train_on_all(tasks.training, plan, epochs))
         seen = request.labels.known
+    answerer = replace(answerer, model=_numbered(answerer.model, tasks.seen, tasks.whole.num_nodes))
     key = fingerprint(request.features, request.edges)
-    answers = answerer(replace(tasks.whole, train=seen))
+    answers = answerer(replace(tasks.whole, train=seen), tasks.fresh if answerer.refined else None)
     known = Known(tasks.whole, seen, answerer, answers, request.features.names, tasks.means, key)
     return Fitted(
         request.labels.classes,
         plan.spec,
         plan.objective_name,
-        plan.hyperparameters(),
+        plan.hyperparameters(request.labels.outcome),
         plan.seeds,
         panel,
         epochs,
@@ -119,14 +129,24 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
         HISTORY_NAMES,
         known,
         calibrations,
+        request.labels.flat,
     )
 
 
 def _model(plan: Plan, trained: Trained, task: NodeTask) -> GenerativeModel:
     """The trained replicas as one model."""
-    sizes = Sizes(task.num_features, task.num_classes, task.directed)
-    model = plan.spec.build(sizes, Replicas(plan.seeds), plan.options)
+    model = plan.spec.build(Sizes.of(task, plan.options), Replicas(plan.seeds), plan.options)
     model.load_state_dict(trained.state)
+    return model
+
+
+def _numbered(model: GenerativeModel, seen: np.ndarray, n: int) -> GenerativeModel:
+    """The scores that nodes have of their own, by their numbers in the whole graph of n nodes."""
+    own = model.posterior.nodes
+    if own is not None and len(seen) < n:
+        whole = own.own.new_zeros(own.own.shape[0], n, own.own.shape[2])
+        whole[:, torch.from_numpy(seen).to(whole.device)] = own.own.data
+        own.own = torch.nn.Parameter(whole)
     return model
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import narwhals as nw
 import numpy as np
@@ -20,6 +20,8 @@ class Labels:
 
     classes: np.ndarray
     codes: np.ndarray
+    outcome: ClassVar[str] = "categorical"
+    flat: ClassVar[bool] = True
 
     @property
     def known(self) -> np.ndarray:
@@ -29,7 +31,7 @@ class Labels:
 
 def read_labels(y: Any, n: int, problems: Problems) -> Labels | None:
     """Labels of n nodes; -1, None and NaN say that one is not known. Records what is wrong."""
-    values = _values(y)
+    values = values_of(y)
     if values.shape != (n,):
         problems.add("y", f"shape {values.shape}", f"one label for each of the {n} nodes")
         return None
@@ -39,7 +41,7 @@ def read_labels(y: Any, n: int, problems: Problems) -> Labels | None:
     if len(kinds) > 1 or "other" in kinds:
         example = next((value for value in given.tolist() if _kind(value) == "other"), None)
         found = f"values such as {example!r}" if example is not None else f"{' and '.join(sorted(kinds))} mixed"
-        advice = "Numbers to be predicted as such are regression, which this is not." if example is not None else ""
+        advice = _advice(example)
         problems.add("y", found, "strings, whole numbers or booleans; -1, None or NaN where unknown", advice)
         return None
     kind = kinds.pop() if kinds else "whole numbers"
@@ -53,10 +55,19 @@ def read_labels(y: Any, n: int, problems: Problems) -> Labels | None:
     return Labels(classes, codes)
 
 
+def _advice(example: Any) -> str:
+    """What fits values that are no classes."""
+    if isinstance(example, float | np.floating):
+        return "Numbers to be predicted as such are for G3NNRegressor."
+    if isinstance(example, list | tuple | set | frozenset | np.ndarray):
+        return "For several tags of a node give (n, T): a column of 0 and 1 for each tag."
+    return ""
+
+
 _DTYPES: dict[str, Any] = {"strings": np.str_, "whole numbers": np.int64, "booleans": np.bool_}
 
 
-def _values(y: Any) -> np.ndarray:
+def values_of(y: Any) -> np.ndarray:
     """One array of objects or of one plain type, whatever it came as."""
     if hasattr(y, "detach"):
         return np.asarray(y.detach().cpu().numpy())
@@ -98,7 +109,7 @@ def _kind(value: Any) -> str:
 
 def encode(y: Any, classes: np.ndarray, problems: Problems) -> np.ndarray:
     """(n,) positions of the labels in the classes; one that is not among them is a problem."""
-    values = _values(y)
+    values = values_of(y)
     place = {value: position for position, value in enumerate(classes.tolist())}
     codes = [place.get(value, UNKNOWN) for value in values.tolist()]
     strange = sorted({repr(value) for value, code in zip(values.tolist(), codes, strict=True) if code == UNKNOWN})

@@ -61,7 +61,7 @@ class Known:
         matrix = features.matrix if self.means is None else impute(features, pairs, self.means)
         none = np.zeros(0, dtype=np.int64)
         task = self._graph(as_kind(matrix, self.task.features), pairs, none)
-        return self.answerer(task).at(nodes.index)
+        return self._asked(task, 0).at(nodes.index)
 
     def _new(self, X: Any, edges: Any) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there."""
@@ -77,11 +77,18 @@ class Known:
         matrix = below(self.task.features, features.matrix)
         if self.means is not None:
             matrix = impute(Features(matrix, self.names), merged, self.means)
-        return self.answerer(self._graph(matrix, merged, self.seen)).at(np.arange(n, total))
+        return self._asked(self._graph(matrix, merged, self.seen), n).at(np.arange(n, total))
+
+    def _asked(self, task: NodeTask, known: int) -> Answers:
+        """Of a graph whose first `known` nodes are those of the fit."""
+        fresh = np.arange(task.num_nodes) >= known
+        return self.answerer(task, fresh if self.answerer.refined else None)
 
     def _graph(self, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
         """A graph to be answered, with the labels of these nodes."""
-        labels = np.full(features.shape[0], UNKNOWN, dtype=np.int64)
+        unknown = UNKNOWN if self.task.outcome == "categorical" else np.nan
+        shape = features.shape[0], *self.task.labels.shape[1:]
+        labels = np.full(shape, unknown, dtype=self.task.labels.dtype)
         labels[seen] = self.task.labels[seen]
         return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
 

@@ -10,6 +10,7 @@ import torch
 from g3nn.errors import TrainingError
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
+from g3nn.outcomes import outcome_of
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training import Stack
@@ -23,13 +24,12 @@ _BEYOND = 1000
 def train_on_all(task: NodeTask, plan: Plan, epochs: int) -> GenerativeModel:
     """Replicas with the seeds of the plan, trained on the training and validation nodes alike."""
     everything = replace(task, train=np.union1d(task.train, task.val))
-    inputs = Inputs.of(everything, plan.device)
+    inputs = Inputs.of(everything, plan.device, outcome=outcome_of(everything, plan.options))
 
     def stack(seeds: tuple[int, ...]) -> Stack:
-        sizes = Sizes(task.num_features, task.num_classes, task.directed)
         limits = replace(plan.training, epochs=epochs + _BEYOND, patience=epochs + _BEYOND)
         replicas = Replicas(seeds)
-        model = plan.spec.build(sizes, replicas, plan.options)
+        model = plan.spec.build(Sizes.of(everything, plan.options), replicas, plan.options)
         return Stack(model, plan.objective, inputs, replicas, limits)
 
     first = stack(plan.seeds[:1])

@@ -16,6 +16,7 @@ from g3nn.errors import Problems
 from g3nn.estimator.candidates import Candidate, candidates, check_candidates
 from g3nn.estimator.labels import Labels, check_train, read_labels, split_validation
 from g3nn.estimator.nodes import Nodes
+from g3nn.estimator.numbers import NUMBER_OUTCOMES, Numbers, check_numbers, is_table, read_numbers, split_numbers
 from g3nn.estimator.reading import Features, read_edges, read_features
 from g3nn.parse import UNKNOWN, node_indices, to_numpy
 
@@ -30,7 +31,7 @@ class Request:
 
     features: Features
     edges: np.ndarray
-    labels: Labels
+    labels: Labels | Numbers
     val: np.ndarray
     directed: bool
     candidates: tuple[Candidate, ...]
@@ -58,23 +59,27 @@ def read_request(parameters: Mapping[str, Any], X: Any, y: Any, edges: Any, val:
     """Raises one error that lists every problem with the parameters and with the data."""
     problems = Problems()
     _check_parameters(parameters, problems)
-    given = take_apart(X, y, edges, val, bool(parameters["directed"]), problems)
+    given = take_apart(X, y, edges, val, bool(parameters["directed"]), problems, "outcome" in parameters)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = read_features(given.X, missing, problems)
-    labels, pairs, chosen = None, None, np.zeros(0, dtype=np.int64)
+    labels, pairs, chosen, n = None, None, np.zeros(0, dtype=np.int64), 0
+    outcome = wanted_outcome(parameters, given.y, problems)
     random = _random(parameters["random_state"], problems)
     if features is not None:
         n = features.num_nodes
         pairs = read_edges(given.edges, n, given.directed, problems)
-        labels = _labels(given, n, problems)
+        labels = _labels(given, n, outcome, problems)
         if labels is not None:
             chosen = _validation(given, labels, parameters["validation"], random, problems)
     options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
-    K = 2 if labels is None else len(labels.classes)
-    tried = candidates(parameters["model"], parameters["objective"], options, K, problems)
+    K, balance = 2, 1.0
+    if labels is not None and pairs is not None:
+        seen = labels.known if parameters["inductive"] else None
+        K, balance = len(labels.classes), _edges_per_node(pairs, n, seen, np.setdiff1d(labels.known, chosen))
+    tried = candidates(parameters["model"], parameters["objective"], options, K, problems, outcome, balance)
     # Answers are calibrated before they are given, so they are stopped by how good they will be then.
     common = {**{name: parameters[name] for name in COMMON}, "calibrated": True}
-    check_candidates(tried, common, parameters["device"], problems)
+    check_candidates(tried, common, parameters["device"], problems, outcome)
     problems.raise_if_any()
     assert features is not None
     assert labels is not None
@@ -84,8 +89,13 @@ def read_request(parameters: Mapping[str, Any], X: Any, y: Any, edges: Any, val:
     return Request(features, pairs, labels, chosen, given.directed, tried, common, seeds)
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems) -> Given:
-    """Nodes and a PyG `Data` bring their own edges, and `Data` its labels and masks too."""
+def take_apart(
+    X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, numbers: bool = False
+) -> Given:
+    """Nodes and a PyG `Data` bring their own edges, and `Data` its labels and masks too.
+
+    numbers: whether labels of one column are numbers, not classes.
+    """
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
@@ -101,40 +111,77 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
     problems.raise_if_any()
     labels = to_numpy(X.y)
     train, own_val = X.get("train_mask"), X.get("val_mask")
-    if train is not None and labels.ndim == 1:
+    if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
         # Whatever else has a label is there to be tested on.
-        if all(mask.shape == labels.shape for mask in seen):
-            labels = np.where(np.any(seen, axis=0), labels, UNKNOWN)
+        if all(mask.shape == labels.shape[:1] for mask in seen):
+            labels = _told(labels, np.any(seen, axis=0), numbers)
         else:
-            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape}", "Choose one split.")
+            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
     return Given(X.x, labels, X.edge_index, own_val if val is None else val, directed)
 
 
-def _labels(given: Given, n: int, problems: Problems) -> Labels | None:
+def _told(labels: np.ndarray, seen: np.ndarray, numbers: bool) -> np.ndarray:
+    """The labels of the nodes `seen` (n,), and none of the others."""
+    if labels.ndim == 1 and not numbers:
+        return np.where(seen, labels, UNKNOWN)
+    values = labels.astype(np.float64)
+    values[~seen] = np.nan
+    return values
+
+
+def wanted_outcome(parameters: Mapping[str, Any], y: Any, problems: Problems) -> str:
+    """What a regressor was told; for a classifier tags if y has columns, else classes."""
+    if "outcome" not in parameters:
+        return "bernoulli" if y is not None and is_table(y) else "categorical"
+    problems.name("outcome", parameters["outcome"], NUMBER_OUTCOMES)
+    return parameters["outcome"] if parameters["outcome"] in NUMBER_OUTCOMES else NUMBER_OUTCOMES[0]
+
+
+def _labels(given: Given, n: int, outcome: str, problems: Problems) -> Labels | Numbers | None:
     if given.y is None:
-        problems.add("y", "nothing", "a label for some nodes; -1, None or NaN for the others")
+        unknown = "-1, None or NaN" if outcome == "categorical" else "None or NaN"
+        problems.add("y", "nothing", f"a label for some nodes; {unknown} for the others")
         return None
-    if given.nodes is None:
-        return read_labels(given.y, n, problems)
-    found = read_labels(given.y, len(given.nodes), problems)
-    if found is None:
-        return None
-    codes = np.full(n, UNKNOWN, dtype=np.int64)
+    count = n if given.nodes is None else len(given.nodes)
+    found: Labels | Numbers | None
+    if outcome == "categorical":
+        found = read_labels(given.y, count, problems)
+    else:
+        found = read_numbers(given.y, count, outcome, problems)
+    if found is None or given.nodes is None:
+        return found
+    unknown_label = UNKNOWN if outcome == "categorical" else np.nan
+    codes = np.full((n, *found.codes.shape[1:]), unknown_label, dtype=found.codes.dtype)
     codes[given.nodes] = found.codes
     return replace(found, codes=codes)
 
 
+def _edges_per_node(edges: np.ndarray, n: int, seen: np.ndarray | None, train: np.ndarray) -> float:
+    """E / |U| of the graph that is trained on: all nodes, or those `seen`."""
+    if seen is None:
+        return edges.shape[1] / max(n - len(train), 1)
+    return int(np.isin(edges, seen).all(axis=0).sum()) / max(len(seen) - len(train), 1)
+
+
 def _validation(
-    given: Given, labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
+    given: Given, labels: Labels | Numbers, share: Any, random: np.random.RandomState, problems: Problems
 ) -> np.ndarray:
+    none = np.zeros(0, dtype=np.int64)
     if given.val is None:
-        return split_validation(labels, share, random, problems) if is_share(share) else np.zeros(0, dtype=np.int64)
-    chosen = node_indices("val", given.val, labels.codes.size, problems)
+        if not is_share(share):
+            return none
+        if isinstance(labels, Numbers):
+            return split_numbers(labels, share, random, problems)
+        return split_validation(labels, share, random, problems)
+    chosen = node_indices("val", given.val, len(labels.codes), problems)
     if chosen is None:
-        return np.zeros(0, dtype=np.int64)
-    check_train(labels, chosen, problems)
+        return none
+    if isinstance(labels, Numbers):
+        check_numbers(labels, chosen, problems)
+    else:
+        check_train(labels, chosen, problems)
     return chosen
 
 

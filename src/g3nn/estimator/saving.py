@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +18,17 @@ from g3nn.calibrate import Scaling
 from g3nn.errors import DataError, InputError, Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, read_archive, write_archive
+from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.numbers import NUMBER_OUTCOMES
 from g3nn.estimator.prediction import Known
+from g3nn.estimator.regressor import G3NNRegressor
 from g3nn.estimator.trained import PanelEntry
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import check, known_names
+from g3nn.outcomes import OUTCOMES
 from g3nn.parse import Matrix
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
@@ -59,8 +63,11 @@ def save_model(
     write_archive(folder, record, tensors, problems)
 
 
-def load_model(folder: str | Path) -> G3NNClassifier:
-    """A fitted classifier from a folder that `G3NNClassifier.save` wrote. No code from the folder is run."""
+def load_model(folder: str | Path) -> Any:
+    """A fitted estimator from a folder that `save` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
+
+    No code from the folder is run.
+    """
     record, tensors = read_archive(Path(folder))
     try:
         return _restored(record, tensors[PARAMETERS], tensors[GRAPH], tensors.get(AUDIT))
@@ -83,7 +90,8 @@ def _plain_parameters(parameters: Mapping[str, Any]) -> Json:
 
 
 def _record(fitted: Fitted) -> Json:
-    known, linked, alone = fitted.known, fitted.calibrations.linked, fitted.calibrations.alone
+    known, calibrations = fitted.known, fitted.calibrations
+    linked, alone, fresh = calibrations.linked, calibrations.alone, calibrations.fresh
     panel = [asdict(entry) for entry in fitted.panel]
     for entry in panel:
         entry["val_loss"] = entry["val_loss"] if math.isfinite(entry["val_loss"]) else None
@@ -96,12 +104,15 @@ def _record(fitted: Fitted) -> Json:
             "hyperparameters": fitted.hyperparameters,
             "seeds": list(fitted.seeds),
         },
+        "outcome": fitted.task.outcome,
+        "flat": fitted.flat,
         "classes": {"kind": fitted.classes.dtype.kind, "values": fitted.classes.tolist()},
         "features": {"count": fitted.task.num_features, "names": known.names and list(known.names)},
         "directed": fitted.task.directed,
         "calibration": {
             "linked": _plain_scaling(linked.scaling),
             "alone": _plain_scaling(alone.scaling),
+            **({} if fresh is None else {"fresh": _plain_scaling(fresh.scaling)}),
             "cold_start": known.answerer.cold_start,
         },
         "training": {"epochs": fitted.epochs, "history_names": list(fitted.history_names), "panel": panel},
@@ -125,6 +136,10 @@ def _graph_arrays(fitted: Fitted) -> Arrays:
     arrays |= {"seen": fitted.known.seen, "history": fitted.history}
     arrays |= {"log_prob": answers.log_prob, "has_edges": answers.has_edges}
     arrays |= {"linked_scores": calibrations.linked.scores, "alone_scores": calibrations.alone.scores}
+    if calibrations.fresh is not None:
+        arrays["fresh_scores"] = calibrations.fresh.scores
+    if answers.fresh is not None:
+        arrays["fresh"] = answers.fresh
     if fitted.known.means is not None:
         arrays["means"] = fitted.known.means
     matrix = task.features
@@ -134,21 +149,22 @@ def _graph_arrays(fitted: Fitted) -> Arrays:
     return {**arrays, **places, "data": matrix.data}
 
 
-def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None) -> G3NNClassifier:
+def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None) -> GraphEstimator:
     given = dict(record["parameters"])
     for name, kind in _OBJECTS:
         if isinstance(given[name], dict):
             given[name] = kind(**given[name])
-    classifier = G3NNClassifier(**given)
+    outcome = record.get("outcome", "categorical")
+    estimator: GraphEstimator = G3NNRegressor(**given) if outcome in NUMBER_OUTCOMES else G3NNClassifier(**given)
     classes = np.array(record["classes"]["values"], dtype=_DTYPES[record["classes"]["kind"]])
-    task = _task(arrays, record["features"]["count"], len(classes), record["directed"])
+    task = _task(arrays, record["features"]["count"], len(classes), record["directed"], outcome)
     parts = record["model"]
     spec = ModelSpec(parts["posterior"], parts["likelihood"], parts["prior"])
-    model = _model(spec, parts, task, state)
+    model = _model(spec, parts, replace(task, train=arrays["seen"]), state)
     names = record["features"]["names"]
     calibration, training = record["calibration"], record["training"]
     answerer = Answerer(model, _device(given["device"]), calibration["cold_start"])
-    answers = Answers(arrays["log_prob"], arrays["has_edges"])
+    answers = Answers(arrays["log_prob"], arrays["has_edges"], arrays.get("fresh"))
     columns = None if names is None else tuple(names)
     known = Known(task, arrays["seen"], answerer, answers, columns, arrays.get("means"), record["fingerprint"])
     for entry in training["panel"]:
@@ -167,13 +183,15 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
         Calibrations(
             Calibration(_scaling(calibration["linked"]), arrays["linked_scores"]),
             Calibration(_scaling(calibration["alone"]), arrays["alone_scores"]),
+            Calibration(_scaling(calibration["fresh"]), arrays["fresh_scores"]) if "fresh" in calibration else None,
         ),
+        bool(record.get("flat", True)),
     )
-    classifier.restore(fitted, record["notes"], audit)
-    return classifier
+    estimator.restore(fitted, record["notes"], audit)
+    return estimator
 
 
-def _task(arrays: Arrays, d: int, K: int, directed: bool) -> NodeTask:
+def _task(arrays: Arrays, d: int, K: int, directed: bool, outcome: str) -> NodeTask:
     labels = arrays["labels"]
     features: Matrix
     if "features" in arrays:
@@ -181,7 +199,7 @@ def _task(arrays: Arrays, d: int, K: int, directed: bool) -> NodeTask:
     else:
         features = sp.csr_array((arrays["data"], arrays["indices"], arrays["indptr"]), shape=(len(labels), d))
     split = arrays["train"], arrays["val"]
-    return NodeTask.build(features, arrays["edges"], labels, *split, num_classes=K, directed=directed)
+    return NodeTask.build(features, arrays["edges"], labels, *split, num_classes=K, directed=directed, outcome=outcome)
 
 
 def _model(spec: ModelSpec, parts: Json, task: NodeTask, state: Arrays) -> GenerativeModel:
@@ -189,12 +207,11 @@ def _model(spec: ModelSpec, parts: Json, task: NodeTask, state: Arrays) -> Gener
     problems = Problems()
     spec.check(problems)
     problems.raise_if_any()
-    groups = spec.option_groups()
+    groups = [*spec.option_groups(), OUTCOMES[task.outcome].Options]
     declared = {name: value for name, value in parts["hyperparameters"].items() if name in known_names(groups)}
     check(declared, groups, problems)
     problems.raise_if_any()
-    sizes = Sizes(task.num_features, task.num_classes, task.directed)
-    model = spec.build(sizes, Replicas(tuple(parts["seeds"])), declared)
+    model = spec.build(Sizes.of(task, declared), Replicas(tuple(parts["seeds"])), declared)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
     return model
 

@@ -168,6 +168,14 @@ class NumberOutcome(Outcome):
         """(R, n, T): H(q)."""
 
     @abstractmethod
+    def mixture(self, answers: Tensor) -> Tensor:
+        """(1, n, width): one answer for the equal mixture of R answers (R, n, width)."""
+
+    @abstractmethod
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """(R, n, width): less sure where the temperature is above 1, surer below; the likeliest value stays."""
+
+    @abstractmethod
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         """(R,): how good the answers `rows` (R, m, width) are for the known ones of values (m, T)."""
 
@@ -221,6 +229,20 @@ def normal_cross_entropy(q: Tensor, p: Tensor) -> Tensor:
     (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
     apart = log_variance.exp() + (mean - centre).square()
     return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
+
+
+def normal_mixture(answers: Tensor) -> Tensor:
+    """(1, n, 2T): the normals with mean and variance of the equal mixture of R normals (R, n, 2T)."""
+    mean, log_variance = answers.chunk(2, dim=2)
+    centre = mean.mean(0, keepdim=True)
+    variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
+    return torch.cat([centre, variance.log()], dim=2)
+
+
+def normal_tempered(answer: Tensor, temperature: float) -> Tensor:
+    """Densities proportional to p^(1 / temperature): variances times the temperature."""
+    mean, log_variance = answer.chunk(2, dim=2)
+    return torch.cat([mean, log_variance + math.log(temperature)], dim=2)
 
 
 def normal_entropy(q: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn.functional import softplus
+from torch.nn.functional import logsigmoid, softplus
 
 from g3nn.outcomes.base import NumberOutcome, Targets, ValueOptions
 
@@ -60,6 +60,14 @@ class Bernoulli(NumberOutcome):
     def as_inputs(self, targets: Targets) -> Tensor:
         """1 for a tag, -1 for none, 0 for unknown."""
         return (2 * targets.values - 1) * targets.observed
+
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The log-odds of the mean probabilities, exact."""
+        yes, no = (logsigmoid(part).logsumexp(0, keepdim=True) for part in (answers, -answers))
+        return yes - no
+
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        return answer / temperature
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         right = (rows > 0) == (values > 0.5)

@@ -10,7 +10,15 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.base import LOG_TWO_PI, NumberOutcome, ValueOptions, normal_cross_entropy, normal_entropy
+from g3nn.outcomes.base import (
+    LOG_TWO_PI,
+    NumberOutcome,
+    ValueOptions,
+    normal_cross_entropy,
+    normal_entropy,
+    normal_mixture,
+    normal_tempered,
+)
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""
@@ -69,6 +77,13 @@ class Gaussian(NumberOutcome):
 
     def variance(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[1].exp()
+
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The normal with the same mean and variance."""
+        return normal_mixture(answers)
+
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        return normal_tempered(answer, temperature)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)

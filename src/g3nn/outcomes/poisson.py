@@ -11,7 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.outcomes.base import NumberOutcome, Targets, ValueOptions, normal_cross_entropy, normal_entropy
+from g3nn.outcomes.base import (
+    NumberOutcome,
+    Targets,
+    ValueOptions,
+    normal_cross_entropy,
+    normal_entropy,
+    normal_mixture,
+    normal_tempered,
+)
 
 _POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(20))
 _LOG_SHARES = tuple(math.log(share / math.sqrt(2 * math.pi)) for share in _SHARES)
@@ -98,6 +106,14 @@ class Poisson(NumberOutcome):
     def as_inputs(self, targets: Targets) -> Tensor:
         """log(1 + count): of the order of one for large counts too."""
         return targets.values.log1p() * targets.observed
+
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The log-rate with the same mean and variance."""
+        return normal_mixture(answers)
+
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """Of the log-rate: a count is at least as uncertain as a Poisson, whatever the temperature."""
+        return normal_tempered(answer, temperature)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)

@@ -19,7 +19,7 @@ from g3nn.report.model_graph import MOST_NEIGHBOURS, Findings, embedded
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
-    from g3nn.estimator import G3NNClassifier
+    from g3nn.estimator import G3NNClassifier, GraphEstimator
 
 SCRIPTS = (
     "evidence",
@@ -37,7 +37,7 @@ MOST_CONFUSED = 20
 
 
 def write_model_report(
-    classifier: G3NNClassifier,
+    classifier: GraphEstimator,
     out_path: str | Path,
     *,
     ids: Sequence[Any] | None = None,
@@ -45,15 +45,18 @@ def write_model_report(
     audit: AuditTables | None = None,
     test: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the page of a fitted classifier: one file that needs no network.
+    """Write the page of a fitted estimator: one file that needs no network.
 
     ids:   names of the nodes, in the order of the fit [0, 1, 2, ...].
     audit: what `classifier.audit` found: how likely every edge of the graph is, and pairs that lack one.
     test:  what `classifier.evaluate` found on nodes that had no part in the fit.
     """
+    from g3nn.report.outcome_page import outcome_page
+
     path = Path(out_path)
     assets.check_target(path)
-    assets.write(path, model_page(classifier, ids=ids, title=title, audit=audit, test=test))
+    made = model_page if classifier.task_.outcome == "categorical" else outcome_page
+    assets.write(path, made(classifier, ids=ids, title=title, audit=audit, test=test))
 
 
 def model_page(
@@ -82,7 +85,7 @@ def model_page(
             "drawn": MOST_NEIGHBOURS,
             **_evidence(classifier, found, scores),
         },
-        title=_clean(title) or "A fitted classifier",
+        title=clean(title) or "A fitted classifier",
         introduction=model_views.introduction(found),
         cards=model_views.cards(scores, chosen, found, test),
         caution=model_views.caution(classifier),
@@ -99,8 +102,16 @@ def model_page(
 
 
 def _findings(classifier: G3NNClassifier, ids: Sequence[Any] | None, audit: AuditTables | None) -> Findings:
+    names = checked_names(classifier, ids, audit)
+    sets = classifier.predict_set(model_views.ALPHA)
+    classes = list(map(clean, classifier.classes_))
+    return Findings(classifier.task_, names, classes, classifier.predict_proba(), sets, audit)
+
+
+def checked_names(classifier: GraphEstimator, ids: Sequence[Any] | None, audit: AuditTables | None) -> list[str]:
+    """The names of the nodes, if there are as many, and if the audit is one of these edges."""
     task = classifier.task_
-    names = list(map(_clean, range(task.num_nodes) if ids is None else ids))
+    names = list(map(clean, range(task.num_nodes) if ids is None else ids))
     problems = Problems()
     if len(names) != task.num_nodes:
         problems.add("ids", f"{len(names)} ids", f"one for each of the {task.num_nodes} nodes")
@@ -109,8 +120,7 @@ def _findings(classifier: G3NNClassifier, ids: Sequence[Any] | None, audit: Audi
             "audit", f"an audit of {len(audit.edges)} other edges", f"one of the {task.num_edges} edges fitted"
         )
     problems.raise_if_any()
-    sets = classifier.predict_set(model_views.ALPHA)
-    return Findings(task, names, list(map(_clean, classifier.classes_)), classifier.predict_proba(), sets, audit)
+    return names
 
 
 def _same_edges(edges: np.ndarray, rows: np.ndarray) -> bool:
@@ -122,7 +132,7 @@ def _sorted(edges: np.ndarray) -> np.ndarray:
     return edges[:, np.lexsort(edges)]
 
 
-def _clean(value: Any) -> str:
+def clean(value: Any) -> str:
     """As text that can be written: half a surrogate pair cannot."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
@@ -135,18 +145,18 @@ def _val_labels(classifier: G3NNClassifier) -> np.ndarray:
 def _evidence(classifier: G3NNClassifier, found: Findings, scores: Mapping[str, Any] | None) -> dict[str, Any]:
     """Learning curves over the replicas and, where the validation nodes can judge, what they say."""
     if scores is None:
-        return {"curves": curves([Evidence(0, 0, 0, 0, *one, (), (), ()) for one in _histories(classifier)])}
+        return {"curves": curves([Evidence(0, 0, 0, 0, *one, (), (), ()) for one in histories(classifier)])}
     task, answers = found.task, found.probabilities[found.task.val]
     labels = task.labels[task.val]
     bins = tuple(Bin(**asdict(part)) for part in reliability_bins(answers, labels))
     right = found.answers[task.val] == labels
     degrees = _by_degree(right, answers.max(1), found.degree[task.val])
     measures = len(labels), scores["nll"], scores["ece"], scores["brier"]
-    replicas = [Evidence(*measures, *one, bins, degrees, ()) for one in _histories(classifier)]
+    replicas = [Evidence(*measures, *one, bins, degrees, ()) for one in histories(classifier)]
     return {**average(replicas), "confusion": _confusion(labels, found.answers[task.val], len(found.classes))}
 
 
-def _histories(classifier: G3NNClassifier) -> list[tuple[tuple[int, ...], dict[str, tuple[float, ...]]]]:
+def histories(classifier: GraphEstimator) -> list[tuple[tuple[int, ...], dict[str, tuple[float, ...]]]]:
     """The epochs of each replica and its curves. One that was never trained has none."""
     histories = []
     for history in np.moveaxis(classifier.history_, 2, 0):

@@ -15,7 +15,8 @@ from g3nn.report.model_graph import Findings
 from g3nn.report.views import Card
 
 if TYPE_CHECKING:
-    from g3nn.estimator import G3NNClassifier, PanelEntry
+    from g3nn.estimator import G3NNClassifier, GraphEstimator, PanelEntry
+    from g3nn.task import NodeTask
 
 ALPHA = 0.1
 """The sets of classes miss the true one at most this often."""
@@ -29,12 +30,15 @@ class Fact:
 
 
 def introduction(found: Findings) -> str:
-    task = found.task
+    return split_words(found.task, f"{len(found.classes)} classes")
+
+
+def split_words(task: NodeTask, taught: str) -> str:
+    """The graph and its labels in two sentences; taught: what labels are of."""
     held = f"{len(task.val):,} more {'was' if len(task.val) == 1 else 'were'} held back"
     return (
         f"{_many(task.num_nodes, 'node')} joined by {_many(task.num_edges, 'edge')}. "
-        f"{_many(len(task.train), 'label')} taught {len(found.classes)} classes; {held} to choose a model and to check "
-        "its answers."
+        f"{_many(len(task.train), 'label')} taught {taught}; {held} to choose a model and to check its answers."
     )
 
 
@@ -69,7 +73,7 @@ def _accuracy(where: str, accuracy: float, nodes: int) -> Card:
     return Card(f"{where.capitalize()} accuracy", percent(accuracy), label, (interval,))
 
 
-def caution(classifier: G3NNClassifier) -> str:
+def caution(classifier: GraphEstimator) -> str:
     """How to take the figures."""
     if classifier.refit:
         return (
@@ -82,17 +86,22 @@ def caution(classifier: G3NNClassifier) -> str:
     )
 
 
-def warnings(found: Findings) -> list[str]:
-    """What a reader should know before trusting the page."""
+def few_validation_nodes(nodes: int) -> list[str]:
+    """What to say if there are but few."""
     from g3nn.estimator.fitting import FEW_VALIDATION_NODES
 
+    if nodes >= FEW_VALIDATION_NODES:
+        return []
+    return [
+        f"Only {_many(nodes, 'validation node')}: every figure on validation is rough, and so are the choice of "
+        f"the model and its probabilities. At least {FEW_VALIDATION_NODES} are advised."
+    ]
+
+
+def warnings(found: Findings) -> list[str]:
+    """What a reader should know before trusting the page."""
     nodes = len(found.task.val)
-    said = []
-    if nodes < FEW_VALIDATION_NODES:
-        said.append(
-            f"Only {_many(nodes, 'validation node')}: every figure on validation is rough, and so are the choice of "
-            f"the model and its probabilities. At least {FEW_VALIDATION_NODES} are advised."
-        )
+    said = few_validation_nodes(nodes)
     if nodes < math.ceil(1 / ALPHA) - 1:
         said.append("There are too few validation nodes to leave any class out of a set: every set holds all classes.")
     unseen = np.setdiff1d(np.arange(len(found.classes)), found.task.labels[found.task.val])
@@ -104,25 +113,32 @@ def warnings(found: Findings) -> list[str]:
 
 
 def facts(classifier: G3NNClassifier, chosen: PanelEntry, found: Findings) -> list[Fact]:
+    size = f"{number(float(found.sets.sum(1).mean()), 2)} classes on average"
+    promise = f"made to hold the true class {round(100 * (1 - ALPHA))} times in 100"
+    common = common_facts(classifier, chosen)
+    temperature = Fact("Temperature", number(classifier.temperature_, 2), _calibration(classifier))
+    return [*common[:2], temperature, common[3], Fact("Sets of classes", size, promise), common[4]]
+
+
+def common_facts(classifier: GraphEstimator, chosen: PanelEntry) -> list[Fact]:
+    """Model, answers, temperature, nodes without edges and features: what there is to say of every outcome."""
+    task = classifier.task_
     replicas = "one replica" if chosen.replicas == 1 else f"mean of {chosen.replicas} replicas"
     epochs = f"trained for {_many(classifier.n_iter_, 'epoch')}"
-    alone = int((found.degree == 0).sum())
+    alone = int((np.bincount(task.edges.ravel(), minlength=task.num_nodes) == 0).sum())
     who = "the label prior, from features alone" if classifier.cold_start_ == "prior" else "the network without edges"
     temperature = number(classifier.cold_temperature_, 2)
     cold = f"{'answered' if alone else 'would be answered'} by {who}, temperature {temperature}"
-    size = f"{number(float(found.sets.sum(1).mean()), 2)} classes on average"
-    promise = f"made to hold the true class {round(100 * (1 - ALPHA))} times in 100"
     return [
         Fact("Chosen model", classifier.model_, f"{chosen.objective} objective"),
         Fact("Answers", replicas, epochs),
-        Fact("Temperature", number(classifier.temperature_, 2), _calibration(classifier)),
+        Fact("Temperature", number(classifier.temperature_, 2), surer(classifier.temperature_)),
         Fact("Nodes without edges", f"{alone:,}", cold),
-        Fact("Sets of classes", size, promise),
-        Fact("Features", f"{found.task.num_features:,}", "; ".join(_ways(classifier))),
+        Fact("Features", f"{task.num_features:,}", "; ".join(_ways(classifier))),
     ]
 
 
-def _ways(classifier: G3NNClassifier) -> list[str]:
+def _ways(classifier: GraphEstimator) -> list[str]:
     """How this fit was unlike others."""
     ways = {
         "unlabelled nodes kept out of training": classifier.inductive,
@@ -134,13 +150,17 @@ def _ways(classifier: G3NNClassifier) -> list[str]:
 
 def _calibration(classifier: G3NNClassifier) -> str:
     """What was done to the probabilities after training."""
-    value, offsets = classifier.temperature_, classifier.class_offsets_
-    told = "answers were made surer than trained" if value < 1 else "answers were made less sure than trained"
-    if abs(value - 1) < 0.05:
-        told = "probabilities are nearly as trained"
+    told, offsets = surer(classifier.temperature_), classifier.class_offsets_
     if offsets is None:
         return told
     return f"{told}; offsets of classes from {number(offsets.min(), 2)} to {number(offsets.max(), 2)}"
+
+
+def surer(temperature: float) -> str:
+    """What a temperature did to the answers."""
+    if abs(temperature - 1) < 0.05:
+        return "probabilities are nearly as trained"
+    return "answers were made surer than trained" if temperature < 1 else "answers were made less sure than trained"
 
 
 def class_rows(found: Findings, judged: bool) -> list[list[Any]]:

@@ -56,19 +56,26 @@ def outcome_options() -> list[type]:
 def check_task(task: NodeTask, spec: ModelSpec, objective: Objective, options: Mapping[str, Any]) -> None:
     """Raise unless model, objective and options make sense for the outcome of the task."""
     problems = Problems()
-    spec.check_outcome(task.outcome, problems)
-    if task.outcome != "categorical" and objective.label_use == "plug-in":
-        found = f"labels put into the log-odds, for outcome {task.outcome!r}"
+    check_outcome(task.outcome, spec, objective, options, problems)
+    problems.raise_if_any()
+
+
+def check_outcome(
+    outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, Any], problems: Problems
+) -> None:
+    """Whether model, objective and options make sense for an outcome."""
+    spec.check_outcome(outcome, problems)
+    if outcome != "categorical" and objective.label_use == "plug-in":
+        found = f"labels put into the log-odds, for outcome {outcome!r}"
         problems.add("objective", found, "elbo, laplacian", "The authors' code knows classes alone.")
-    own = rules(OUTCOMES[task.outcome].Options)
+    own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
-        homes = [outcome for outcome, kind in OUTCOMES.items() if name in rules(kind.Options)]
+        homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]
         if homes and name not in own and name not in known_names(spec.option_groups()):
-            problems.add(name, f"{value!r} for outcome {task.outcome!r}", f"with outcome {', '.join(homes)}")
+            problems.add(name, f"{value!r} for outcome {outcome!r}", f"with outcome {', '.join(homes)}")
     if options.get("refine") and "refine" in own and spec.likelihood is None:
         advice = "Without one, nothing is known of an unlabelled node beyond its network."
         problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)
-    problems.raise_if_any()
 
 
 @dataclass(frozen=True)

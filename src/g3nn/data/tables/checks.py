@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import listed
+from g3nn.data.tables.columns import LARGEST, listed
+from g3nn.data.tables.outcome_columns import check_numbers
 from g3nn.data.tables.reading import NodeTable
 from g3nn.errors import Problems
-
-LARGEST = 1e150
-"""Beyond this, squares overflow."""
 
 _IGNORE = "Take it out with --ignore."
 
@@ -54,6 +52,9 @@ def check_labels(nodes: NodeTable, problems: Problems) -> None:
 
     Labels of test nodes are never counted: they are there to judge the answer.
     """
+    if nodes.values is not None:
+        check_numbers(nodes.name, nodes.value_names, nodes.values, nodes.split, nodes.outcome, problems)
+        return
     labels = nodes.labels
     assert labels is not None
     place = f"{nodes.name}, labels"

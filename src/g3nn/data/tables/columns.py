@@ -22,10 +22,13 @@ UNLABELLED = -1
 
 PARTS = ("train", "val", "test")
 _OTHER_NAMES = {"validation": "val", "valid": "val", "training": "train", "": "train"}
-_MISSING_NUMBERS = ("NaN", "nan", "NA", "N/A", "NULL", "null")
+MISSING_NUMBERS = ("NaN", "nan", "NA", "N/A", "NULL", "null")
 """Texts that stand for a missing value in a column of numbers."""
 
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+LARGEST = 1e150
+"""Beyond this, squares overflow."""
+
+NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _FIRST_ROWS = 1000
 
 _NESTED = "Take it out with --ignore, or write one column for each number in it."
@@ -83,7 +86,7 @@ def texts(column: pa.Array) -> pa.Array:
 def check_unmixed(place: str, column: pa.ChunkedArray, problems: Problems) -> None:
     """Record it if a column of a CSV file is text because of a few words among numbers."""
     values = texts(plain(column, typed=False)).drop_null()
-    other = pc.filter(values, pc.invert(pc.match_substring_regex(values, _NUMBER)))
+    other = pc.filter(values, pc.invert(pc.match_substring_regex(values, NUMBER)))
     if 0 < len(other) < len(values) / 2:
         found = f"numbers and {len(other)} other values: {listed(other[:5].to_pylist(), len(other))}"
         advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
@@ -181,7 +184,7 @@ def _whole_floats(place: str, values: pa.Array, problems: Problems) -> pa.Array 
 def _read_labels(values: pa.Array) -> pa.Array:
     """Text as whole numbers or booleans if it is nothing else."""
     words = pc.if_else(
-        pc.is_in(values, value_set=pa.array(_MISSING_NUMBERS, pa.large_string())),
+        pc.is_in(values, value_set=pa.array(MISSING_NUMBERS, pa.large_string())),
         pa.scalar(None, pa.large_string()),
         values,
     )

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from g3nn.data.tables.checks import check_labels
 from g3nn.data.tables.columns import is_text, listed
+from g3nn.data.tables.outcome_columns import TAGS
 from g3nn.data.tables.reading import EdgeColumns, EdgeTable, NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, G3NNWarning, Problems
@@ -25,7 +26,8 @@ class TableGraph:
     """Everything that a fit needs.
 
     features: (n, d) as `schema` encodes them. edges: (2, E) row numbers.
-    y:    (n,) labels as Python values, None where unlabelled or for test nodes only.
+    y:    (n,) labels as Python values, None where unlabelled or for test nodes only; with another outcome than classes
+          (n,) numbers, NaN where there is none, or (n, T) tags.
     val:  labelled nodes to validate on, None if nothing says which.
     test: labelled nodes to judge the answer by.
     edge_columns: where the ends and the weights of the edges were found.
@@ -58,7 +60,7 @@ def read_graph(
         nodes = load_nodes(nodes_path, node_columns, problems)
     with table_problems("edges", problems):
         edges = load_edges(edges_path, edge_columns, problems)
-    if nodes is not None and nodes.labels is not None:
+    if nodes is not None and (nodes.labels is not None or nodes.values is not None):
         check_labels(nodes, problems)
     if nodes is not None and nodes.kinds:
         with problems.gathered():
@@ -84,13 +86,17 @@ def table_problems(argument: str, problems: Problems) -> Iterator[None]:
 
 
 def _labels_and_split(nodes: NodeTable) -> tuple[np.ndarray, np.ndarray | None, np.ndarray]:
-    assert nodes.labels is not None
-    known = nodes.labels.is_valid().to_numpy(zero_copy_only=False)
-    y = np.empty(nodes.num_nodes, dtype=object)
-    y[:] = nodes.labels.to_pylist()
+    if nodes.values is not None:
+        known = ~np.isnan(nodes.values).all(1)
+        y = nodes.values.copy() if nodes.outcome == TAGS else nodes.values[:, 0].copy()
+    else:
+        assert nodes.labels is not None
+        known = nodes.labels.is_valid().to_numpy(zero_copy_only=False)
+        y = np.empty(nodes.num_nodes, dtype=object)
+        y[:] = nodes.labels.to_pylist()
     if nodes.split is None:
         return y, None, np.zeros(0, dtype=np.int64)
-    y[nodes.split == "test"] = None
+    y[nodes.split == "test"] = None if nodes.values is None else np.nan
     return y, np.flatnonzero(known & (nodes.split == "val")), np.flatnonzero(known & (nodes.split == "test"))
 
 

@@ -81,7 +81,7 @@ def read_new_nodes(
 
 def _columns(notes: TableNotes, names: tuple[str, ...]) -> NodeColumns:
     """Those of the fit as far as they are there. Labels and the split are not looked at."""
-    unread = (notes.node_columns.label, notes.node_columns.split, *notes.node_columns.ignore)
+    unread = (*notes.node_columns.labels, notes.node_columns.split, *notes.node_columns.ignore)
     return NodeColumns(
         notes.node_columns.id,
         text=tuple(name for name in notes.schema.names("text") if name in names),

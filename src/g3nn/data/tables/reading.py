@@ -28,6 +28,7 @@ from g3nn.data.tables.columns import (
     split_parts,
 )
 from g3nn.data.tables.files import TableFile
+from g3nn.data.tables.outcome_columns import CLASSES, TAGS, decided, number_labels
 from g3nn.errors import Problems, suggestion
 
 EDGE_COLUMNS = (("source", "target"), ("src", "dst"), ("from", "to"))
@@ -42,15 +43,23 @@ class NodeColumns:
     """The columns of a node table that are not plain features, as in `read_node_table`."""
 
     id: str
-    label: str | None = None
+    label: str | tuple[str, ...] | None = None
     text: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     split: str | None = None
+    outcome: str = CLASSES
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The label columns: several if they are tags."""
+        if self.label is None:
+            return ()
+        return (self.label,) if isinstance(self.label, str) else self.label
 
     @property
     def special(self) -> set[str]:
-        return {name for name in (self.id, self.label, self.split) if name is not None}
+        return {name for name in (self.id, *self.labels, self.split) if name is not None}
 
 
 @dataclass(frozen=True)
@@ -68,7 +77,8 @@ class NodeTable:
 
     ids:      (n,) int64 or text, each once.
     features: the columns that describe the nodes; `kinds` says how each is to be read.
-    labels:   (n,) int64, boolean or text, null where unlabelled; None without a label column.
+    labels:   (n,) int64, boolean or text, null where unlabelled; None without a label column, or where it is not of
+              classes but of `outcome`: then `values` (n, T) holds numbers, NaN where unlabelled, of `value_names`.
     split:    (n,) "train", "val" or "test"; None without a split column.
     split_column: where that was found.
     typed:    whether the file said that ids are numbers or text.
@@ -82,6 +92,9 @@ class NodeTable:
     split: np.ndarray | None = None
     split_column: str | None = None
     typed: bool = True
+    outcome: str = CLASSES
+    values: np.ndarray | None = None
+    value_names: tuple[str, ...] = ()
 
     @property
     def num_nodes(self) -> int:
@@ -131,16 +144,16 @@ def read_node_table(
 def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> NodeTable | None:
     """As `read_node_table`, without the columns that have problems; None if there are no ids to go on with."""
     file = TableFile.open(path)
-    roles: dict[str, Sequence[str | None]] = {"id": [columns.id], "label": [columns.label], "split": [columns.split]}
+    roles: dict[str, Sequence[str | None]] = {"id": [columns.id], "label": columns.labels, "split": [columns.split]}
     roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
     _check_roles(file, roles, problems)
     table = file.read(text={*columns.special, *columns.text, *columns.categorical})
     columns = _with_split(file, table, columns)
-    ids, labels, parts = None, None, None
+    ids, parts, labels = None, None, _Labels()
     if columns.id in file.names:
         ids = _distinct(_place(file, columns.id), table[columns.id], file.typed, problems)
-    if columns.label in file.names:
-        labels = class_labels(_place(file, columns.label), table[columns.label], file.typed, problems)
+    if columns.labels and set(columns.labels) <= set(file.names):
+        labels = _read_labels(file, table, columns, problems)
     if columns.split in file.names:
         parts = split_parts(_place(file, columns.split), table[columns.split], problems)
     left = [name for name in table.column_names if name not in {*columns.special, *columns.ignore}]
@@ -148,7 +161,31 @@ def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> No
     if ids is None:
         return None
     features = {name: plain(table[name], file.typed) for name in kinds}
-    return NodeTable(file.name, ids, pa.table(features), kinds, labels, parts, columns.split, file.typed)
+    found = (ids, pa.table(features), kinds, labels.classes, parts, columns.split, file.typed)
+    return NodeTable(file.name, *found, labels.outcome, labels.values, columns.labels)
+
+
+@dataclass(frozen=True, eq=False)
+class _Labels:
+    """What the label columns hold: classes (n,), or values (n, T)."""
+
+    outcome: str = CLASSES
+    classes: pa.Array | None = None
+    values: np.ndarray | None = None
+
+
+def _read_labels(file: TableFile, table: pa.Table, columns: NodeColumns, problems: Problems) -> _Labels:
+    outcome = decided(columns.outcome, [table[name] for name in columns.labels], file.typed)
+    if outcome != TAGS and len(columns.labels) > 1:
+        advice = "Several columns are --outcome tags, or one fit each."
+        problems.add("label", f"{len(columns.labels)} columns for --outcome {outcome}", "one column", advice)
+        return _Labels(outcome)
+    if outcome == CLASSES:
+        name = columns.labels[0]
+        return _Labels(CLASSES, class_labels(_place(file, name), table[name], file.typed, problems))
+    read = [number_labels(_place(file, name), table[name], file.typed, outcome, problems) for name in columns.labels]
+    known = [column for column in read if column is not None]
+    return _Labels(outcome, None, np.column_stack(known) if len(known) == len(read) else None)
 
 
 def read_edge_table(

@@ -11,8 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.data.planetoid import row_normalised
-from g3nn.data.tables.checks import LARGEST, Findings
-from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, NUMERIC, floats, listed
+from g3nn.data.tables.checks import Findings
+from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, LARGEST, NUMERIC, floats, listed
 from g3nn.data.tables.reading import NodeTable
 from g3nn.data.tables.schema_columns import (
     Boolean,

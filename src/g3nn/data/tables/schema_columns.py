@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from g3nn.data.tables.checks import LARGEST, Findings
-from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, NUMERIC, TEXT, floats, listed, texts
+from g3nn.data.tables.checks import Findings
+from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, LARGEST, NUMERIC, TEXT, floats, listed, texts
 
 MOST_CATEGORIES = 100
 FEWEST_ROWS = 2

@@ -1,0 +1,179 @@
+"""What the estimators share: parameters, fitting, answering for old and new nodes, edges, saving."""
+
+from __future__ import annotations
+
+import sys
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from g3nn.audit import AuditTables, GraphAudit, SampledGraph
+from g3nn.errors import Problems
+from g3nn.estimator.answers import Answers
+from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.fitting import run
+from g3nn.estimator.judging import NumberJudge, judge_of
+from g3nn.estimator.request import read_request
+from g3nn.model import ModelSpec
+from g3nn.objective import Objective
+from g3nn.parse import to_numpy
+from g3nn.task import NodeTask
+
+
+@dataclass(eq=False, repr=False)
+class GraphEstimator(BaseEstimator):
+    """An estimator for the nodes of a partly labelled graph. As scikit-learn asks, making one stores its parameters and
+    does nothing else; they are described where they are used, in `G3NNClassifier` and `G3NNRegressor`."""
+
+    model: str | ModelSpec = "auto"
+    _: KW_ONLY
+    objective: str | Objective = "auto"
+    ensemble: int = 5
+    validation: float = 0.2
+    refit: bool = False
+    missing: str = "error"
+    inductive: bool = False
+    directed: bool = False
+    hidden: int = 16
+    lr: float = 0.01
+    weight_decay: float = 5e-4
+    epochs: int = 1000
+    patience: int = 100
+    options: Mapping[str, Any] | None = None
+    device: str = "auto"
+    random_state: Any = 0
+    verbose: bool = False
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self.missing == "impute"
+        return tags
+
+    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None) -> Self:
+        """Train on the labelled nodes of a graph.
+
+        X:     (n, d) features: an array, a scipy sparse matrix or any data frame; `Nodes`; or a PyG `Data` alone.
+        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a scipy adjacency matrix, a networkx
+               graph, a data frame with two columns, or None for no edges at all.
+        val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
+        """
+        parameters = self.get_params(deep=False)
+        request = read_request(parameters, X, y, edges, val)
+        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
+        self.restore(run(request, parameters))
+        self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
+        return self
+
+    def _say(self, text: str) -> None:
+        if self.verbose:
+            print(text, file=sys.stderr)
+
+    def restore(
+        self,
+        fitted: Fitted,
+        notes: Mapping[str, Any] | None = None,
+        audit: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Take over what a fit found out, now or before it was saved; audit: the state of a `GraphAudit`."""
+        known, calibrations = fitted.known, fitted.calibrations
+        self.fitted_ = fitted
+        self._name_labels(fitted)
+        self.n_features_in_ = fitted.task.num_features
+        if known.names is not None:
+            self.feature_names_in_ = np.array(known.names, dtype=object)
+        elif hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        self.model_ = fitted.spec.name
+        self.panel_ = list(fitted.panel)
+        self.temperature_ = calibrations.linked.scaling.temperature
+        self.cold_temperature_ = calibrations.alone.scaling.temperature
+        self.cold_start_ = known.answerer.cold_start
+        self.task_ = fitted.task
+        self.val_nodes_ = fitted.task.val
+        self.n_validation_ = len(fitted.task.val)
+        self.n_iter_ = fitted.epochs
+        self.history_ = fitted.history
+        self.history_names_ = fitted.history_names
+        self.notes_: dict[str, Any] = dict(notes or {})
+        self.graph_audit_: GraphAudit | None = None
+        if audit is not None:
+            self.graph_audit_ = GraphAudit.from_state(*self._for_audit(), audit)
+
+    @abstractmethod
+    def _name_labels(self, fitted: Fitted) -> None:
+        """Take over what the labels are called."""
+
+    @abstractmethod
+    def _for_audit(self) -> tuple[NodeTask, np.ndarray]:
+        """A task with K classes, and beliefs (n, K) about them: the labels where they are known, else the answers."""
+
+    def _ask(self, X: Any, edges: Any) -> Answers:
+        check_is_fitted(self)
+        return self.fitted_.known.ask(X, edges)
+
+    def _number_judge(self) -> NumberJudge:
+        judge = judge_of(self.fitted_.known.answerer.outcome)
+        assert isinstance(judge, NumberJudge)
+        return judge
+
+    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+        """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
+
+        density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
+        probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
+        """
+        return self._graph_audit().edge_proba(pairs, density)
+
+    def audit(self, missing: int = 100) -> AuditTables:
+        """Observed edges from the most suspicious on, and `missing` pairs that probably should have one."""
+        return self._graph_audit().tables(missing)
+
+    def sample_graph(self, seed: int = 0) -> SampledGraph:
+        """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
+        return self._graph_audit().sample(seed)
+
+    def _graph_audit(self) -> GraphAudit:
+        """Fitted when it is first asked for."""
+        check_is_fitted(self)
+        if self.graph_audit_ is None:
+            seed = self.fitted_.seeds[0]
+            self.graph_audit_ = GraphAudit.fit(*self._for_audit(), seed=seed, device=self.device)
+        return self.graph_audit_
+
+    def save(self, folder: str | Path) -> None:
+        """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.
+
+        What was learned about edges is written too if they have been asked for.
+        """
+        from g3nn.estimator.saving import save_model
+
+        check_is_fitted(self)
+        save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
+
+
+def node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
+    """Numbers in the order given, or those that a mask marks."""
+    raw = to_numpy(nodes)
+    if raw.dtype == bool and raw.shape == (n,):
+        return np.flatnonzero(raw)
+    if raw.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    if raw.ndim != 1 or raw.dtype.kind not in "iu" or raw.min() < 0 or raw.max() >= n:
+        problems.add("nodes", f"shape {raw.shape} of type {raw.dtype}", f"a mask ({n},) or node numbers 0..{n - 1}")
+        return np.zeros(0, dtype=np.int64)
+    return raw.astype(np.int64)
+
+
+def check_judged(nodes: np.ndarray, count: int, problems: Problems) -> None:
+    """Whether there are as many labels as nodes to judge by."""
+    if count != len(nodes):
+        problems.add("y", f"{count} labels", f"one for each of the {len(nodes)} nodes")
+    if len(nodes) == 0:
+        problems.add("nodes", "none", "at least one node")
