@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from g3nn.data import DATASETS, SETTINGS
+from g3nn.data import ALL_DATASETS, SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
@@ -21,7 +21,7 @@ Options = dict[str, dict[str, Any]]
 def available() -> dict[str, Any]:
     """Names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
     return {
-        "datasets": list(DATASETS),
+        "datasets": list(ALL_DATASETS),
         "settings": list(SETTINGS),
         "models": model_names(),
         "objectives": list(OBJECTIVES),

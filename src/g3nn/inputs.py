@@ -159,6 +159,14 @@ class Inputs:
         return Pattern.from_scipy(once).to(self.device)
 
     @cached_property
+    def log_degrees(self) -> Tensor:
+        """(n, 1), on a directed graph (n, 2) for arcs out and in: log(1 + number), less its mean over the nodes."""
+        ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
+        counts = np.stack([np.bincount(end, minlength=self.n) for end in ends], axis=1)
+        logs = np.log1p(counts)
+        return torch.from_numpy(logs - logs.mean(0)).to(self.device, self.dtype)
+
+    @cached_property
     def arcs(self) -> Tensor:
         """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) for a directed graph."""
         return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)

@@ -139,6 +139,9 @@ class Objective:
         "expected", ("expected", "plug-in"), "exact expectation, or soft labels put into the log-odds"
     )
     pairs: str = choice("sampled", ("sampled", "all"), "as many sampled non-edges as edges, or every non-edge")
+    edges_per_step: int = integer(
+        0, "how many edges, drawn anew in each step, the graph term looks at, and as many non-edges; 0: all", low=0
+    )
     negatives: str = choice("non-edges", ("non-edges", "uniform"), "sample true non-edges, or any pair")
     reduction: str = choice("mean", ("mean", "sum"), "means over pairs and nodes, or sums: the bound in nats")
     class_mean: bool = flag(False, "divide cross-entropy and entropy by K")
@@ -239,19 +242,27 @@ class Objective:
         if likelihood.expectation == "samples":
             labels = _sampled(labels, noise)
         score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
-        edges = self._reduce(score(state, labels, source.edges))
+        pairs, repeats = self._edges(source, noise)
+        edges = repeats * self._reduce(score(state, labels, pairs))
         if source.num_non_edges == 0:
             return -edges
         non_edges, repeats = self._non_edges(source, noise)
         return -edges - repeats * self._reduce(score(state, labels, non_edges))
+
+    def _edges(self, source: PairSource, noise: Noise) -> tuple[Pairs, float]:
+        """Edges, and how many each stands for in a sum."""
+        count = self.edges_per_step
+        if count == 0 or count >= source.num_edges:
+            return source.edges, 1.0
+        return source.sample_edges(noise, count), source.num_edges / count if self.reduction == "sum" else 1.0
 
     def _non_edges(self, source: PairSource, noise: Noise) -> tuple[Pairs, float]:
         """Non-edges, and how many each stands for in a sum."""
         if self.pairs == "all":
             return source.all_non_edges(), 1.0
         sample = source.sample_uniform if self.negatives == "uniform" else source.sample_non_edges
-        repeats = source.num_non_edges / source.num_edges if self.reduction == "sum" else 1.0
-        return sample(noise, source.num_edges), repeats
+        count = min(self.edges_per_step or source.num_edges, source.num_edges)
+        return sample(noise, count), source.num_non_edges / count if self.reduction == "sum" else 1.0
 
     @staticmethod
     def _own(model: GenerativeModel, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:

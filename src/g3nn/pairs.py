@@ -31,6 +31,11 @@ class PairSource:
         """Unordered pairs on an undirected graph, ordered ones on a directed graph; never a self-pair."""
         return len(self._free) if self.directed else len(self._free) // 2
 
+    def sample_edges(self, noise: Noise, count: int) -> Pairs:
+        """`count` edges for each replica, uniform and independent, so that one may come twice."""
+        drawn = noise.integers(self.num_edges, count)
+        return Pairs(self.edges.i[drawn], self.edges.j[drawn], present=True)
+
     def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` true non-edges for each replica, uniform and independent."""
         return Pairs(*self._free.pairs(noise.integers(len(self._free), count)), present=False)

@@ -48,11 +48,12 @@ def test_expectation_equals_monte_carlo_within_error(name, inputs, source):
     assert (sampled.mean() - exact).abs() < STANDARD_ERRORS * error
 
 
+@pytest.mark.parametrize("edges_per_step", [0, 2], ids=["all edges", "sampled edges"])
 @pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
-def test_sampled_non_edges_estimate_the_full_sum_without_bias(name, inputs, source):
+def test_sampled_pairs_estimate_the_full_sum_without_bias(name, edges_per_step, inputs, source):
     model, steps = make_model(name), 4000
     exact = Objective.elbo(reduction="sum", pairs="all")
-    sampled = Objective.elbo(reduction="sum", pairs="sampled")
+    sampled = Objective.elbo(reduction="sum", pairs="sampled", edges_per_step=edges_per_step)
     seeds = torch.tensor([5, 6])
     with torch.no_grad():
         truth = exact.terms(model, inputs, source, Noise(seeds, 0)).graph
@@ -60,6 +61,14 @@ def test_sampled_non_edges_estimate_the_full_sum_without_bias(name, inputs, sour
     error = draws.std(0) / steps**0.5
     assert (error > 0).all()
     assert ((draws.mean(0) - truth).abs() < STANDARD_ERRORS * error).all()
+
+
+def test_more_edges_in_a_step_than_there_are_means_all(inputs, source, noise):
+    model = make_model("sbm")
+    every, more = (
+        Objective.elbo(edges_per_step=count).terms(model, inputs, source, noise).stacked for count in (0, 10_000)
+    )
+    assert torch.equal(every, more)
 
 
 def test_soft_labels_in_the_log_odds_are_not_the_expectation(inputs, source):

