@@ -84,11 +84,16 @@ def _check(share: Any, validation: Any, seed: Any, features: Any, size: Any) -> 
     problems = Problems()
 
     def number(argument: str, value: Any, low: float, high: float) -> None:
-        if isinstance(value, bool) or not isinstance(value, Real) or not low <= value <= high:
+        if isinstance(value, bool) or not isinstance(value, Real) or not low <= float(value) <= high:
             problems.add(argument, repr(value), f"a number from {low} to {high}")
 
     def whole(argument: str, value: Any, low: int, high: int | None = None) -> None:
-        if isinstance(value, bool) or not isinstance(value, Integral) or value < low or (high and value > high):
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, Integral)
+            or int(value) < low
+            or (high and int(value) > high)
+        ):
             problems.add(argument, repr(value), f"a whole number, at least {low}" + (f", at most {high}" * bool(high)))
 
     number("share", share, 0.01, 0.99)
