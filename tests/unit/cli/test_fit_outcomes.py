@@ -150,7 +150,7 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
         (("keen", "group"), (), {}, "--outcome classes"),
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
         (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real, counts"),
-        (("price",), ("--outcome", "classes"), {}, "numbers that are not whole"),
+        (("price",), ("--outcome", "classes"), {}, "two labels of each class"),
         (("price",), ("--model", "sbm-gcn"), {}, "likelihood: given 'sbm' for outcome 'gaussian'"),
     ],
 )
