@@ -11,8 +11,8 @@ told, and as many tags with the highest scores are taken.
 - label propagation (Zhou et al., 2004) of the training tags, with the weight of the neighbours that has the highest
   macro-F1 on the validation nodes of the split.
 
-Every training stops by the log-probability of the validation tags. `--choose` compares the grid from which `JOINT` and
-`ALONE` are taken, by the validation nodes of splits that are none of the ten; it sees no test node.
+Every training stops by the log-probability of the validation tags. `--choose` compares a grid around `JOINT` and
+`ALONE` by the validation nodes of splits that are none of the ten; it sees no test node.
 """
 
 from __future__ import annotations
