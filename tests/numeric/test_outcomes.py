@@ -229,7 +229,7 @@ def test_gradcheck_of_the_whole_loss_of_numbers(likelihood, outcome):
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_gradcheck_of_the_whole_loss_of_tags(likelihood, columns):
     inputs = double_inputs(flags(columns))
-    _gradcheck(number_model(likelihood, inputs.task), inputs)
+    _gradcheck(tag_model(likelihood, inputs), inputs)
 
 
 def _gradcheck(model: GenerativeModel, inputs: Inputs) -> None:

@@ -90,7 +90,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path, path_task, monkeypatch):
 
 
 def test_only_classes_are_exported(tmp_path):
-    task = g3nn.synthetic_values(nodes=60, labelled=20, val=20, seed=0)
+    task = g3nn.synthetic_values(nodes=100, val=20, seed=0)
     with pytest.raises(InputError, match="labels that are classes"):
         export(task, tmp_path / "tables")
     assert not (tmp_path / "tables").exists()
