@@ -67,7 +67,7 @@ class TestFiles:
 
     @pytest.mark.parametrize("name", ["nodes.csv.gz", "nodes.csv"])
     def test_gzip_is_seen_by_its_content(self, tmp_path, name):
-        (tmp_path / name).write_bytes(gzip.compress(NODES.encode()))
+        (tmp_path / name).write_bytes(gzip.compress(NODES.encode(), mtime=0))
         assert read_node_table(tmp_path / name, "id", "label").num_nodes == 3
 
     @pytest.mark.parametrize("name", ["nodes.parquet", "nodes.csv"])
@@ -95,7 +95,7 @@ class TestFiles:
             (b"", "n.csv", "is empty"),
             (b"", "n.parquet", "is empty"),
             (b" \n\n", "n.csv", "is empty"),
-            (gzip.compress(b""), "n.csv.gz", "is empty"),
+            (gzip.compress(b"", mtime=0), "n.csv.gz", "is empty"),
             (b"id,x\n", "n.csv", "no rows"),
             (b"id,x", "n.csv", "no rows"),
             (b"id,x\n1,2\n3\n", "n.csv", "1 rows that do not fit the header, e.g. '3' with 1 instead of 2 values"),
@@ -106,7 +106,7 @@ class TestFiles:
             (b"id,x\n1,2\n", "n.parquet", "does not begin as a Parquet file"),
             (b"PAR1", "n.parquet", "damaged or cut short"),
             (b"PK\x03\x04zzzz", "n.xlsx", "Excel"),
-            (gzip.compress(b"id,x\n1,2\n" * 99)[:-9], "n.csv.gz", "damaged or cut short"),
+            (gzip.compress(b"id,x\n1,2\n" * 99, mtime=0)[:-9], "n.csv.gz", "damaged or cut short"),
             (b"\x1f\x8bzzzzzzzzzzzz", "n.csv.gz", "damaged or cut short"),
             (b"id,x,x\n1,2,3\n", "n.csv", "several columns are called 'x'"),
             (b"id,x,\n1,2,3\n", "n.csv", "a column has no name"),
