@@ -209,7 +209,7 @@ def _check_options(options: Any, problems: Problems) -> None:
         problems.add("options", repr(options), "a mapping from names of options to values")
         return
     for name, value in options.items():
-        if name in COMMON:
+        if name in (*COMMON, "ensemble"):
             problems.add(f"options[{name!r}]", repr(value), "any other option", f"{name} is a parameter of its own.")
         if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
             problems.add(f"options[{name!r}]", repr(value), "one value", "Try several with GridSearchCV.")

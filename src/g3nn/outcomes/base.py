@@ -113,6 +113,10 @@ class Outcome(ABC):
         """(R, n, K) or (R, n, T): of the indicator of each class, or of each number in our unit."""
 
     @abstractmethod
+    def mixture(self, answers: Tensor) -> Tensor:
+        """(1, n, width): one answer for the equal mixture of R answers (R, n, width)."""
+
+    @abstractmethod
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
     ) -> tuple[Tensor, Tensor]:
@@ -166,10 +170,6 @@ class NumberOutcome(Outcome):
     @abstractmethod
     def entropy(self, q: Tensor) -> Tensor:
         """(R, n, T): H(q)."""
-
-    @abstractmethod
-    def mixture(self, answers: Tensor) -> Tensor:
-        """(1, n, width): one answer for the equal mixture of R answers (R, n, width)."""
 
     @abstractmethod
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:

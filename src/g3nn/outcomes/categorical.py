@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -51,6 +52,10 @@ class Categorical(Outcome):
     def variance(self, answer: Tensor) -> Tensor:
         q = answer.exp()
         return q * (1 - q)
+
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The logarithm of the mean probabilities, exact."""
+        return answers.logsumexp(0, keepdim=True) - math.log(answers.shape[0])
 
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]

@@ -30,6 +30,7 @@ from g3nn.training.checks import (
     outcome_options,
     plain,
 )
+from g3nn.training.ensemble import joined, member_seeds, of_trials, together
 from g3nn.training.memory import replicas_that_fit
 from g3nn.training.progress import Monitor, monitor
 from g3nn.training.result import FitResult
@@ -103,7 +104,8 @@ class Plan:
 
     def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory asks for."""
-        waiting = [list(chunk) for chunk in _chunks(range(len(self.seeds)), self._stack_size(task, inputs))]
+        replicas = range(len(self.seeds) * self.training.ensemble)
+        waiting = [list(chunk) for chunk in _chunks(replicas, self._stack_size(task, inputs))]
         parts: list[tuple[Outcomes, GenerativeModel]] = []
         while waiting:
             chunk = waiting.pop(0)
@@ -120,7 +122,7 @@ class Plan:
 
     def _stack_size(self, task: NodeTask, inputs: Inputs) -> int:
         """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy."""
-        if len(self.seeds) == 1:
+        if len(self.seeds) * self.training.ensemble == 1:
             return 1
 
         def epoch() -> None:
@@ -139,26 +141,27 @@ class Plan:
         return stack.outcomes(), stack.model
 
     def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
-        """The replicas at these positions, untrained."""
+        """The replicas at these positions, untrained. What a trial was given for itself holds for all its members."""
+        members = self.training.ensemble
 
         def own(value: Any) -> Any:
-            return tuple(value[index] for index in chunk) if isinstance(value, tuple) else value
+            return tuple(value[index // members] for index in chunk) if isinstance(value, tuple) else value
 
         options = {name: own(value) for name, value in self.options.items()}
         objective = Objective(**{name: own(value) for name, value in self.objective.as_dict().items()})
-        replicas = Replicas(tuple(self.seeds[index] for index in chunk))
+        seeds = member_seeds(self.seeds, members)
+        replicas = Replicas(tuple(seeds[index] for index in chunk))
         model = self.spec.build(Sizes.of(task, options), replicas, options)
         return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
 
     def _result(
         self, task: NodeTask, inputs: Inputs, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float
     ) -> FitResult:
-        with torch.no_grad():
-            log_prob = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
-        outcomes = [outcome for outcome, _ in parts]
-        diverged = torch.cat([outcome.diverged for outcome in outcomes]).numpy()
-        epochs = torch.cat([outcome.epochs for outcome in outcomes]).numpy()
-        best_epoch = torch.cat([outcome.best_epoch for outcome in outcomes]).numpy()
+        log_prob = self._answered(parts, inputs)
+        ended = joined([outcomes for outcomes, _ in parts])
+        if self.training.ensemble > 1:
+            ended = of_trials(ended, self._answered(parts, self.training.judged(inputs)), inputs, self.training)
+        diverged, epochs, best_epoch = (part.numpy() for part in (ended.diverged, ended.epochs, ended.best_epoch))
         cost, test = _evaluated(log_prob, inputs)
         test[best_epoch == 0] = np.nan
         cost[best_epoch == 0] = np.nan
@@ -177,8 +180,8 @@ class Plan:
             hyperparameters=self.hyperparameters(task.outcome),
             seeds=self.seeds,
             test_accuracy=test,
-            val_accuracy=torch.cat([outcome.val_accuracy for outcome in outcomes]).double().numpy(),
-            val_loss=torch.cat([outcome.val_loss for outcome in outcomes]).double().numpy(),
+            val_accuracy=ended.val_accuracy.double().numpy(),
+            val_loss=ended.val_loss.double().numpy(),
             epochs=epochs,
             best_epoch=best_epoch,
             status=status,
@@ -186,7 +189,7 @@ class Plan:
             probabilities=(inputs.outcome.mean(log_prob) if inputs.outcome.pooled else log_prob[:, :, :0])
             .cpu()
             .numpy(),
-            history=_joined_history(outcomes),
+            history=ended.history.numpy(),
             history_names=HISTORY_NAMES,
             model=_joined_model([model for _, model in parts]).cpu(),
             outcome=task.outcome,
@@ -194,6 +197,12 @@ class Plan:
             deviations=deviations,
             test_log_prob=-cost,
         )
+
+    @torch.no_grad()
+    def _answered(self, parts: list[tuple[Outcomes, GenerativeModel]], inputs: Inputs) -> torch.Tensor:
+        """(trials, n, width): what all members of a trial answer together."""
+        answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
+        return together(answers, self.training.ensemble, inputs.outcome)
 
     def hyperparameters(self, outcome: str = "categorical") -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
@@ -232,15 +241,6 @@ def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
             G3NNWarning,
             stacklevel=5,
         )
-
-
-def _joined_history(outcomes: list[Outcomes]) -> np.ndarray:
-    longest = max(outcome.history.shape[0] for outcome in outcomes)
-    padded = [
-        torch.nn.functional.pad(outcome.history, (0, 0, 0, 0, 0, longest - outcome.history.shape[0]), value=torch.nan)
-        for outcome in outcomes
-    ]
-    return torch.cat(padded, dim=2).numpy()
 
 
 def _joined_model(models: list[GenerativeModel]) -> GenerativeModel:

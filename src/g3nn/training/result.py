@@ -17,6 +17,9 @@ class FitResult:
     test_accuracy, val_accuracy: at the epoch of the lowest validation loss `val_loss`.
     status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (loss no longer finite; its numbers are
     those of the best epoch before that, NaN if there was none).
+    With an `ensemble` a trial has several members: probabilities are their mean, epochs and status those of the slowest
+    and the worst of them, and `model` holds all members, those of a trial in a row.
+
     probabilities: (trials, n, K), of classes or tags. history: (epochs, terms, trials), names in `history_names`.
 
     outcome: what the labels are. If they are not classes, test_accuracy and val_accuracy hold the score of the outcome

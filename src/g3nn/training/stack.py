@@ -34,6 +34,18 @@ class TrainingOptions:
         "graph", ("graph", "edge-free"), "validation nodes are answered with their edges, or as if they had none"
     )
     calibrated: bool = flag(False, "compare validation losses at the temperature that is best for each answer")
+    ensemble: int = integer(1, "networks of a trial, trained apart, whose mean probabilities are its answer", low=1)
+
+    def judged(self, inputs: Inputs) -> Inputs:
+        """Where validation nodes are answered."""
+        return inputs if self.validation == "graph" else inputs.without_edges_of(inputs.task.val)
+
+
+def validated(answer: Tensor, inputs: Inputs, calibrated: bool) -> Tensor:
+    """(2, R): loss and score of answers (R, n, width) on the validation nodes."""
+    outcome, where = inputs.outcome, (inputs.targets, inputs.val)
+    validation = outcome.validation(answer, *where)
+    return torch.stack([outcome.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +78,7 @@ class Stack:
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
         self.source = PairSource(inputs)
-        self._judged = inputs if options.validation == "graph" else inputs.without_edges_of(inputs.task.val)
+        self._judged = options.judged(inputs)
         self.epoch = 0
         self._size = replicas.size
         self._live = torch.arange(replicas.size)
@@ -126,20 +138,11 @@ class Stack:
             losses.sum().backward()
             self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
-            validation = self._validation()
+            validation = validated(self.model.predict_log_prob(self._judged), self.inputs, self.options.calibrated)
             record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
             self._track.update(losses.detach(), *validation)
             self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
-
-    def _validation(self) -> Tensor:
-        """(2, R): loss and score on the validation nodes."""
-        answer = self.model.predict_log_prob(self._judged)
-        outcome, where = self.inputs.outcome, (self.inputs.targets, self.inputs.val)
-        validation = outcome.validation(answer, *where)
-        if not self.options.calibrated:
-            return validation
-        return torch.stack([outcome.calibrated_loss(answer, *where), validation[1]])
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """How much of the graph and KL terms counts in this epoch."""

@@ -38,7 +38,7 @@ def test_every_peer_and_several_of_ours_are_in_every_cell(beyond, dataset, setti
     cells = [cell for cell in beyond.cells if (cell.dataset, cell.setting) == (dataset, setting)]
     labels = {cell.label for cell in cells}
     assert labels.issuperset(PEERS)
-    assert sum(beyond.counterpart(cell.model) is not None for cell in cells) >= 5
+    assert sum(beyond.counterpart(cell.model) is not None for cell in cells) >= 4
 
 
 def test_without_edges_at_test_time_validation_has_none_either(beyond):
