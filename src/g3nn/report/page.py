@@ -15,9 +15,10 @@ from g3nn.report import assets, views
 from g3nn.report.averages import average, tidy
 
 _PLAIN = (
-    "table", "dataset", "setting", "model", "objective", "row", "counterpart", "published", "published_std",
+    "table", "dataset", "setting", "label", "objective", "row", "counterpart", "published", "published_std",
     "mean", "std", "trials", "failed", "difference", "difference_low", "difference_high", "binomial_low",
     "binomial_high", "p_value", "significant", "above", "val_loss", "val_accuracy",
+    "selected",
 )  # fmt: skip
 """What a panel shows of a cell as the comparison has it."""
 
@@ -45,6 +46,7 @@ def page(suite: Suite, comparison: Comparison, store: Store) -> str:
         suite=suite,
         introduction=views.introduction(cells),
         cards=views.cards(comparison),
+        choices=views.choices(comparison),
         filters=views.filters(cells),
         full_colour=views.FULL_COLOUR,
         level=LEVEL,
@@ -71,6 +73,7 @@ def _cell(cell: CellResult, by_point: Mapping[str, Sequence[Record]]) -> dict[st
         "id": views.cell_id(cell),
         "kind": views.kind_of(cell),
         **{name: _plain(getattr(cell, name)) for name in _PLAIN},
+        "peers": {peer: _plain(p) for peer, p in cell.peers.items()},
         "chosen": None if cell.chosen is None else dict(cell.chosen),
         "grid": _grid(cell),
         "runs": [_run(record) for record in trials],

@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from g3nn.experiments.comparison import CellResult, Comparison
 from g3nn.experiments.records import Environment
-from g3nn.experiments.suite import Suite
-from g3nn.experiments.tables import CLOSE, DISCRIMINATIVE, Summary, summaries
+from g3nn.experiments.suite import Suite, label
+from g3nn.experiments.tables import CLOSE, DISCRIMINATIVE, Summary, selected, summaries
 from g3nn.report.assets import count, number, signed
 
 Value = TypeVar("Value")
@@ -46,6 +46,7 @@ class CellView:
 @dataclass(frozen=True)
 class Row:
     model: str
+    variant: str
     cells: tuple[CellView | None, ...]
 
 
@@ -67,6 +68,34 @@ class Block:
     setting: str
     datasets: tuple[str, ...]
     groups: tuple[Group, ...]
+
+    @property
+    def rows(self) -> list[Row]:
+        return [row for group in self.groups for row in group.rows]
+
+    @property
+    def longest_name(self) -> int:
+        return max(len(row.model) for row in self.rows)
+
+    @property
+    def published(self) -> bool:
+        """Whether there is anything to compare with."""
+        return any(view is not None and view.result.published is not None for row in self.rows for view in row.cells)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The generative model that validation chose on a dataset and setting, and the highest of its peers."""
+
+    id: str
+    result: CellResult
+    peer: CellResult | None
+
+    @property
+    def p_value(self) -> str:
+        """Of a t-test between the two, in words of a table."""
+        p = None if self.peer is None else self.result.peers.get(self.peer.label)
+        return "–" if p is None else "< 0.001" if p < 0.001 else number(p)
 
 
 @dataclass(frozen=True)
@@ -113,11 +142,11 @@ def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) 
         members = [cell for cell in cells if (kind_of(cell), cell.objective) == (kind, objective)]
         found = {(cell.label, cell.dataset): _view(suite, cell) for cell in members}
         rows = tuple(
-            Row(model, tuple(found.get((model, dataset)) for dataset in datasets))
-            for model in _distinct(cell.label for cell in members)
+            Row(model, variant, tuple(found.get((label(model, variant), dataset)) for dataset in datasets))
+            for model, variant in _distinct((cell.model, cell.variant) for cell in members)
         )
-        label = _group_label(kind if kind == DISCRIMINATIVE else objective)
-        groups.append(Group(label, kind, objective, rows))
+        title = _group_label(kind if kind == DISCRIMINATIVE else objective)
+        groups.append(Group(title, kind, objective, rows))
     return tuple(groups)
 
 
@@ -132,12 +161,28 @@ def _view(suite: Suite, cell: CellResult) -> CellView:
     published = "" if cell.published is None else f", published {_spread(cell.published, cell.published_std)}"
     difference = "" if cell.difference is None else f", difference {signed(cell.difference)}"
     strength = round(100 * min(abs(cell.difference or 0.0) / FULL_COLOUR, 1))
-    label = f"{where}: {measured}{published}{difference}"
-    return CellView(cell_id(cell), cell, label, bold, strength)
+    chosen = ", chosen by validation" if cell.selected else ""
+    return CellView(cell_id(cell), cell, f"{where}: {measured}{published}{difference}{chosen}", bold, strength)
 
 
 def _spread(mean: float, std: float | None) -> str:
     return number(mean) if std is None else f"{number(mean)} ± {number(std)}"
+
+
+def choices(comparison: Comparison) -> list[Choice]:
+    """One for each dataset and setting, in suites that select a model."""
+    settings, datasets = _distinct(cell.setting for cell in comparison.cells), _datasets(comparison.cells)
+    found = []
+    for cell in sorted(
+        selected(comparison), key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))
+    ):
+        peers = [
+            one
+            for one in comparison.cells
+            if (one.dataset, one.setting) == (cell.dataset, cell.setting) and one.label in cell.peers and one.mean
+        ]
+        found.append(Choice(cell_id(cell), cell, max(peers, key=lambda one: one.mean or 0.0, default=None)))
+    return found
 
 
 def filters(cells: Sequence[CellResult]) -> list[Filter]:
@@ -167,8 +212,8 @@ def _card(summary: Summary) -> Card:
         lines.append(f"{count(summary.failed, 'trial')} failed")
     if not summary.published:
         return Card(title, measured, "cells measured", tuple(lines))
-    close, label = f"{summary.close} of {summary.published}", f"within {CLOSE:g} of the published mean or above"
-    return Card(title, close, label, (*lines, f"{measured} cells measured"))
+    close, of_what = f"{summary.close} of {summary.published}", f"within {CLOSE:g} of the published mean or above"
+    return Card(title, close, of_what, (*lines, f"{measured} cells measured"))
 
 
 def _group_label(name: str) -> str:

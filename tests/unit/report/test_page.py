@@ -9,7 +9,7 @@ import pytest
 
 from g3nn.errors import DataError, InputError
 from g3nn.experiments.records import Record
-from g3nn.experiments.suite import load_suite
+from g3nn.experiments.suite import Cell, load_suite
 from g3nn.report import assets, write_report
 
 MEGABYTE = 1_000_000
@@ -175,3 +175,39 @@ def test_the_page_of_the_paper_stays_small(fabricated, store_of, tmp_path):
     assert len(data_of(page)) == 99
     ours = len(page.encode()) - len(str(assets._chart_library()).encode())
     assert ours * len(tables) < 2 * MEGABYTE
+
+
+@pytest.fixture
+def selecting(suite):
+    """A suite that lets validation choose, with a variant and nothing published."""
+    cells = (
+        Cell("1", "cora", "standard", "gcn"),
+        Cell("1", "cora", "standard", "gcn", variant="wide"),
+        Cell("1", "cora", "standard", "sbm-gcn"),
+    )
+    grids = (suite.grids[0], replace(suite.grids[0], variants=("wide",), axes={"hidden": (64,)}))
+    return replace(suite, objectives=("elbo",), cells=cells, grids=grids, selects=True)
+
+
+def test_the_chosen_model_stands_beside_its_best_peer(selecting, fabricated, store_of, made):
+    page = made(selecting, store_of(list(fabricated.records(selecting))))
+    (chosen,) = [cell for cell in data_of(page).values() if cell["selected"]]
+    assert set(chosen["peers"]) == {"gcn", "gcn, wide"}
+    assert page.count(f'data-cell="{chosen["id"]}"') == 2
+    assert "Chosen by validation" in page
+    assert "SBM-GCN on Cora, standard, elbo objective" in page
+
+
+def test_where_nothing_is_published_there_is_no_column_for_it(selecting, fabricated, store_of, made):
+    page = made(selecting, store_of(list(fabricated.records(selecting))))
+    assert 'class="results unpublished"' in page
+    assert "<span>published</span>" not in page
+
+
+def test_a_variant_has_a_line_of_its_own(selecting, fabricated, store_of, made):
+    page = made(selecting, store_of(list(fabricated.records(selecting))))
+    assert 'GCN<span class="variant">wide</span>' in page
+
+
+def test_a_suite_that_selects_nothing_says_nothing_of_it(suite, full_store, made):
+    assert "Chosen by validation" not in made(suite, full_store).split("<script")[0]

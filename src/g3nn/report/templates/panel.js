@@ -22,29 +22,40 @@ const panel = (() => {
   function counterpart(cell) {
     if (missing(cell.above)) return null;
     const verdict = `${cell.above ? "above" : "not above"} ${cell.counterpart.toUpperCase()}`;
-    const size = cell.p_value < 0.001 ? "p < 0.001" : `p = ${number(cell.p_value)}`;
-    const test = `t-test ${size}, ${cell.significant ? "" : "not "}significant at ${data.level}`;
+    const test = `t-test ${size(cell.p_value)}, ${cell.significant ? "" : "not "}significant at ${data.level}`;
     return fact("Against its counterpart", verdict, missing(cell.p_value) ? null : test);
+  }
+
+  const size = (p) => (missing(p) ? "–" : p < 0.001 ? "p < 0.001" : `p = ${number(p)}`);
+
+  // The model that validation chose, beside every peer.
+  function choice(cell) {
+    if (!cell.selected) return null;
+    const tests = Object.entries(cell.peers).map(([peer, p]) =>
+      element("span", {}, `${peer.toUpperCase()} `, element("b", {}, size(p))));
+    return fact("Chosen by validation", "lowest validation loss of all generative models",
+      tests.length ? element("span", { class: "options-list" }, "t-tests against ", ...tests) : null, true);
   }
 
   function facts(cell) {
     const trials = `${cell.trials} trials${cell.failed ? `, ${cell.failed} failed` : ""}`;
     const interval = between(cell.difference_low, cell.difference_high, signed);
     const binomial = between(cell.binomial_low, cell.binomial_high);
-    const size = cell.test_nodes ? `for ${cell.test_nodes.toLocaleString("en")} test nodes` : null;
+    const nodes = cell.test_nodes ? `for ${cell.test_nodes.toLocaleString("en")} test nodes` : null;
     const { ece, brier, nll } = cell.scores ?? {};
     return element("section", {}, element("dl", { class: "facts" },
       missing(cell.mean) ? fact("Measured", "not yet") : fact("Measured", spread(cell.mean, cell.std), trials),
-      fact("Published", spread(cell.published, cell.published_std), cell.row),
+      missing(cell.published) ? null : fact("Published", spread(cell.published, cell.published_std), cell.row),
       missing(cell.difference) ? null
         : fact("Difference", difference(cell.difference), interval && `95 % interval ${interval}`),
-      binomial && fact("Binomial 95 % interval", binomial, size),
+      binomial && fact("Binomial 95 % interval", binomial, nodes),
       counterpart(cell),
       missing(cell.val_loss) ? null
         : fact("Validation", `loss ${number(cell.val_loss)}`, `accuracy ${number(cell.val_accuracy)}`),
       score("Calibration error (ECE)", ece),
       score("Brier score", brier),
       score("Negative log-likelihood", nll),
+      choice(cell),
       cell.chosen && fact("Chosen point", options(cell.chosen), null, true)));
   }
 

@@ -21,7 +21,7 @@ const overview = (() => {
     return cell.kind === "generative" ? `generative, ${cell.objective}` : "discriminative";
   }
 
-  const title = (cell) => `${cell.model.toUpperCase()} on ${capital(cell.dataset)}`;
+  const title = (cell) => `${cell.label.toUpperCase()} on ${capital(cell.dataset)}`;
   const where = (cell) => `Table ${cell.table}, ${cell.setting}, ${seriesOf(cell)}`;
   const capital = (name) => name.charAt(0).toUpperCase() + name.slice(1);
 

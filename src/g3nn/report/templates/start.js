@@ -63,7 +63,9 @@
     overview.clear();
     filtered();
   });
-  buttons.forEach((button, id) => button.addEventListener("click", () => go(id, { step: true })));
+  for (const button of document.querySelectorAll("[data-cell]")) {
+    button.addEventListener("click", () => go(button.dataset.cell, { step: true }));
+  }
   document.getElementById("close").addEventListener("click", () => go(null));
   document.getElementById("previous").addEventListener("click", () => move(-1));
   document.getElementById("next").addEventListener("click", () => move(1));
