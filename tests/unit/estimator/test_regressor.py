@@ -119,12 +119,12 @@ def test_new_nodes_with_all_some_and_no_edges(fitted, task):
     assert alone.shape == some.shape == linked.shape == (m,)
     np.testing.assert_allclose(some[2:], alone[2:], rtol=1e-4)
     assert not np.isclose(linked, alone).all()
-    # What training did not know has no score of its own: deviations and intervals are those of new nodes.
-    fresh, alone_scaling = fitted.fitted_.calibrations.fresh, fitted.fitted_.calibrations.alone
+    # What training did not know is calibrated by validation nodes that are answered as if they were new.
+    calibrations = fitted.fitted_.calibrations
     ratio = fitted.predict_std(X, all_edges) / fitted.predict_std()[10]
-    expected = np.sqrt(fresh.scaling.temperature / fitted.temperature_)
+    expected = np.sqrt(calibrations.inferred.scaling.temperature / fitted.temperature_)
     np.testing.assert_allclose(ratio, expected, rtol=0.2)
-    assert fresh is not alone_scaling
+    assert len({id(part) for part in (calibrations.alone, calibrations.fresh, calibrations.inferred)}) == 3
     assert fitted.predict_interval(0.9, X, all_edges).shape == (2, m)
 
 
