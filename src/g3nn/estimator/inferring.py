@@ -15,7 +15,7 @@ from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.likelihoods.near import NearValues
 from g3nn.model import GenerativeModel
 from g3nn.objective import Objective
-from g3nn.outcomes import NumberOutcome
+from g3nn.outcomes.normal import NormalOutcome
 from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
 
@@ -46,7 +46,7 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
     in a step of training, less KL(q || p). Edges between new nodes enter through the network alone.
     """
     outcome, nodes, likelihood, prior = inputs.outcome, posterior.nodes, model.likelihood, model.prior
-    assert isinstance(outcome, NumberOutcome)
+    assert isinstance(outcome, NormalOutcome)
     assert nodes is not None
     assert likelihood is not None
     assert prior is not None
@@ -142,7 +142,7 @@ def _non_edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
 class _LocalBound:
     """What the bound owes to new nodes. scores: (R, m, S), of the network. p: (R, m, width), answers of the prior."""
 
-    outcome: NumberOutcome
+    outcome: NormalOutcome
     head: nn.Module
     likelihood: GraphLikelihood
     scores: Tensor
