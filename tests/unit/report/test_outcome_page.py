@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from number_graph import known_numbers
 from pages import data_of, numbers, own_text
 
 import g3nn
@@ -16,9 +17,7 @@ WILD = "</script><b>bold</b> & 茶"
 def fitted(outcome, **changes):
     columns = 3 if outcome == "bernoulli" else 1
     task = g3nn.synthetic_values(outcome, nodes=120, columns=columns, degree=6, features=4, labelled=0.3, val=35)
-    y = np.full(task.labels.shape, np.nan)
-    for part in (task.train, task.val):
-        y[part] = task.labels[part]
+    y = known_numbers(task)
     common = {"model": "gcn", "epochs": 5, "ensemble": 2, "device": "cpu", **changes}
     if outcome == "bernoulli":
         return g3nn.G3NNClassifier(**common).fit(task.features, y, task.edges, val=task.val), task
