@@ -12,6 +12,7 @@ import argparse
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +65,6 @@ def measure(outcome: str, seed: int, nodes: int, ensemble: int, device: str) -> 
 
 
 def _replaced(parts: Any, answerer: Answerer, calibrations: Any) -> Any:
-    from dataclasses import replace
-
     return replace(parts, known=replace(parts.known, answerer=answerer), calibrations=calibrations)
 
 

@@ -30,10 +30,10 @@ _AT_ONCE = 1000
 
 
 def can_infer(model: GenerativeModel, objective: Objective) -> bool:
-    """Whether nodes have scores of their own, and prior and likelihood were trained to judge them."""
-    trained = all(
-        np.min(weight) > 0 for weight in (objective.graph_weight, objective.kl_weight, objective.prior_weight)
-    )
+    """Whether nodes have scores of their own, and prior and likelihood were trained to judge them: with weights, and
+    with as many non-edges as edges."""
+    weights = (objective.graph_weight, objective.kl_weight, objective.prior_weight)
+    trained = objective.reduction == "mean" and all(np.min(weight) > 0 for weight in weights)
     return trained and model.posterior.nodes is not None and isinstance(model.likelihood, NearValues)
 
 
@@ -51,6 +51,8 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
     assert likelihood is not None
     assert prior is not None
     around = _Surroundings.of(inputs.task, fresh)
+    if not around.new.size:
+        return np.zeros_like(fresh)
     bare = copy.deepcopy(posterior)
     bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
     scores, p = bare.log_prob(inputs, None), prior.log_prob(inputs, None)

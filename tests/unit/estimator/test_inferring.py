@@ -148,6 +148,7 @@ def test_what_was_not_trained_is_not_asked(weight):
     assert not inferring.can_infer(model, Objective(**{weight: 0.0}))
     assert not inferring.can_infer(model, Objective(**{weight: (1.0, 0.0)}))
     assert not inferring.can_infer(number_model("near", task), Objective())
+    assert not inferring.can_infer(model, Objective(reduction="sum"))
 
 
 def test_without_a_calibration_of_their_own_they_are_not_inferred(fitted):

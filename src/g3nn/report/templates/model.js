@@ -6,8 +6,9 @@
   const { classes } = data;
 
   function classTable() {
-    const whole = (label, place) => ({ label, value: (row) => row[place], show: (row) => row[place].toLocaleString("en") });
-    const share = (label, place) => ({ label, value: (row) => row[place], show: (row) => number(row[place], 2) });
+    const shown = (label, place, show) => ({ label, value: (row) => row[place], show: (row) => show(row[place]) });
+    const whole = (label, place) => shown(label, place, (count) => count.toLocaleString("en"));
+    const share = (label, place) => shown(label, place, (value) => number(value, 2));
     const columns = [
       { label: "class", value: ([name]) => classes[name], show: ([name]) => parts.named(name), word: true },
       whole("training labels", 1), whole("validation labels", 2), whole("nodes answered", 3),

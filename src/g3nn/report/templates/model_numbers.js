@@ -50,7 +50,8 @@ const beliefs = (() => {
     const [from, to] = packed.reach;
     const at = (value) => (to > from ? Math.min(100, Math.max(0, 100 * (value - from) / (to - from))) : 50);
     const mark = (name, value) => element("i", { class: name, style: `left: ${at(value)}%` });
-    const text = `${short(low)} to ${short(high)}, answer ${short(mean)}${label === null ? "" : `, label ${short(label)}`}`;
+    const given = label === null ? "" : `, label ${short(label)}`;
+    const text = `${short(low)} to ${short(high)}, answer ${short(mean)}${given}`;
     return element("span", { class: "interval", role: "img", "aria-label": text, title: text },
       element("i", { class: "reach-of", style: `left: ${at(low)}%; width: ${at(high) - at(low)}%` }),
       mark("at-mean", mean), label === null ? null : mark("at-label", label));
