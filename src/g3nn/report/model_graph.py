@@ -155,7 +155,8 @@ def _incident(found: Findings, nodes: np.ndarray) -> dict[int, np.ndarray]:
     strangeness = position if found.likely is None else found.likely[position]
     order = np.lexsort((strangeness, ends[at]))
     owners, starts = np.unique(ends[at][order], return_index=True)
-    runs = np.split(position[order], starts[1:])
+    # Without any start `split` would still give one run, an empty one.
+    runs = np.split(position[order], starts[1:])[: len(starts)]
     return {owner: run[:MOST_NEIGHBOURS] for owner, run in zip(owners.tolist(), runs, strict=True)}
 
 

@@ -9,7 +9,7 @@ from pages import data_of, numbers, own_text
 
 import g3nn
 from g3nn.errors import InputError
-from g3nn.report import write_model_report
+from g3nn.report import model_graph, write_model_report
 
 WILD = "</script><b>bold</b> & 茶"
 
@@ -106,3 +106,25 @@ def test_names_that_do_not_fit_are_refused(tmp_path):
     estimator, _ = fitted("gaussian")
     with pytest.raises(InputError, match="one for each of the 120 nodes"):
         write_model_report(estimator, tmp_path / "page.html", ids=[1, 2])
+
+
+@pytest.mark.parametrize("outcome", ["gaussian", "bernoulli"])
+def test_of_a_large_graph_a_part_is_embedded(tmp_path, monkeypatch, outcome):
+    """The surroundings of listed nodes: beliefs are those of the nodes whose ids are there, in their order. All tags
+    that are listed here belong to nodes without edges."""
+    monkeypatch.setattr(model_graph, "MOST_NODES", 60)
+    monkeypatch.setattr(model_graph, "LISTED_NODES", 5)
+    estimator, task = fitted(outcome)
+    write_model_report(estimator, tmp_path / "page.html")
+    graph = data_of(own_text(tmp_path / "page.html"))["graph"]
+    nodes = np.array(graph["ids"], dtype=int)
+    assert (graph["whole"], len(graph["uncertain"])) == (False, 5)
+    assert 5 <= len(nodes) <= 60
+    assert (len(nodes) > 5) == (outcome == "gaussian")
+    np.testing.assert_array_equal(
+        numbers(graph["degree"], np.uint32), np.bincount(task.edges.ravel(), minlength=120)[nodes]
+    )
+    if outcome == "gaussian":
+        np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict()[nodes], rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(numbers(graph["answered"], np.uint16), estimator.predict()[nodes].sum(1))
