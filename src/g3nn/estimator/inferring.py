@@ -15,7 +15,7 @@ from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.likelihoods.near import NearValues
 from g3nn.model import GenerativeModel
 from g3nn.objective import Objective
-from g3nn.outcomes.normal import NormalOutcome
+from g3nn.outcomes.base import NormalOutcome
 from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
 

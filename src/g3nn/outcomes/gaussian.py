@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.base import LOG_TWO_PI, ValueOptions
-from g3nn.outcomes.normal import NormalOutcome
+from g3nn.outcomes.base import LOG_TWO_PI, NormalOutcome, ValueOptions
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""

@@ -11,8 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.outcomes.base import Targets, ValueOptions
-from g3nn.outcomes.normal import NormalOutcome
+from g3nn.outcomes.base import NormalOutcome, Targets, ValueOptions
 
 _POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(20))
 _LOG_SHARES = tuple(math.log(share / math.sqrt(2 * math.pi)) for share in _SHARES)
