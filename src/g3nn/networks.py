@@ -67,6 +67,10 @@ class NodeScores(nn.Module):
         own = self.own if missing == 0 else nn.functional.pad(self.own, (0, 0, 0, missing))
         return scores + _REACH * own
 
+    def put(self, nodes: Tensor, scores: Tensor) -> None:
+        """Scores (R, m, scores) of these nodes (m,), on top of those of a network."""
+        self.own.data[:, nodes] = scores / _REACH
+
 
 class LabelInput(nn.Module):
     """Observed labels as inputs, for a posterior q(Y_U | X, Y_L, G) that conditions on them.

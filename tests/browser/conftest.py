@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pages import loader, visitor
 
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Cell, Grid, Protocol, Suite
@@ -67,30 +68,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def fresh(browser: Any, report: str) -> Iterator[Callable[..., Any]]:
-    """Loads the report anew: fresh("#dataset=cora", color_scheme="dark"). `page.complaints` lists what goes wrong."""
-    contexts: list[Any] = []
-
-    def load(address: str = "", **settings: Any) -> Any:
-        # Colours are looked at right after a change; without this they would still be on their way.
-        context = browser.new_context(reduced_motion="reduce", **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
-        page.on("console", lambda message: page.complaints.append(f"console: {message.text}"))
-        page.on("request", lambda request: _note_request(request.url, report, page.complaints))
-        page.goto(report + address)
-        return page
-
-    yield load
-    for context in contexts:
-        context.close()
-
-
-def _note_request(url: str, report: str, complaints: list[str]) -> None:
-    """The page itself, and pictures that charts make of their own data, are no requests to anyone."""
-    if url.partition("#")[0] != report and not url.startswith(("data:", "blob:")):
-        complaints.append(f"request: {url}")
+    """Loads the report anew: fresh("#dataset=cora", color_scheme="dark")."""
+    yield from loader(browser, report)
 
 
 @pytest.fixture(scope="session")
@@ -102,20 +81,4 @@ def _loaded(fresh: Callable[..., Any]) -> Any:
 @pytest.fixture
 def visit(_loaded: Any) -> Iterator[Callable[..., Any]]:
     """The report at an address, as a reader with this window sees it: visit("#dataset=cora", width=380)."""
-
-    def go(address: str = "", width: int = 1280, height: int = 900, scheme: str = "light") -> Any:
-        _loaded.set_viewport_size({"width": width, "height": height})
-        _loaded.emulate_media(media="screen", color_scheme=scheme)
-        _loaded.evaluate(
-            """(address) => {
-                history.replaceState(null, "", location.pathname + address);
-                dispatchEvent(new PopStateEvent("popstate"));
-            }""",
-            address,
-        )
-        return _loaded
-
-    yield go
-    complaints = list(_loaded.complaints)
-    _loaded.complaints.clear()
-    assert complaints == []
+    yield from visitor(_loaded)

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode
 
 import numpy as np
 import pytest
+from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 
 import g3nn
 from g3nn.audit import AuditTables
@@ -42,24 +43,7 @@ def address(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fresh(browser, address):
-    """Loads the page anew; `page.complaints` lists what goes wrong."""
-    contexts = []
-
-    def load(hash="", **settings):
-        context = browser.new_context(reduced_motion="reduce", **settings)
-        contexts.append(context)
-        page = context.new_page()
-        page.complaints = []
-        page.on("pageerror", lambda error: page.complaints.append(f"error: {error}"))
-        page.on("console", lambda message: page.complaints.append(f"console: {message.text}"))
-        own = (address, "data:", "blob:")
-        page.on("request", lambda one: one.url.startswith(own) or page.complaints.append(f"request: {one.url}"))
-        page.goto(address + hash)
-        return page
-
-    yield load
-    for context in contexts:
-        context.close()
+    yield from loader(browser, address)
 
 
 @pytest.fixture(scope="module")
@@ -69,46 +53,12 @@ def loaded(fresh):
 
 @pytest.fixture
 def visit(loaded):
-    """The page at a node, as a reader with this window sees it. Tables are set back to where they started."""
-
-    def go(node=None, width=1280, height=900, scheme="light"):
-        loaded.set_viewport_size({"width": width, "height": height})
-        loaded.emulate_media(media="screen", color_scheme=scheme)
-        loaded.evaluate(
-            """(node) => {
-                const address = node === null ? "" : "#" + new URLSearchParams({ node });
-                history.replaceState(null, "", location.pathname + address);
-                dispatchEvent(new PopStateEvent("popstate"));
-                for (const input of document.querySelectorAll(".table-bar input")) {
-                    input.value = "";
-                    input.dispatchEvent(new Event("input"));
-                }
-            }""",
-            node,
-        )
-        return loaded
-
-    yield go
-    complaints = list(loaded.complaints)
-    loaded.complaints.clear()
-    assert complaints == []
-
-
-def shown(page):
-    """The node in the middle, by all that names it."""
-    name = page.locator("#node-name").inner_text()
-    assert page.locator("#find-id").input_value() == name
-    assert page.locator("#neighbours-title").inner_text().startswith(f"Neighbours of {name}")
-    assert page.locator("#drawing svg").get_attribute("aria-label") == f"{name} and its neighbours"
-    return name
+    """The page at a node, as a reader with this window sees it."""
+    yield from visitor(loaded, lambda node: f"#{urlencode({'node': node})}")
 
 
 def asked(page):
     return parse_qs(page.url.partition("#")[2]).get("node", [None])[0]
-
-
-def column(page, caption, index):
-    return page.locator(f'[aria-label="{caption}"] tbody tr td:nth-child({index})').all_inner_texts()
 
 
 def head(page, caption, label):
@@ -321,21 +271,10 @@ def test_links_to_parts_of_the_page_keep_the_node(visit):
 
 
 @pytest.mark.parametrize("node", [HUB, "n12"])
-@pytest.mark.parametrize("width", [380, 768])
+@pytest.mark.parametrize("width", [360, 768])
 def test_nothing_makes_the_page_scroll_sideways(visit, width, node):
     page = visit(node, width=width, height=800)
-    page.wait_for_function(
-        "document.querySelector('#drawing svg').clientWidth <= document.getElementById('drawing').clientWidth"
-    )
-    assert page.evaluate("document.scrollingElement.scrollWidth") <= width
-    outside = """() => {
-        const edge = document.getElementById("drawing").getBoundingClientRect();
-        return [...document.querySelectorAll("#drawing text")].filter((one) => {
-            const box = one.getBoundingClientRect();
-            return box.left < edge.left || box.right > edge.right || box.top < edge.top || box.bottom > edge.bottom;
-        }).length;
-    }"""
-    assert page.evaluate(outside) == 0
+    assert_fits(page, width)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -356,7 +295,7 @@ def test_every_class_stands_out(visit, scheme):
             probe.id = "probe";
             for (let name = 0; name < 40; name += 1) {
                 const one = document.createElement("p");
-                one.style.color = graph.colour(name);
+                one.style.color = parts.colour(name);
                 one.textContent = name;
                 probe.append(one);
             }
@@ -380,6 +319,4 @@ def test_the_reader_chooses_another_theme(fresh):
 
 def test_every_control_has_a_name(visit):
     page = visit(HUB)
-    nameless = """found => found.filter((one) =>
-        !(one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim()).length"""
-    assert page.eval_on_selector_all("button, input, [role=region], [role=img], [role=button]", nameless) == 0
+    assert nameless_controls(page) == 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from pages import column
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 CELL = "2.standard.cora.sbm-gcn.elbo"
@@ -22,10 +23,6 @@ def toggle(page, name, value):
 
 def scatter_points(page):
     return page.evaluate("document.getElementById('scatter').data.slice(1).flatMap((trace) => trace.customdata)")
-
-
-def column(page, caption, index):
-    return page.locator(f'[aria-label="{caption}"] tbody tr td:nth-child({index})').all_inner_texts()
 
 
 def test_opens_from_a_file(visit):

@@ -56,3 +56,11 @@ def number_model(likelihood: str, task: NodeTask, options: dict | None = None) -
 
 def double_inputs(task: NodeTask) -> Inputs:
     return Inputs.of(task, dtype=torch.float64)
+
+
+def known_numbers(task: NodeTask) -> np.ndarray:
+    """(n, T): the labels that a fit may see, NaN elsewhere."""
+    y = np.full(task.labels.shape, np.nan)
+    for part in (task.train, task.val):
+        y[part] = task.labels[part]
+    return y

@@ -10,6 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from g3nn.cli.fit import fit
+
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
 
@@ -51,3 +53,11 @@ def write(path: Path, columns: Columns) -> Path:
             [["" if cell is None else cell for cell in row] for row in zip(*columns.values(), strict=True)]
         )
     return path
+
+
+def fit_people(folder: Path) -> Path:
+    """Where `g3nn fit` put its results for the sixty."""
+    files = {"nodes": write(folder / "nodes.csv", node_columns()), "edges": write(folder / "edges.csv", edge_columns())}
+    given: dict[str, Any] = {**files, "id": "id", "label": "group", "out": folder / "out"}
+    fit(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)
+    return folder / "out"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from g3nn.calibrate import Scaling, conformal_intervals, conformal_sets
+from g3nn.estimator.inferring import infer_scores
 from g3nn.estimator.judging import CLASSES, Judge, NumberJudge, judge_of
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
@@ -24,15 +25,17 @@ PRIOR, POSTERIOR = "prior", "posterior"
 @dataclass(frozen=True, eq=False)
 class Answers:
     """log_prob: (n, K) of the averaged replicas, before scaling; with another outcome than classes (n, width), in its
-    form. has_edges: (n,). fresh: (n,) nodes that have no score of their own since training did not know them, or None
-    if that makes no difference."""
+    form. has_edges: (n,). fresh: (n,) nodes that training did not know, so that it gave them no score of their own, or
+    None if that makes no difference. inferred: (n,) those of them whose score was found afterwards, or None."""
 
     log_prob: np.ndarray
     has_edges: np.ndarray
     fresh: np.ndarray | None = None
+    inferred: np.ndarray | None = None
 
     def at(self, nodes: np.ndarray) -> Answers:
-        return Answers(self.log_prob[nodes], self.has_edges[nodes], None if self.fresh is None else self.fresh[nodes])
+        parts = (self.log_prob, self.has_edges, self.fresh, self.inferred)
+        return Answers(*(None if part is None else part[nodes] for part in parts))  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,20 +53,22 @@ class Calibration:
 
 @dataclass(frozen=True, eq=False)
 class Calibrations:
-    """One calibration for nodes with edges, one for nodes without, and one for nodes with edges that training did not
-    know, where that makes a difference."""
+    """One calibration for nodes with edges, one for nodes without, and, where that makes a difference, one for nodes
+    with edges that training did not know and one for those of them whose own scores were inferred."""
 
     linked: Calibration
     alone: Calibration
     fresh: Calibration | None = None
+    inferred: Calibration | None = None
 
     def each(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
         """Masks (n,) that share out the nodes, with the calibration that holds there."""
-        fresh = np.zeros_like(answers.has_edges)
-        if self.fresh is not None and answers.fresh is not None:
-            fresh = answers.fresh & answers.has_edges
-            yield fresh, self.fresh
-        yield answers.has_edges & ~fresh, self.linked
+        left = answers.has_edges
+        for nodes, calibration in ((answers.inferred, self.inferred), (answers.fresh, self.fresh)):
+            if nodes is not None and calibration is not None:
+                yield left & nodes, calibration
+                left = left & ~nodes
+        yield left, self.linked
         yield ~answers.has_edges, self.alone
 
     def scaled(self, answers: Answers, judge: Judge = CLASSES) -> np.ndarray:
@@ -99,11 +104,12 @@ class Calibrations:
 @dataclass(frozen=True, eq=False)
 class Answerer:
     """Trained replicas, and who answers for nodes without edges: the prior, or the posterior, which then has but the
-    features to go by."""
+    features to go by. infers: whether nodes that training did not know get scores of their own from their edges."""
 
     model: GenerativeModel
     device: torch.device
     cold_start: str = POSTERIOR
+    infers: bool = False
 
     @property
     def outcome(self) -> Outcome:
@@ -116,7 +122,9 @@ class Answerer:
         return self.model.posterior.nodes is not None
 
     @classmethod
-    def choose(cls, model: GenerativeModel, task: NodeTask, device: torch.device) -> tuple[Answerer, Calibrations]:
+    def choose(
+        cls, model: GenerativeModel, task: NodeTask, device: torch.device, infers: bool = False
+    ) -> tuple[Answerer, Calibrations]:
         """Calibrated on the validation nodes: as they are, and again with their edges taken away; if nodes have scores
         of their own, also as if the validation nodes were new.
 
@@ -140,13 +148,21 @@ class Answerer:
         seen = Calibration.fit(answers.log_prob[linked], labels[linked], judge)
         if not answerer.refined:
             return answerer, Calibrations(seen, without[chosen])
-        new = answerer(task, np.isin(np.arange(task.num_nodes), val)).at(val[linked])
-        return answerer, Calibrations(seen, without[chosen], Calibration.fit(new.log_prob, labels[linked], judge))
+        as_new = np.isin(np.arange(task.num_nodes), val)
+        new = answerer(task, as_new).at(val[linked])
+        calibrations = Calibrations(seen, without[chosen], Calibration.fit(new.log_prob, labels[linked], judge))
+        if not infers:
+            return answerer, calibrations
+        answerer = replace(answerer, infers=True)
+        new = answerer(task, as_new).at(val)
+        found = Calibration.fit(new.log_prob[new.inferred], labels[new.inferred], judge)
+        return answerer, replace(calibrations, inferred=found)
 
     def __call__(self, task: NodeTask, fresh: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. Labels of its training nodes are known to a posterior that looks at labels.
 
-        fresh: (n,) nodes that training did not know. Neither they nor nodes without edges have scores of their own.
+        fresh: (n,) nodes that training did not know. Neither they nor nodes without edges have scores of their own,
+        unless they can be inferred.
         """
         has_edges = np.zeros(task.num_nodes, dtype=bool)
         has_edges[task.edges.ravel()] = True
@@ -155,11 +171,14 @@ class Answerer:
         model, inputs = self.model.to(self.device), Inputs.of(task, self.device, outcome=self.outcome)
         judge = judge_of(self.outcome)
         posterior = model.posterior if fresh is None else without_own_scores(model.posterior, fresh | ~has_edges)
+        inferred = None
+        if self.infers and fresh is not None:
+            inferred = infer_scores(model, posterior, inputs, fresh)
         with torch.no_grad():
             log_prob = judge.averaged(posterior.log_prob(inputs, None))
             if self.cold_start == PRIOR and model.prior is not None and not has_edges.all():
                 log_prob[~has_edges] = judge.averaged(model.prior.log_prob(inputs, None))[~has_edges]
-        return Answers(log_prob, has_edges, fresh if self.refined else None)
+        return Answers(log_prob, has_edges, fresh if self.refined else None, inferred)
 
 
 def without_own_scores(posterior: LabelPosterior, where: np.ndarray) -> LabelPosterior:

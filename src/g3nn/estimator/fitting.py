@@ -13,6 +13,7 @@ from g3nn.errors import G3NNWarning, Problems
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.candidates import Candidate
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.inferring import can_infer
 from g3nn.estimator.missing import column_means, impute
 from g3nn.estimator.panel import Search
 from g3nn.estimator.prediction import Known
@@ -107,7 +108,9 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
     search = Search(tasks.training, request.common, parameters["device"], request.seeds, progress)
     trained, panel = search.run(tried)
     plan = trained.candidate.plan(request.common, trained.seeds, parameters["device"])
-    answerer, calibrations = Answerer.choose(_model(plan, trained, tasks.training), tasks.training, plan.device)
+    model = _model(plan, trained, tasks.training)
+    infers = can_infer(model, plan.objective)
+    answerer, calibrations = Answerer.choose(model, tasks.training, plan.device, infers)
     epochs, seen = int(trained.epochs.max()), request.train
     if parameters["refit"]:
         epochs = int(np.median(trained.best_epoch))

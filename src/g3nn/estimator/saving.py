@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,8 @@ from g3nn.training.checks import checked_device, plain
 
 Json = dict[str, Any]
 
+_MASKS = ("fresh", "inferred")
+"""Arrays of `Answers` that there may be."""
 _DTYPES: dict[str, Any] = {"U": np.str_, "i": np.int64, "b": np.bool_}
 _OBJECTS: tuple[tuple[str, type], ...] = (("model", ModelSpec), ("objective", Objective))
 """Parameters of the classifier that need not be plain values."""
@@ -91,7 +93,6 @@ def _plain_parameters(parameters: Mapping[str, Any]) -> Json:
 
 def _record(fitted: Fitted) -> Json:
     known, calibrations = fitted.known, fitted.calibrations
-    linked, alone, fresh = calibrations.linked, calibrations.alone, calibrations.fresh
     panel = [asdict(entry) for entry in fitted.panel]
     for entry in panel:
         entry["val_loss"] = entry["val_loss"] if math.isfinite(entry["val_loss"]) else None
@@ -110,14 +111,19 @@ def _record(fitted: Fitted) -> Json:
         "features": {"count": fitted.task.num_features, "names": known.names and list(known.names)},
         "directed": fitted.task.directed,
         "calibration": {
-            "linked": _plain_scaling(linked.scaling),
-            "alone": _plain_scaling(alone.scaling),
-            **({} if fresh is None else {"fresh": _plain_scaling(fresh.scaling)}),
+            **{name: _plain_scaling(part.scaling) for name, part in _each(calibrations)},
             "cold_start": known.answerer.cold_start,
+            "infers": known.answerer.infers,
         },
         "training": {"epochs": fitted.epochs, "history_names": list(fitted.history_names), "panel": panel},
         "fingerprint": known.key,
     }
+
+
+def _each(calibrations: Calibrations) -> list[tuple[str, Calibration]]:
+    """Those that there are, by name."""
+    named = ((part.name, getattr(calibrations, part.name)) for part in fields(calibrations))
+    return [(name, part) for name, part in named if part is not None]
 
 
 def _plain_scaling(scaling: Scaling) -> Json:
@@ -130,16 +136,18 @@ def _scaling(record: Json) -> Scaling:
     return Scaling(record["temperature"], None if offsets is None else np.array(offsets, dtype=np.float64))
 
 
+def _calibrations(record: Json, arrays: Arrays) -> Calibrations:
+    there = [part.name for part in fields(Calibrations) if part.name in record]
+    return Calibrations(**{name: Calibration(_scaling(record[name]), arrays[f"{name}_scores"]) for name in there})
+
+
 def _graph_arrays(fitted: Fitted) -> Arrays:
     task, answers, calibrations = fitted.task, fitted.known.answers, fitted.calibrations
     arrays = {name: getattr(task, name) for name in ("edges", "labels", "train", "val")}
     arrays |= {"seen": fitted.known.seen, "history": fitted.history}
     arrays |= {"log_prob": answers.log_prob, "has_edges": answers.has_edges}
-    arrays |= {"linked_scores": calibrations.linked.scores, "alone_scores": calibrations.alone.scores}
-    if calibrations.fresh is not None:
-        arrays["fresh_scores"] = calibrations.fresh.scores
-    if answers.fresh is not None:
-        arrays["fresh"] = answers.fresh
+    arrays |= {f"{name}_scores": part.scores for name, part in _each(calibrations)}
+    arrays |= {name: mask for name in _MASKS if (mask := getattr(answers, name)) is not None}
     if fitted.known.means is not None:
         arrays["means"] = fitted.known.means
     matrix = task.features
@@ -163,8 +171,8 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
     model = _model(spec, parts, replace(task, train=arrays["seen"]), state)
     names = record["features"]["names"]
     calibration, training = record["calibration"], record["training"]
-    answerer = Answerer(model, _device(given["device"]), calibration["cold_start"])
-    answers = Answers(arrays["log_prob"], arrays["has_edges"], arrays.get("fresh"))
+    answerer = Answerer(model, _device(given["device"]), calibration["cold_start"], calibration["infers"])
+    answers = Answers(arrays["log_prob"], arrays["has_edges"], *(arrays.get(name) for name in _MASKS))
     columns = None if names is None else tuple(names)
     known = Known(task, arrays["seen"], answerer, answers, columns, arrays.get("means"), record["fingerprint"])
     for entry in training["panel"]:
@@ -180,11 +188,7 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
         arrays["history"],
         tuple(training["history_names"]),
         known,
-        Calibrations(
-            Calibration(_scaling(calibration["linked"]), arrays["linked_scores"]),
-            Calibration(_scaling(calibration["alone"]), arrays["alone_scores"]),
-            Calibration(_scaling(calibration["fresh"]), arrays["fresh_scores"]) if "fresh" in calibration else None,
-        ),
+        _calibrations(calibration, arrays),
         bool(record.get("flat", True)),
     )
     estimator.restore(fitted, record["notes"], audit)

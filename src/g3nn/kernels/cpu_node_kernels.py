@@ -135,12 +135,25 @@ def _far(logit):
     return min(logit, 0.0) - np.log1p(decay), (decay if logit > 0.0 else 1.0) / (1.0 + decay)
 
 
+@njit(inline="always")
+def _score(near, r, p, k, c, base, target, source, table, sign, by_target, by_source, by_table):
+    """log sigmoid(sign logit) and sigmoid(-sign logit) of a pair whose ends are k and c. near: whether exponentials of
+    the parts may be multiplied."""
+    if near:
+        odds = by_target[c] * by_source[k] * by_table[k, c]
+        above = base.dtype.type(1.0) + odds
+        return -np.log(above), odds / above
+    logit = base[r, p] + table[r, k, c]
+    if target.shape[1] > 0:
+        logit += target[r, p, c] + source[r, p, k]
+    return _far(sign * logit)
+
+
 @njit(parallel=True, cache=True)
 def expected_logistic(left, right, base, target, source, table, sign, out):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
     R, P, K = left.shape
     chunks = (P + CHUNK - 1) // CHUNK
-    ends = target.shape[1] > 0
     for job in prange(R * chunks):
         r = job // chunks
         start = (job % chunks) * CHUNK
@@ -156,13 +169,9 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
                     continue
                 row = base.dtype.type(0.0)
                 for c in range(K):
-                    if near:
-                        score = -np.log(base.dtype.type(1.0) + by_target[c] * by_source[k] * by_table[k, c])
-                    else:
-                        logit = base[r, p] + table[r, k, c]
-                        if ends:
-                            logit += target[r, p, c] + source[r, p, k]
-                        score, _ = _far(sign * logit)
+                    score, _ = _score(
+                        near, r, p, k, c, base, target, source, table, sign, by_target, by_source, by_table
+                    )
                     row += right[r, p, c] * score
                 total += left[r, p, k] * row
             out[r, p] = total
@@ -208,16 +217,9 @@ def expected_logistic_backward(
                 to_left = base.dtype.type(0.0)
                 to_source = base.dtype.type(0.0)
                 for c in range(K):
-                    if near:
-                        odds = by_target[c] * by_source[k] * by_table[k, c]
-                        above = base.dtype.type(1.0) + odds
-                        score = -np.log(above)
-                        share = odds / above
-                    else:
-                        logit = base[r, p] + table[r, k, c]
-                        if ends:
-                            logit += target[r, p, c] + source[r, p, k]
-                        score, share = _far(sign * logit)
+                    score, share = _score(
+                        near, r, p, k, c, base, target, source, table, sign, by_target, by_source, by_table
+                    )
                     to_left += right[r, p, c] * score
                     grad_right[r, p, c] += left[r, p, k] * g * score
                     slope = left[r, p, k] * right[r, p, c] * g * sign * share

@@ -224,27 +224,27 @@ class NumberOutcome(Outcome):
         return mean
 
 
-def normal_cross_entropy(q: Tensor, p: Tensor) -> Tensor:
-    """(R, n, T): - E_q log p of two normals, each given as mean and log-variance (R, n, 2T)."""
-    (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
-    apart = log_variance.exp() + (mean - centre).square()
-    return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
+@dataclass(frozen=True)
+class NormalOutcome(NumberOutcome):
+    """An answer holds mean and log-variance, (R, n, 2T), of a normal: of the value itself, or of what it depends on."""
 
+    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
+        (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
+        apart = log_variance.exp() + (mean - centre).square()
+        return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
 
-def normal_mixture(answers: Tensor) -> Tensor:
-    """(1, n, 2T): the normals with mean and variance of the equal mixture of R normals (R, n, 2T)."""
-    mean, log_variance = answers.chunk(2, dim=2)
-    centre = mean.mean(0, keepdim=True)
-    variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
-    return torch.cat([centre, variance.log()], dim=2)
+    def entropy(self, q: Tensor) -> Tensor:
+        return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
 
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The normal with mean and variance of the mixture."""
+        mean, log_variance = answers.chunk(2, dim=2)
+        centre = mean.mean(0, keepdim=True)
+        variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
+        return torch.cat([centre, variance.log()], dim=2)
 
-def normal_tempered(answer: Tensor, temperature: float) -> Tensor:
-    """Densities proportional to p^(1 / temperature): variances times the temperature."""
-    mean, log_variance = answer.chunk(2, dim=2)
-    return torch.cat([mean, log_variance + math.log(temperature)], dim=2)
-
-
-def normal_entropy(q: Tensor) -> Tensor:
-    """(R, n, T): the entropy of normals, given as mean and log-variance (R, n, 2T)."""
-    return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """A density proportional to p^(1 / temperature): the variance times the temperature. A count stays at least as
+        uncertain as a Poisson."""
+        mean, log_variance = answer.chunk(2, dim=2)
+        return torch.cat([mean, log_variance + math.log(temperature)], dim=2)

@@ -10,15 +10,7 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.base import (
-    LOG_TWO_PI,
-    NumberOutcome,
-    ValueOptions,
-    normal_cross_entropy,
-    normal_entropy,
-    normal_mixture,
-    normal_tempered,
-)
+from g3nn.outcomes.base import LOG_TWO_PI, NormalOutcome, ValueOptions
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""
@@ -32,7 +24,7 @@ class GaussianOptions(ValueOptions):
 
 
 @dataclass(frozen=True)
-class Gaussian(NumberOutcome):
+class Gaussian(NormalOutcome):
     """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
 
     We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
@@ -66,24 +58,11 @@ class Gaussian(NumberOutcome):
         mean, log_variance = answer.chunk(2, dim=2)
         return -0.5 * (LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
 
-    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        return normal_cross_entropy(q, p)
-
-    def entropy(self, q: Tensor) -> Tensor:
-        return normal_entropy(q)
-
     def mean(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[0]
 
     def variance(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[1].exp()
-
-    def mixture(self, answers: Tensor) -> Tensor:
-        """The normal with the same mean and variance."""
-        return normal_mixture(answers)
-
-    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
-        return normal_tempered(answer, temperature)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)

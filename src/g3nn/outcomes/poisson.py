@@ -11,15 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.outcomes.base import (
-    NumberOutcome,
-    Targets,
-    ValueOptions,
-    normal_cross_entropy,
-    normal_entropy,
-    normal_mixture,
-    normal_tempered,
-)
+from g3nn.outcomes.base import NormalOutcome, Targets, ValueOptions
 
 _POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(20))
 _LOG_SHARES = tuple(math.log(share / math.sqrt(2 * math.pi)) for share in _SHARES)
@@ -28,7 +20,7 @@ for variances up to one."""
 
 
 @dataclass(frozen=True)
-class Poisson(NumberOutcome):
+class Poisson(NormalOutcome):
     """y_it ~ Poisson(exp h_it) with a log-rate h_it ~ N(m_it, v_it): what no feature and no neighbour explains makes
     counts vary more than a Poisson does. An answer holds m and log v, (R, n, 2T); so do beliefs, with v for log v.
 
@@ -70,14 +62,6 @@ class Poisson(NumberOutcome):
         mean, variance = _moments(answer)
         return values * mean - (mean + variance / 2).exp() - (values + 1).lgamma()
 
-    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        """Of log-rates."""
-        return normal_cross_entropy(q, p)
-
-    def entropy(self, q: Tensor) -> Tensor:
-        """Of a log-rate."""
-        return normal_entropy(q)
-
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
     ) -> tuple[Tensor, Tensor]:
@@ -106,14 +90,6 @@ class Poisson(NumberOutcome):
     def as_inputs(self, targets: Targets) -> Tensor:
         """log(1 + count): of the order of one for large counts too."""
         return targets.values.log1p() * targets.observed
-
-    def mixture(self, answers: Tensor) -> Tensor:
-        """The log-rate with the same mean and variance."""
-        return normal_mixture(answers)
-
-    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
-        """Of the log-rate: a count is at least as uncertain as a Poisson, whatever the temperature."""
-        return normal_tempered(answer, temperature)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -23,36 +24,31 @@ MOST_NEIGHBOURS = 30
 """So many are drawn around a node."""
 
 MOST_CLASSES = 8
-"""The likeliest classes of each node, whose probabilities are embedded."""
+"""The likeliest classes or tags of each node, whose probabilities are embedded; so many columns of numbers are, too."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
 
-_FULL = np.iinfo(np.uint16).max
+FULL = np.iinfo(np.uint16).max
 """What stands for 1 where a share is embedded in two bytes, and for nothing where a class is."""
 
 
 @dataclass(frozen=True, eq=False)
-class Findings:
-    """What a fitted classifier says of its graph. probabilities, sets: (n, K). audit: with every edge of the task."""
+class Findings(ABC):
+    """What a fitted estimator says of its graph. audit: with every edge of the task."""
 
     task: NodeTask
     ids: list[str]
-    classes: list[str]
-    probabilities: np.ndarray
-    sets: np.ndarray
     audit: AuditTables | None
 
-    @cached_property
-    def answers(self) -> np.ndarray:
-        """(n,): the likeliest class."""
-        return self.probabilities.argmax(1)
+    @property
+    @abstractmethod
+    def doubt(self) -> np.ndarray:
+        """(n,): the higher, the less sure the answer."""
 
-    @cached_property
-    def entropy(self) -> np.ndarray:
-        """(n,): as a share of the highest that is possible, so from 0 to 1."""
-        known = np.maximum(self.probabilities, np.finfo(np.float64).tiny)
-        return -(self.probabilities * np.log(known)).sum(1) / np.log(len(self.classes))
+    @abstractmethod
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """What is believed of these nodes, packed for the scripts."""
 
     @cached_property
     def likely(self) -> np.ndarray | None:
@@ -82,7 +78,7 @@ class Lists:
 
     @classmethod
     def of(cls, found: Findings) -> Lists:
-        uncertain = np.argsort(-found.entropy, kind="stable")[:LISTED_NODES]
+        uncertain = np.argsort(-found.doubt, kind="stable")[:LISTED_NODES]
         none = np.zeros(0, dtype=np.int64)
         if found.audit is None or found.likely is None:
             return cls(uncertain, none, np.stack([none, none]), np.zeros(0))
@@ -159,7 +155,8 @@ def _incident(found: Findings, nodes: np.ndarray) -> dict[int, np.ndarray]:
     strangeness = position if found.likely is None else found.likely[position]
     order = np.lexsort((strangeness, ends[at]))
     owners, starts = np.unique(ends[at][order], return_index=True)
-    runs = np.split(position[order], starts[1:])
+    # Without any start `split` would still give one run, an empty one.
+    runs = np.split(position[order], starts[1:])[: len(starts)]
     return {owner: run[:MOST_NEIGHBOURS] for owner, run in zip(owners.tolist(), runs, strict=True)}
 
 
@@ -173,42 +170,33 @@ def _start(found: Findings, lists: Lists) -> int:
 
 
 def _nodes(found: Findings, nodes: np.ndarray) -> dict[str, Any]:
-    """belief: the likeliest classes of each node and their probabilities. A set is the first so many of its classes."""
-    probabilities, sets = found.probabilities[nodes], found.sets[nodes]
-    width = min(len(found.classes), MOST_CLASSES)
-    classes = np.lexsort((-probabilities, ~sets), axis=1)[:, :width]
-    labels = np.full(found.task.num_nodes, _FULL)
+    """use: 1 for training nodes, 2 for validation nodes."""
     use = np.zeros(found.task.num_nodes)
-    for number, own in enumerate((found.task.train, found.task.val), start=1):
-        labels[own], use[own] = found.task.labels[own], number
+    use[found.task.train], use[found.task.val] = 1, 2
     return {
         "ids": [found.ids[node] for node in nodes.tolist()],
-        "width": width,
-        "classes": _packed(classes, np.uint16),
-        "beliefs": _shares(np.take_along_axis(probabilities, classes, 1)),
-        "entropy": _shares(found.entropy[nodes]),
-        "sets": _packed(sets.sum(1), np.uint16),
-        "degree": _packed(found.degree[nodes], np.uint32),
-        "label": _packed(labels[nodes], np.uint16),
-        "use": _packed(use[nodes], np.uint8),
+        "degree": packed(found.degree[nodes], np.uint32),
+        "use": packed(use[nodes], np.uint8),
+        **found.beliefs(nodes),
     }
 
 
 def _edges(found: Findings, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]:
     """quantiles: every hundredth of the probabilities of all edges, to hold one against."""
     source, target = place[found.task.edges[:, edges]]
-    ends = {"source": _packed(source, np.uint16), "target": _packed(target, np.uint16)}
+    ends = {"source": packed(source, np.uint16), "target": packed(target, np.uint16)}
     if found.likely is None:
         return {**ends, "probability": None, "quantiles": []}
     quantiles = np.quantile(found.likely, np.linspace(0, 1, 101)).tolist() if found.likely.size else []
-    probability = _packed(found.likely[edges], np.float32)
+    probability = packed(found.likely[edges], np.float32)
     return {**ends, "probability": probability, "quantiles": [tidy(value) for value in quantiles]}
 
 
-def _shares(values: np.ndarray) -> str:
-    return _packed(np.rint(np.clip(values, 0, 1) * _FULL), np.uint16)
+def shares(values: np.ndarray) -> str:
+    """Numbers from 0 to 1 in two bytes each."""
+    return packed(np.rint(np.clip(values, 0, 1) * FULL), np.uint16)
 
 
-def _packed(values: np.ndarray, kind: type[np.generic]) -> str:
+def packed(values: np.ndarray, kind: type[np.generic]) -> str:
     """Little-endian numbers in base64, as the scripts read them."""
     return base64.b64encode(values.astype(np.dtype(kind).newbyteorder("<")).tobytes()).decode("ascii")

@@ -15,22 +15,17 @@ from g3nn.errors import Problems
 from g3nn.experiments.records import Bin, Evidence
 from g3nn.report import assets, model_views
 from g3nn.report.averages import average, curves
-from g3nn.report.model_graph import MOST_NEIGHBOURS, Findings, embedded
+from g3nn.report.beliefs import ClassFindings
+from g3nn.report.model_graph import MOST_NEIGHBOURS, embedded
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
     from g3nn.estimator import G3NNClassifier, GraphEstimator
 
-SCRIPTS = (
-    "evidence",
-    "model_graph",
-    "model_table",
-    "model_charts",
-    "model_lists",
-    "model_drawing",
-    "model_explorer",
-    "model",
-)
+EXPLORER = ("model_lists", "model_drawing", "model_explorer", "model_walk")
+"""The scripts of tables of nodes and edges, and of the explorer, once `beliefs` says what there is to say of a node."""
+SCRIPTS = ("evidence", "model_graph", "model_parts", "model_classes", "model_table", "model_charts", *EXPLORER, "model")
+STYLES = ("model.css", "model_explorer.css")
 
 MOST_CONFUSED = 20
 """A confusion matrix has at most so many rows; the classes with the fewest errors share the last one."""
@@ -75,7 +70,7 @@ def model_page(
     graph = embedded(found)
     return assets.render(
         "model.html.j2",
-        styles=["model.css", "model_explorer.css"],
+        styles=STYLES,
         scripts=[f"{name}.js" for name in SCRIPTS],
         data={
             "classes": found.classes,
@@ -92,20 +87,23 @@ def model_page(
         warnings=model_views.warnings(found),
         facts=model_views.facts(classifier, chosen, found),
         judged=scores is not None,
-        listed={name: len(graph[name]) for name in ("uncertain", "suspicious", "missing")},
-        audited=audit is not None,
-        graph=graph,
-        drawn=MOST_NEIGHBOURS,
+        **shown_graph(graph, audit),
         most_entropy=math.log(len(found.classes)),
         coverage=round(100 * (1 - model_views.ALPHA)),
     )
 
 
-def _findings(classifier: G3NNClassifier, ids: Sequence[Any] | None, audit: AuditTables | None) -> Findings:
+def shown_graph(graph: Mapping[str, Any], audit: AuditTables | None) -> dict[str, Any]:
+    """What the template says of an embedded graph."""
+    listed = {name: len(graph[name]) for name in ("uncertain", "suspicious", "missing")}
+    return {"graph": graph, "listed": listed, "audited": audit is not None, "drawn": MOST_NEIGHBOURS}
+
+
+def _findings(classifier: G3NNClassifier, ids: Sequence[Any] | None, audit: AuditTables | None) -> ClassFindings:
     names = checked_names(classifier, ids, audit)
     sets = classifier.predict_set(model_views.ALPHA)
     classes = list(map(clean, classifier.classes_))
-    return Findings(classifier.task_, names, classes, classifier.predict_proba(), sets, audit)
+    return ClassFindings(classifier.task_, names, audit, classes, classifier.predict_proba(), sets)
 
 
 def checked_names(classifier: GraphEstimator, ids: Sequence[Any] | None, audit: AuditTables | None) -> list[str]:
@@ -142,7 +140,7 @@ def _val_labels(classifier: G3NNClassifier) -> np.ndarray:
     return labels
 
 
-def _evidence(classifier: G3NNClassifier, found: Findings, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+def _evidence(classifier: G3NNClassifier, found: ClassFindings, scores: Mapping[str, Any] | None) -> dict[str, Any]:
     """Learning curves over the replicas and, where the validation nodes can judge, what they say."""
     if scores is None:
         return {"curves": curves([Evidence(0, 0, 0, 0, *one, (), (), ()) for one in histories(classifier)])}

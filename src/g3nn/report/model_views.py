@@ -11,7 +11,7 @@ import numpy as np
 
 from g3nn.experiments.statistics import wilson_interval
 from g3nn.report.assets import number
-from g3nn.report.model_graph import Findings
+from g3nn.report.beliefs import ClassFindings
 from g3nn.report.views import Card
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Fact:
     more: str = ""
 
 
-def introduction(found: Findings) -> str:
+def introduction(found: ClassFindings) -> str:
     return split_words(found.task, f"{len(found.classes)} classes")
 
 
@@ -43,7 +43,7 @@ def split_words(task: NodeTask, taught: str) -> str:
 
 
 def cards(
-    scores: Mapping[str, Any] | None, chosen: PanelEntry, found: Findings, test: Mapping[str, Any] | None
+    scores: Mapping[str, Any] | None, chosen: PanelEntry, found: ClassFindings, test: Mapping[str, Any] | None
 ) -> list[Card]:
     """The key figures, each with what it means.
 
@@ -98,7 +98,7 @@ def few_validation_nodes(nodes: int) -> list[str]:
     ]
 
 
-def warnings(found: Findings) -> list[str]:
+def warnings(found: ClassFindings) -> list[str]:
     """What a reader should know before trusting the page."""
     nodes = len(found.task.val)
     said = few_validation_nodes(nodes)
@@ -112,7 +112,7 @@ def warnings(found: Findings) -> list[str]:
     return said
 
 
-def facts(classifier: G3NNClassifier, chosen: PanelEntry, found: Findings) -> list[Fact]:
+def facts(classifier: G3NNClassifier, chosen: PanelEntry, found: ClassFindings) -> list[Fact]:
     size = f"{number(float(found.sets.sum(1).mean()), 2)} classes on average"
     promise = f"made to hold the true class {round(100 * (1 - ALPHA))} times in 100"
     common = common_facts(classifier, chosen)
@@ -163,7 +163,7 @@ def surer(temperature: float) -> str:
     return "answers were made surer than trained" if temperature < 1 else "answers were made less sure than trained"
 
 
-def class_rows(found: Findings, judged: bool) -> list[list[Any]]:
+def class_rows(found: ClassFindings, judged: bool) -> list[list[Any]]:
     """number, training labels, validation labels, answers, their mean probability, share found on validation."""
     K, task = len(found.classes), found.task
     labels = task.labels[task.val]

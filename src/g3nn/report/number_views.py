@@ -8,20 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from g3nn.report.averages import tidy
-from g3nn.report.model_graph import LISTED_NODES
+from g3nn.report.beliefs import NumberFindings
 from g3nn.report.model_page import clean
 from g3nn.report.model_views import percent
 from g3nn.report.page_parts import Column, Table
 from g3nn.report.views import Card
 
 if TYPE_CHECKING:
+    from g3nn.audit import AuditTables
     from g3nn.estimator import G3NNRegressor
 
 COLUMNS = "Columns"
 UNCERTAIN = (
-    "The nodes with the widest deviation first. Low and high are the ends of an interval that is made to hold the true "
-    "value 90 times in 100."
+    "The wider the deviation, the less sure the answer. Low and high are the ends of an interval that is made to hold "
+    "the true value 90 times in 100. A label outside of it is marked."
 )
+DRAWING = "Fill: the answer, from low to high. Ring: how much narrower the deviation is than that of the labels."
+SCRIPT = "model_numbers"
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST_POINTS = 2000
 """So many residuals are drawn."""
@@ -38,12 +41,15 @@ def taught(estimator: G3NNRegressor) -> str:
     )
 
 
-def judged(estimator: G3NNRegressor, names: Sequence[str], test: Mapping[str, Any] | None) -> dict[str, Any]:
+def judged(
+    estimator: G3NNRegressor, names: list[str], audit: AuditTables | None, test: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The parts of the page that are about numbers, as `outcome_page.Judged` takes them."""
     task = estimator.task_
     n, T = task.num_nodes, len(estimator.target_names_)
     mean, deviation = (part.reshape(n, T) for part in (estimator.predict(), estimator.predict_std()))
     interval = estimator.predict_interval(0.9).reshape(2, n, T)
+    columns = list(map(clean, estimator.target_names_))
     # What was learned cannot be used to judge.
     scores = None if estimator.refit else estimator.evaluate(task.val, task.labels[task.val])
     charts = {}
@@ -52,8 +58,7 @@ def judged(estimator: G3NNRegressor, names: Sequence[str], test: Mapping[str, An
     return {
         "cards": _cards(scores, test),
         "columns": _columns(estimator, scores),
-        "uncertain": _uncertain(estimator, names, mean, deviation, interval),
-        "answers": [f"{value:.4g}" for value in mean[:, 0].tolist()],
+        "findings": NumberFindings(task, names, audit, columns, mean, deviation, interval),
         "score": _SCORES[estimator.outcome],
         "charts": charts,
     }
@@ -96,33 +101,6 @@ def _columns(estimator: G3NNRegressor, scores: Mapping[str, Any] | None) -> Tabl
         Column("inside 90 % intervals", 3),
     )
     return Table("Columns", columns, rows)
-
-
-def _uncertain(
-    estimator: G3NNRegressor,
-    names: Sequence[str],
-    mean: np.ndarray,
-    deviation: np.ndarray,
-    interval: np.ndarray,
-) -> Table:
-    task = estimator.task_
-    degree = np.bincount(task.edges.ravel(), minlength=task.num_nodes)
-    rows = []
-    for node in np.argsort(-deviation[:, 0], kind="stable")[:LISTED_NODES].tolist():
-        label = float(task.labels[node, 0])
-        numbers = (mean[node, 0], deviation[node, 0], *interval[:, node, 0], label, label - mean[node, 0])
-        rows.append([names[node], *(tidy(float(value)) for value in numbers), int(degree[node])])
-    columns = (
-        Column("node"),
-        Column("mean", 3),
-        Column("deviation", 3),
-        Column("low", 3),
-        Column("high", 3),
-        Column("label", 3),
-        Column("residual", 3),
-        Column("degree", 0),
-    )
-    return Table("Uncertain nodes", columns, rows)
 
 
 def _residuals(estimator: G3NNRegressor, mean: np.ndarray, names: Sequence[str]) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
@@ -10,46 +10,44 @@ import numpy as np
 
 from g3nn.calibrate import reliability_bins
 from g3nn.report.averages import tidy
-from g3nn.report.model_graph import LISTED_NODES
+from g3nn.report.beliefs import TagFindings
 from g3nn.report.model_page import clean
 from g3nn.report.model_views import percent
 from g3nn.report.page_parts import Column, Table
 from g3nn.report.views import Card
 
 if TYPE_CHECKING:
+    from g3nn.audit import AuditTables
     from g3nn.estimator import G3NNClassifier
 
 COLUMNS = "Tags"
 UNCERTAIN = (
-    "The nodes with the highest entropy, in nats and summed over tags, first. An answer is what is likelier than not."
+    "Entropy is in nats, summed over tags. An answer is what is likelier than not. The most doubtful tag is the one "
+    "whose probability is next to one half. Where a given tag differs from the answer, that is marked."
 )
-
-_MOST_NAMED = 5
+DRAWING = "Fill: the likeliest of the answered tags. Ring: how sure the tags are on the whole."
+SCRIPT = "model_tags"
 
 
 def taught(estimator: G3NNClassifier) -> str:
     return f"{len(estimator.classes_)} tag{'' if len(estimator.classes_) == 1 else 's'}"
 
 
-def judged(estimator: G3NNClassifier, names: Sequence[str], test: Mapping[str, Any] | None) -> dict[str, Any]:
+def judged(
+    estimator: G3NNClassifier, names: list[str], audit: AuditTables | None, test: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The parts of the page that are about tags, as `outcome_page.Judged` takes them."""
     task, p = estimator.task_, estimator.predict_proba()
     # What was learned cannot be used to judge.
     scores = None if estimator.refit else estimator.evaluate(task.val, task.labels[task.val])
-    answers = [_named(estimator.classes_[row > 0.5].tolist()) for row in p]
+    tags = list(map(clean, estimator.classes_))
     return {
         "cards": _cards(scores, test),
         "columns": _tags(estimator, p, scores is not None),
-        "uncertain": _uncertain(estimator, names, p, answers),
-        "answers": answers,
+        "findings": TagFindings(task, names, audit, tags, p, estimator.predict_entropy()),
         "score": "share right",
         "charts": {} if scores is None else {"reliability": _reliability(task.labels[task.val], p[task.val])},
     }
-
-
-def _named(tags: list[Any]) -> str:
-    more = f" and {len(tags) - _MOST_NAMED} more" if len(tags) > _MOST_NAMED else ""
-    return ", ".join(map(clean, tags[:_MOST_NAMED])) + more or "none"
 
 
 def _cards(scores: Mapping[str, Any] | None, test: Mapping[str, Any] | None) -> list[Card]:
@@ -86,26 +84,6 @@ def _tags(estimator: G3NNClassifier, p: np.ndarray, is_judged: bool) -> Table:
         Column("F1", 3),
     )
     return Table("Tags", columns, rows)
-
-
-def _uncertain(estimator: G3NNClassifier, names: Sequence[str], p: np.ndarray, answers: Sequence[str]) -> Table:
-    task, entropy = estimator.task_, estimator.predict_entropy()
-    degree = np.bincount(task.edges.ravel(), minlength=task.num_nodes)
-    rows = []
-    for node in np.argsort(-entropy, kind="stable")[:LISTED_NODES].tolist():
-        doubtful = int(np.abs(p[node] - 0.5).argmin())
-        tag = clean(estimator.classes_[doubtful])
-        values = tidy(float(entropy[node])), tag, tidy(float(p[node, doubtful])), int(degree[node])
-        rows.append([names[node], answers[node], *values])
-    columns = (
-        Column("node"),
-        Column("answer"),
-        Column("entropy", 3),
-        Column("most doubtful tag"),
-        Column("its probability", 3),
-        Column("degree", 0),
-    )
-    return Table("Uncertain nodes", columns, rows)
 
 
 def _reliability(values: np.ndarray, p: np.ndarray) -> list[list[float | None]]:

@@ -8,29 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from small_tables import Columns, edge_columns, node_columns, write
+from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
-from g3nn.audit import GraphAudit
-from g3nn.cli.fit import fit as fit_command
 from g3nn.data.tables.export import export
 from g3nn.errors import G3NNWarning
 from g3nn.estimator import load_model
+
+pytestmark = pytest.mark.usefixtures("short_audit")
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
 
 RESULTS = ["edges.parquet", "model", "predictions.parquet", "report.html"]
-
-
-@pytest.fixture(autouse=True)
-def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the tests of what is written need edges that were audited in earnest: they share one fit."""
-    in_earnest = GraphAudit.fit
-
-    def fit(*words: Any, **options: Any) -> GraphAudit:
-        return in_earnest(*words, steps=3, **options)
-
-    monkeypatch.setattr(GraphAudit, "fit", fit)
 
 
 @pytest.fixture
@@ -52,12 +41,7 @@ def fit(run_command: Any, tables: dict[str, Columns], tmp_path: Path) -> Any:
 
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("fitted")
-    nodes = write(folder / "nodes.csv", node_columns())
-    edges = write(folder / "edges.csv", edge_columns())
-    given: dict[str, Any] = {"nodes": nodes, "edges": edges, "id": "id", "label": "group", "out": folder / "out"}
-    fit_command(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)
-    return folder / "out"
+    return fit_people(tmp_path_factory.mktemp("fitted"))
 
 
 class TestResults:

@@ -11,20 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from small_tables import Columns, edge_columns, node_columns, write
 
-from g3nn.audit import GraphAudit
 from g3nn.estimator import load_model
 
+pytestmark = pytest.mark.usefixtures("short_audit")
+
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
-
-
-@pytest.fixture(autouse=True)
-def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
-    in_earnest = GraphAudit.fit
-
-    def fit(*words: Any, **options: Any) -> GraphAudit:
-        return in_earnest(*words, steps=3, **options)
-
-    monkeypatch.setattr(GraphAudit, "fit", fit)
 
 
 def columns_of(people: range = range(60), labelled: int = 45) -> Columns:

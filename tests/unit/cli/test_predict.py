@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from small_tables import Columns, edge_columns, node_columns, write
+from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
-from g3nn.cli.fit import fit
 from g3nn.data.tables.notes import TableNotes
 from g3nn.data.tables.reading import read_node_table
 from g3nn.errors import DataError, G3NNWarning
@@ -22,12 +21,7 @@ NEW = range(60, 70)
 @pytest.fixture(scope="module")
 def fitted(tmp_path_factory) -> Path:
     """What `g3nn fit` wrote for the sixty."""
-    folder = tmp_path_factory.mktemp("fitted")
-    nodes = write(folder / "nodes.csv", node_columns())
-    edges = write(folder / "edges.csv", edge_columns())
-    given: dict[str, Any] = {"nodes": nodes, "edges": edges, "id": "id", "label": "group", "out": folder / "out"}
-    fit(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)
-    return folder / "out"
+    return fit_people(tmp_path_factory.mktemp("fitted"))
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import scipy.stats as stats
+from number_graph import known_numbers
 from sklearn.base import clone, is_regressor
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
@@ -21,14 +22,6 @@ def quick(**changes):
     return G3NNRegressor(**{**QUICK, **changes})
 
 
-def shown(task):
-    """The labels that a fit may see."""
-    y = np.full(task.labels.shape, np.nan)
-    for part in (task.train, task.val):
-        y[part] = task.labels[part]
-    return y
-
-
 @pytest.fixture(scope="module")
 def task():
     return g3nn.synthetic_values(nodes=300, degree=6, features=5, labelled=0.3, val=60, seed=2)
@@ -42,7 +35,7 @@ def counts():
 @pytest.fixture(scope="module")
 def fitted(task):
     """Not to be changed."""
-    return quick().fit(task.features, shown(task)[:, 0], task.edges, val=task.val)
+    return quick().fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
 
 
 def test_init_stores_and_nothing_else():
@@ -106,7 +99,7 @@ def test_measures_are_those_of_scikit_learn_and_scipy(fitted, task):
 
 
 def test_the_scale_and_place_of_values_do_not_matter(fitted, task):
-    other = quick().fit(task.features, 1e6 + 1000 * shown(task)[:, 0], task.edges, val=task.val)
+    other = quick().fit(task.features, 1e6 + 1000 * known_numbers(task)[:, 0], task.edges, val=task.val)
     np.testing.assert_allclose(other.predict(), 1e6 + 1000 * fitted.predict(), rtol=1e-4)
     np.testing.assert_allclose(other.predict_std(), 1000 * fitted.predict_std(), rtol=1e-3)
 
@@ -119,12 +112,12 @@ def test_new_nodes_with_all_some_and_no_edges(fitted, task):
     assert alone.shape == some.shape == linked.shape == (m,)
     np.testing.assert_allclose(some[2:], alone[2:], rtol=1e-4)
     assert not np.isclose(linked, alone).all()
-    # What training did not know has no score of its own: deviations and intervals are those of new nodes.
-    fresh, alone_scaling = fitted.fitted_.calibrations.fresh, fitted.fitted_.calibrations.alone
+    # What training did not know is calibrated by validation nodes that are answered as if they were new.
+    calibrations = fitted.fitted_.calibrations
     ratio = fitted.predict_std(X, all_edges) / fitted.predict_std()[10]
-    expected = np.sqrt(fresh.scaling.temperature / fitted.temperature_)
+    expected = np.sqrt(calibrations.inferred.scaling.temperature / fitted.temperature_)
     np.testing.assert_allclose(ratio, expected, rtol=0.2)
-    assert fresh is not alone_scaling
+    assert len({id(part) for part in (calibrations.alone, calibrations.fresh, calibrations.inferred)}) == 3
     assert fitted.predict_interval(0.9, X, all_edges).shape == (2, m)
 
 
@@ -140,7 +133,9 @@ def test_another_graph_is_answered_as_new_nodes_are(fitted, task):
 @pytest.mark.parametrize("changes", [{}, {"refit": True}, {"inductive": True}, {"options": {}, "model": "gcn"}])
 def test_a_loaded_model_answers_the_same(task, counts, tmp_path, outcome, changes):
     task = task if outcome == "gaussian" else counts
-    regressor = quick(outcome=outcome, epochs=8, **changes).fit(task.features, shown(task), task.edges, val=task.val)
+    regressor = quick(outcome=outcome, epochs=8, **changes).fit(
+        task.features, known_numbers(task), task.edges, val=task.val
+    )
     regressor.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
     assert isinstance(loaded, G3NNRegressor)
@@ -160,7 +155,7 @@ def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
     """Shuffling the nodes must not change the answers: scores follow the nodes, not their numbers."""
     order = np.random.default_rng(0).permutation(300)
     place = np.argsort(order)
-    y = shown(task)[:, 0]
+    y = known_numbers(task)[:, 0]
     one = quick(inductive=True, epochs=20).fit(task.features, y, task.edges, val=task.val)
     other = quick(inductive=True, epochs=20)
     other.fit(task.features[order], y[order], place[task.edges], val=place[task.val])
@@ -170,7 +165,7 @@ def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
 
 
 def test_counts(counts):
-    regressor = quick(outcome="poisson").fit(counts.features, shown(counts)[:, 0], counts.edges, val=counts.val)
+    regressor = quick(outcome="poisson").fit(counts.features, known_numbers(counts)[:, 0], counts.edges, val=counts.val)
     assert (regressor.predict() > 0).all()
     low, high = regressor.predict_interval(0.9)
     assert (low >= 0).all()
@@ -182,7 +177,7 @@ def test_counts(counts):
 
 
 def test_several_columns_with_gaps(task):
-    y = np.concatenate([shown(task), -2 * shown(task)], axis=1)
+    y = np.concatenate([known_numbers(task), -2 * known_numbers(task)], axis=1)
     y[task.train[:5], 0] = np.nan
     regressor = quick(epochs=30).fit(task.features, y, task.edges, val=task.val)
     assert regressor.predict().shape == regressor.predict_std().shape == (300, 2)
@@ -198,7 +193,7 @@ def test_several_columns_with_gaps(task):
 
 def test_the_panel_chooses_by_the_held_out_log_probability(task):
     regressor = G3NNRegressor(epochs=25, ensemble=1, device="cpu")
-    regressor.fit(task.features, shown(task)[:, 0], task.edges, val=task.val)
+    regressor.fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
     assert [entry.model for entry in regressor.panel_] == ["mlp", "gcn", "near-gcn", "near-appnp"]
     chosen = [entry for entry in regressor.panel_ if entry.chosen]
     assert chosen[0].val_loss == min(entry.val_loss for entry in regressor.panel_)
@@ -226,7 +221,7 @@ def test_edges_are_judged_by_groups_of_values(fitted, task):
 
 
 def test_an_audit_is_saved_too(task, tmp_path):
-    regressor = quick(epochs=4).fit(task.features, shown(task)[:, 0], task.edges, val=task.val)
+    regressor = quick(epochs=4).fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
     before = regressor.edge_proba(task.edges[:, :9])
     regressor.save(tmp_path / "model")
     np.testing.assert_array_equal(load_model(tmp_path / "model").edge_proba(task.edges[:, :9]), before)
@@ -234,7 +229,7 @@ def test_an_audit_is_saved_too(task, tmp_path):
 
 def problems_of(**changes):
     task = g3nn.synthetic_values(nodes=40, degree=4, features=3, labelled=0.5, val=5, seed=0)
-    given = {"y": shown(task)[:, 0], "edges": task.edges, "val": task.val, **changes.pop("data", {})}
+    given = {"y": known_numbers(task)[:, 0], "edges": task.edges, "val": task.val, **changes.pop("data", {})}
     with pytest.raises(InputError) as caught:
         quick(**changes).fit(task.features, given["y"], given["edges"], val=given["val"])
     return {problem.argument: str(problem) for problem in caught.value.problems}
@@ -271,7 +266,7 @@ def test_every_problem_is_in_one_message():
 
 def test_validation_nodes_without_a_value_are_refused(task):
     with pytest.raises(InputError, match="1 nodes without a label"):
-        quick().fit(task.features, shown(task)[:, 0], task.edges, val=[*task.val.tolist(), int(task.test[0])])
+        quick().fit(task.features, known_numbers(task)[:, 0], task.edges, val=[*task.val.tolist(), int(task.test[0])])
 
 
 def test_levels_and_values_to_judge_by_are_checked(fitted):

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
+from number_graph import known_numbers
 from sklearn.metrics import f1_score, log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
@@ -26,17 +27,12 @@ def task():
     return g3nn.synthetic_values("bernoulli", seed=2, **options)
 
 
-def shown(task):
-    y = np.full(task.labels.shape, np.nan)
-    for part in (task.train, task.val):
-        y[part] = task.labels[part]
-    return y
-
-
 @pytest.fixture(scope="module")
 def fitted(task):
     """Not to be changed."""
-    return quick().fit(task.features, pa.table(dict(zip(NAMES, shown(task).T, strict=True))), task.edges, val=task.val)
+    return quick().fit(
+        task.features, pa.table(dict(zip(NAMES, known_numbers(task).T, strict=True))), task.edges, val=task.val
+    )
 
 
 def test_answers_are_an_indicator_and_its_probabilities(fitted, task):
@@ -58,7 +54,7 @@ def test_measures_are_those_of_scikit_learn(fitted, task):
     assert found["nll"] == pytest.approx(log_loss(truth.ravel(), p.ravel()))
     assert found["brier"] == pytest.approx(((p - truth) ** 2).mean())
     # Better than the share of each tag for everybody.
-    share = np.nanmean(shown(task), axis=0)
+    share = np.nanmean(known_numbers(task), axis=0)
     assert found["nll"] < log_loss(truth.ravel(), np.tile(share, len(truth)))
 
 
@@ -71,7 +67,7 @@ def test_a_row_for_each_tag():
 
 
 def test_entries_may_be_unknown_and_the_split_is_by_itself(task):
-    y = shown(task)
+    y = known_numbers(task)
     y[task.train[:20], 0] = np.nan
     classifier = quick(epochs=5).fit(task.features, y, task.edges)
     known = np.flatnonzero(~np.isnan(y).all(1))
@@ -92,7 +88,7 @@ def test_new_nodes_saving_and_other_graphs(fitted, task, tmp_path):
 
 def test_the_panel(task):
     classifier = G3NNClassifier(epochs=6, ensemble=1, device="cpu")
-    classifier.fit(task.features, shown(task), task.edges, val=task.val)
+    classifier.fit(task.features, known_numbers(task), task.edges, val=task.val)
     assert [entry.model for entry in classifier.panel_] == ["mlp", "gcn", "sbm-gcn", "tags-gcn", "tags-gcn"]
     assert [bool(entry.options.get("refine")) for entry in classifier.panel_] == [False] * 4 + [True]
     chosen = next(entry for entry in classifier.panel_ if entry.chosen)
@@ -131,7 +127,7 @@ def test_what_are_no_tags_is_refused(task, y, said):
 
 def test_models_for_classes_alone_are_refused(task):
     with pytest.raises(InputError, match="likelihood: given 'blsm' for outcome 'bernoulli'"):
-        quick(model="blsm-gcn").fit(task.features, shown(task), task.edges, val=task.val)
+        quick(model="blsm-gcn").fit(task.features, known_numbers(task), task.edges, val=task.val)
 
 
 def test_there_are_no_sets_of_tags(fitted):

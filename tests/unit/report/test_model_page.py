@@ -1,20 +1,18 @@
 from __future__ import annotations
 
-import base64
-import json
 import os
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from pages import Tags, data_of, numbers, own_text
 
 from g3nn.audit import AuditTables
 from g3nn.calibrate import Scaling
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.report import assets, model_graph, model_page, write_model_report
+from g3nn.report import model_graph, model_page, write_model_report
 
 MEGABYTE = 1_000_000
 WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"
@@ -63,43 +61,9 @@ def made(tmp_path):
     def make(classifier, **parts):
         path = tmp_path / "report.html"
         write_model_report(classifier, path, **parts)
-        return path.read_text(encoding="utf-8").replace(str(assets._chart_library()), "")
+        return own_text(path)
 
     return make
-
-
-class Tags(HTMLParser):
-    """Every tag with its attributes, and the text outside of scripts and styles."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.texts, self._code = [], [], False
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self._code = tag in ("script", "style")
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        self._code = False
-
-    def handle_data(self, text):
-        if not self._code:
-            self.texts.append(text)
-
-    @property
-    def text(self):
-        return " ".join("".join(self.texts).split())
-
-
-def data_of(page):
-    (embedded,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(embedded)
-
-
-def numbers(packed, kind):
-    return np.frombuffer(base64.b64decode(packed), dtype=np.dtype(kind).newbyteorder("<"))
 
 
 def test_a_loaded_model_has_the_same_page(fitted, audit, made, tmp_path):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
-
 import numpy as np
 import pytest
+from number_graph import known_numbers
+from pages import data_of, numbers, own_text
 
 import g3nn
 from g3nn.errors import InputError
-from g3nn.report import write_model_report
+from g3nn.report import model_graph, write_model_report
 
 WILD = "</script><b>bold</b> & 茶"
 
@@ -18,19 +17,11 @@ WILD = "</script><b>bold</b> & 茶"
 def fitted(outcome, **changes):
     columns = 3 if outcome == "bernoulli" else 1
     task = g3nn.synthetic_values(outcome, nodes=120, columns=columns, degree=6, features=4, labelled=0.3, val=35)
-    y = np.full(task.labels.shape, np.nan)
-    for part in (task.train, task.val):
-        y[part] = task.labels[part]
+    y = known_numbers(task)
     common = {"model": "gcn", "epochs": 5, "ensemble": 2, "device": "cpu", **changes}
     if outcome == "bernoulli":
         return g3nn.G3NNClassifier(**common).fit(task.features, y, task.edges, val=task.val), task
     return g3nn.G3NNRegressor(**common, outcome=outcome).fit(task.features, y[:, 0], task.edges, val=task.val), task
-
-
-def read(path):
-    text = path.read_text(encoding="utf-8")
-    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', text, re.S)
-    return text, json.loads(found.group(1))
 
 
 @pytest.mark.parametrize("outcome", ["gaussian", "poisson"])
@@ -39,17 +30,22 @@ def test_a_page_of_numbers(tmp_path, outcome):
     ids = [WILD, *range(1, 120)]
     test = estimator.evaluate(task.test, task.labels[task.test, 0])
     write_model_report(estimator, tmp_path / "page.html", ids=ids, title=WILD, audit=estimator.audit(5), test=test)
-    text, data = read(tmp_path / "page.html")
+    text = own_text(tmp_path / "page.html")
+    data = data_of(text)
     assert "<b>bold" not in text
     assert f"{test['rmse']:.4g}" in text
-    tables = data["tables"]
-    assert set(tables) == {
-        "columns-table", "panel-table", "uncertain-table", "suspicious-table", "missing-table",
-    }  # fmt: skip
-    assert all(len(row) == len(table["columns"]) for table in tables.values() for row in table["rows"])
-    assert len(tables["suspicious-table"]["rows"]) == task.num_edges
-    widest = tables["uncertain-table"]["rows"]
-    assert widest[0][2] == pytest.approx(estimator.predict_std().max(), rel=1e-3)
+    assert set(data["tables"]) == {"classes-table", "panel-body"}
+    assert all(len(row) == len(table["columns"]) for table in data["tables"].values() for row in table["rows"])
+    graph = data["graph"]
+    assert (graph["nodes"], graph["edges"], len(graph["suspicious"])) == (120, task.num_edges, task.num_edges)
+    np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict(), rtol=1e-6)
+    np.testing.assert_allclose(numbers(graph["deviation"], np.float32), estimator.predict_std(), rtol=1e-6)
+    ends = [numbers(graph[name], np.float32) for name in ("low", "high")]
+    np.testing.assert_allclose(ends, estimator.predict_interval(0.9), rtol=1e-5, atol=1e-5)
+    told = numbers(graph["label"], np.float32)
+    np.testing.assert_allclose(told[task.val], task.labels[task.val, 0], rtol=1e-6)
+    assert np.isnan(told[task.test]).all()
+    assert graph["uncertain"] == np.argsort(-estimator.predict_std(), kind="stable").tolist()
     residuals = data["charts"]["residuals"]
     np.testing.assert_allclose(residuals["answers"], estimator.predict()[task.val], rtol=1e-3)
     np.testing.assert_allclose(
@@ -64,8 +60,8 @@ def test_a_page_of_numbers(tmp_path, outcome):
 def test_a_page_of_tags(tmp_path):
     estimator, task = fitted("bernoulli")
     write_model_report(estimator, tmp_path / "page.html")
-    _, data = read(tmp_path / "page.html")
-    rows = data["tables"]["columns-table"]["rows"]
+    data = data_of(own_text(tmp_path / "page.html"))
+    rows = data["tables"]["classes-table"]["rows"]
     assert [row[0] for row in rows] == ["0", "1", "2"]
     given, has = estimator.predict()[task.val], task.labels[task.val]
     for t, row in enumerate(rows):
@@ -73,14 +69,36 @@ def test_a_page_of_tags(tmp_path):
         assert row[1] == pytest.approx(task.labels[task.train, t].mean(), rel=1e-3)
         assert row[5] == pytest.approx(hits / has[:, t].sum(), rel=1e-3)
     assert sum(one[2] for one in data["charts"]["reliability"]) == has.size
-    assert "suspicious-table" not in data["tables"]
+    assert (data["graph"]["suspicious"], data["graph"]["probability"]) == ([], None)
+
+
+def test_every_tag_of_a_node_is_embedded(tmp_path):
+    estimator, task = fitted("bernoulli")
+    write_model_report(estimator, tmp_path / "page.html")
+    graph = data_of(own_text(tmp_path / "page.html"))["graph"]
+    p, n = estimator.predict_proba(), task.num_nodes
+    tags, shares, labels = (
+        numbers(graph[name], kind).reshape(n, 3)
+        for name, kind in (("tags", np.uint16), ("beliefs", np.uint16), ("labels", np.uint8))
+    )
+    np.testing.assert_allclose(shares / 65535, np.take_along_axis(p, tags, 1), atol=1e-5)
+    assert (np.diff(shares.astype(int), axis=1) <= 0).all()
+    np.testing.assert_array_equal(labels[task.val], np.take_along_axis(task.labels, tags, 1)[task.val])
+    assert (labels[task.test] == 2).all()
+    given = estimator.predict()
+    np.testing.assert_array_equal(numbers(graph["answered"], np.uint16), given.sum(1))
+    wrong = np.zeros(n)
+    for part in (task.train, task.val):
+        wrong[part] = (given[part] != task.labels[part]).sum(1)
+    np.testing.assert_array_equal(numbers(graph["differing"], np.uint16), wrong)
+    assert graph["uncertain"] == np.argsort(-estimator.predict_entropy(), kind="stable").tolist()
 
 
 def test_what_was_learned_is_not_judged(tmp_path):
     estimator, _ = fitted("gaussian", refit=True)
     write_model_report(estimator, tmp_path / "page.html")
-    text, data = read(tmp_path / "page.html")
-    assert data["charts"] == {}
+    text = own_text(tmp_path / "page.html")
+    assert data_of(text)["charts"] == {}
     assert "cannot judge it" in text
 
 
@@ -88,3 +106,25 @@ def test_names_that_do_not_fit_are_refused(tmp_path):
     estimator, _ = fitted("gaussian")
     with pytest.raises(InputError, match="one for each of the 120 nodes"):
         write_model_report(estimator, tmp_path / "page.html", ids=[1, 2])
+
+
+@pytest.mark.parametrize("outcome", ["gaussian", "bernoulli"])
+def test_of_a_large_graph_a_part_is_embedded(tmp_path, monkeypatch, outcome):
+    """The surroundings of listed nodes: beliefs are those of the nodes whose ids are there, in their order. All tags
+    that are listed here belong to nodes without edges."""
+    monkeypatch.setattr(model_graph, "MOST_NODES", 60)
+    monkeypatch.setattr(model_graph, "LISTED_NODES", 5)
+    estimator, task = fitted(outcome)
+    write_model_report(estimator, tmp_path / "page.html")
+    graph = data_of(own_text(tmp_path / "page.html"))["graph"]
+    nodes = np.array(graph["ids"], dtype=int)
+    assert (graph["whole"], len(graph["uncertain"])) == (False, 5)
+    assert 5 <= len(nodes) <= 60
+    assert (len(nodes) > 5) == (outcome == "gaussian")
+    np.testing.assert_array_equal(
+        numbers(graph["degree"], np.uint32), np.bincount(task.edges.ravel(), minlength=120)[nodes]
+    )
+    if outcome == "gaussian":
+        np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict()[nodes], rtol=1e-6)
+    else:
+        np.testing.assert_array_equal(numbers(graph["answered"], np.uint16), estimator.predict()[nodes].sum(1))

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
-from html.parser import HTMLParser
 
 import pytest
+from pages import Tags, data_of, own_text
 
 from g3nn.errors import DataError, InputError
 from g3nn.experiments.records import Record
@@ -15,31 +14,6 @@ from g3nn.report import assets, write_report
 MEGABYTE = 1_000_000
 
 
-class Tags(HTMLParser):
-    """Every tag with its attributes, and the text outside of scripts and styles."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.tags, self.texts, self._code = [], [], False
-        self.feed(page)
-        self.close()
-
-    def handle_starttag(self, tag, attributes):
-        self._code = tag in ("script", "style")
-        self.tags.append((tag, dict(attributes)))
-
-    def handle_endtag(self, tag):
-        self._code = False
-
-    def handle_data(self, text):
-        if not self._code:
-            self.texts.append(text)
-
-    @property
-    def text(self):
-        return " ".join("".join(self.texts).split())
-
-
 @pytest.fixture
 def made(tmp_path):
     """The page of a suite and a store, without the library: that is not ours to check."""
@@ -47,14 +21,13 @@ def made(tmp_path):
     def make(suite, store):
         path = tmp_path / "report.html"
         write_report(suite, store, path)
-        return path.read_text(encoding="utf-8").replace(str(assets._chart_library()), "")
+        return own_text(path)
 
     return make
 
 
-def data_of(page):
-    (embedded,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
-    return {cell["id"]: cell for cell in json.loads(embedded)["cells"]}
+def cells_of(page):
+    return {cell["id"]: cell for cell in data_of(page)["cells"]}
 
 
 def test_the_page_shows_every_cell(suite, full_store, made):
@@ -68,7 +41,7 @@ def test_the_page_shows_every_cell(suite, full_store, made):
 
 
 def test_what_is_behind_a_cell(suite, full_store, made):
-    cell = data_of(made(suite, full_store))["2.standard.cora.sbm-gcn.elbo"]
+    cell = cells_of(made(suite, full_store))["2.standard.cora.sbm-gcn.elbo"]
     assert (cell["published"], cell["published_std"], cell["trials"]) == (0.822, 0.002, 3)
     assert cell["difference_low"] < cell["difference"] < cell["difference_high"]
     assert cell["binomial_low"] < cell["mean"] < cell["binomial_high"]
@@ -89,13 +62,13 @@ def test_an_empty_store(suite, store_of, made):
     assert "not measured yet" in text
     assert "0 of 2 cells measured" in text
     assert "No training is stored yet." in text
-    assert {cell["mean"] for cell in data_of(page).values()} == {None}
+    assert {cell["mean"] for cell in cells_of(page).values()} == {None}
 
 
 def test_cells_that_are_missing_have_a_dash(suite, fabricated, store_of, made):
     first = suite.entries()[0]
     page = made(suite, store_of(list(fabricated.records(suite, [first]))))
-    cells = data_of(page)
+    cells = cells_of(page)
     assert [id for id, cell in cells.items() if cell["mean"] is not None] == ["2.standard.cora.gcn.released"]
     assert page.count('<span class="mean"><span class="">–</span>') == len(cells) - 1
     assert '<span class="none">–</span>' in page
@@ -111,7 +84,7 @@ def test_trials_that_failed_are_told(suite, fabricated, store_of, made):
     lost = {"val_loss": None, "val_accuracy": None, "test_accuracy": None, "epochs": 3, "best_epoch": 0}
     error = "out of <memory>"
     records += [Record(one, "trial", 1, "split", "failed", **lost, seconds=0.1, error=error) for one in points]
-    cell = data_of(made(suite, store_of(records)))["2.standard.cora.gcn.released"]
+    cell = cells_of(made(suite, store_of(records)))["2.standard.cora.gcn.released"]
     assert (cell["trials"], cell["failed"]) == (2, 1)
     assert cell["runs"][1] == [1, None, None, 3, "failed", error]
 
@@ -172,7 +145,7 @@ def test_the_page_of_the_paper_stays_small(fabricated, store_of, tmp_path):
     path = tmp_path / "report.html"
     write_report(suite, store_of(list(fabricated.records(suite, suite.entries({"table": "2"})))), path)
     page = path.read_text(encoding="utf-8")
-    assert len(data_of(page)) == 99
+    assert len(cells_of(page)) == 99
     ours = len(page.encode()) - len(str(assets._chart_library()).encode())
     assert ours * len(tables) < 2 * MEGABYTE
 

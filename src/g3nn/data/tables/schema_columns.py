@@ -42,20 +42,26 @@ class Remarks:
 
 
 @dataclass(frozen=True)
-class Number:
-    """(x - mean) / scale over the known values; NaN where missing."""
+class OneFeature:
+    """A column that becomes one feature of the same name."""
 
     name: str
+
+    @property
+    def features(self) -> list[str]:
+        return [self.name]
+
+
+@dataclass(frozen=True)
+class Number(OneFeature):
+    """(x - mean) / scale over the known values; NaN where missing."""
+
     mean: float
     scale: float
 
     kind: ClassVar[str] = "numeric"
     read_as: ClassVar[str] = NUMERIC
     sparse: ClassVar[bool] = False
-
-    @property
-    def features(self) -> list[str]:
-        return [self.name]
 
     def encode(self, column: pa.Array, remarks: Remarks) -> np.ndarray:
         values = remarks.numbers(self.name, column)
@@ -67,18 +73,12 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(OneFeature):
     """A word count or the like: kept as it is, but the counts of a row are divided by their sum."""
-
-    name: str
 
     kind: ClassVar[str] = "count"
     read_as: ClassVar[str] = NUMERIC
     sparse: ClassVar[bool] = True
-
-    @property
-    def features(self) -> list[str]:
-        return [self.name]
 
     def values(self, column: pa.Array, remarks: Remarks) -> np.ndarray:
         values = remarks.numbers(self.name, column)
@@ -88,18 +88,12 @@ class Count:
 
 
 @dataclass(frozen=True)
-class Boolean:
+class Boolean(OneFeature):
     """0 or 1; NaN where missing."""
-
-    name: str
 
     kind: ClassVar[str] = "boolean"
     read_as: ClassVar[str] = BOOLEAN
     sparse: ClassVar[bool] = False
-
-    @property
-    def features(self) -> list[str]:
-        return [self.name]
 
     def encode(self, column: pa.Array, remarks: Remarks) -> np.ndarray:
         return remarks.numbers(self.name, column).astype(np.float32)[:, None]

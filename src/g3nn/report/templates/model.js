@@ -1,78 +1,26 @@
 "use strict";
 
-// Fills the page. The address after # holds the node that the explorer shows.
+// Fills the page of a classifier.
 (() => {
-  const { packed } = graph;
-  const fill = (id, ...parts) => document.getElementById(id)?.append(...parts);
-  const address = (place) => `#${new URLSearchParams({ node: packed.ids[place] })}`;
+  const { data, number } = g3nn;
+  const { classes } = data;
 
-  // A step that "back" undoes.
-  function go(place) {
-    if (!graph.explorable(place) || place === explorer.current()) return;
-    explorer.show(place);
-    history.pushState(null, "", address(place));
+  function classTable() {
+    const shown = (label, place, show) => ({ label, value: (row) => row[place], show: (row) => show(row[place]) });
+    const whole = (label, place) => shown(label, place, (count) => count.toLocaleString("en"));
+    const share = (label, place) => shown(label, place, (value) => number(value, 2));
+    const columns = [
+      { label: "class", value: ([name]) => classes[name], show: ([name]) => parts.named(name), word: true },
+      whole("training labels", 1), whole("validation labels", 2), whole("nodes answered", 3),
+      share("mean probability", 4), share("found on validation", 5),
+    ];
+    const many = classes.length > 15;
+    return tables.paged("Classes", columns, data.class_rows,
+      { search: many ? ([name]) => [classes[name]] : null, size: many ? 10 : 15 });
   }
 
-  function follow() {
-    const asked = graph.place(new URLSearchParams(location.hash.slice(1)).get("node"));
-    explorer.show(graph.explorable(asked) ? asked : packed.start);
-  }
-
-  function toExplorer() {
-    document.getElementById("explorer").scrollIntoView();
-    explorer.focusName();
-  }
-
-  document.addEventListener("click", (event) => {
-    const reference = event.target.closest("[data-node]");
-    if (reference) {
-      go(Number(reference.dataset.node));
-      toExplorer();
-    }
-  });
-
-  explorer.holder.addEventListener("click", (event) => {
-    const group = event.target.closest(".neighbour");
-    if (group) go(Number(group.dataset.place));
-  });
-  explorer.holder.addEventListener("keydown", (event) => {
-    const group = event.target.closest(".neighbour");
-    const chosen = group && (event.key === "Enter" || event.key === " ");
-    if (chosen) {
-      const before = explorer.current();
-      go(Number(group.dataset.place));
-      if (explorer.current() !== before) explorer.focusNeighbour(before);
-    }
-    if (explorer.walk(event) || chosen) event.preventDefault();
-  });
-
-  document.getElementById("find").addEventListener("submit", (event) => {
-    event.preventDefault();
-    const place = explorer.find(document.getElementById("find-id").value);
-    if (place !== null) go(place);
-  });
-
-  // The address belongs to the explorer, so the links to the parts of the page must not change it.
-  document.querySelector(".contents").addEventListener("click", (event) => {
-    const link = event.target.closest("a");
-    if (!link) return;
-    event.preventDefault();
-    const part = document.querySelector(link.getAttribute("href"));
-    part.scrollIntoView();
-    part.focus({ preventScroll: true });
-  });
-
-  addEventListener("popstate", follow);
-
-  fill("classes-table", lists.classTable());
-  fill("panel-body", ...charts.panel());
-  fill("validation-body", ...charts.validation());
-  fill("uncertain-table", lists.uncertain());
-  if (packed.probability !== null) {
-    fill("suspicious-table", lists.suspicious());
-    fill("missing-table", lists.missing());
-  }
-  g3nn.startTheme();
-  g3nn.drawFigures();
-  follow();
+  walk.fill("classes-table", classTable());
+  walk.fill("panel-body", ...charts.panel());
+  walk.fill("validation-body", ...charts.validation());
+  walk.start();
 })();

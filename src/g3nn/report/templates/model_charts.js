@@ -3,7 +3,7 @@
 // The models that were tried, and what the validation nodes say of the chosen one.
 const charts = (() => {
   const { data, element, missing, number, colour, figure, section } = g3nn;
-  const { classes } = graph;
+  const { classes } = data;
   const wide = matchMedia("(width >= 56rem)");
   const OTHERS = -1;
   const LABELLED_FIELDS = 12; // A larger matrix has no room for numbers.

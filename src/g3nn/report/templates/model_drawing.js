@@ -2,12 +2,11 @@
 
 // A node in the middle, its neighbours around it: the same graph always gives the same drawing.
 const drawing = (() => {
-  const { missing, number } = g3nn;
-  const { classes } = graph;
+  const { missing } = g3nn;
   const MOST_LEVEL_LABELS = 12; // With more neighbours their names are turned outwards.
   const MOST_NUMBERED = 12; // With more edges there is no room for their probabilities.
   const UNLIKELY = 80; // So many in a hundred edges are likelier than one that is drawn broken.
-  const LETTER = 7.2; // The width of one, about.
+  const LETTER = 7.6; // The width of one, about; of a wide one.
   const SPACE = document.querySelector("svg").namespaceURI;
 
   function shape(name, attributes = {}, ...children) {
@@ -44,15 +43,15 @@ const drawing = (() => {
   function disc(one, x, y, size, thickness) {
     const reach = size + 1.2 * thickness;
     const around = 2 * Math.PI * reach;
-    const colour = `--class: ${graph.colour(one.answer)}`;
+    const colour = `--class: ${beliefs.colour(one)}`;
     return shape("g", { transform: `translate(${x} ${y})`, style: colour },
       shape("circle", { class: "rest", r: reach, "stroke-width": thickness }),
       shape("circle", {
         class: "sure", r: reach, "stroke-width": thickness, transform: "rotate(-90)",
-        "stroke-dasharray": `${around * one.probability} ${around}`,
+        "stroke-dasharray": `${around * one.sure} ${around}`,
       }),
       shape("circle", { class: "fill", r: size }),
-      one.label === null ? null : shape("circle", { class: "known", r: Math.max(2, 0.28 * size) }));
+      !one.known ? null : shape("circle", { class: "known", r: Math.max(2, 0.28 * size) }));
   }
 
   function name(one, angle, { radius, dot, turned, letters }) {
@@ -98,7 +97,7 @@ const drawing = (() => {
   const told = (link) => (missing(link.probability) ? (link.suggested ? "suggested edge" : "edge")
     : `${link.suggested ? "suggested edge" : "edge"} with probability ${graph.odds(link.probability)}`);
   const describe = ({ one, links }) =>
-    `${one.id}: ${classes[one.answer]} with probability ${number(one.probability)}; ${links.map(told).join("; ")}`;
+    `${one.id}: ${beliefs.describe(one)}; ${links.map(told).join("; ")}`;
 
   // spokes: [{one, links}], one for each neighbour, in the order in which they are drawn.
   function draw(centre, spokes, width, { directed }) {

@@ -2,8 +2,9 @@
 
 // One node: its drawing, what is believed of it, and a table of its neighbours.
 const explorer = (() => {
-  const { data, element, missing, number } = g3nn;
-  const { packed, classes, node } = graph;
+  const { data, element, missing } = g3nn;
+  const { packed } = graph;
+  const { node } = beliefs;
   const MOST_SUGGESTED = 5;
   const MOST_MATCHES = 12;
   const holder = document.getElementById("drawing");
@@ -14,7 +15,7 @@ const explorer = (() => {
   let around = [];
   let drawnWidth = 0;
 
-  // Neighbours of the same class stand together; the least likely edges are drawn where there are too many.
+  // Neighbours with the same answer stand together; the least likely edges are drawn where there are too many.
   function spokes(place) {
     const links = graph.links(place);
     const suggested = graph.suggestions(place).slice(0, MOST_SUGGESTED);
@@ -25,7 +26,7 @@ const explorer = (() => {
       else if (link.suggested || found.size < data.drawn) found.set(neighbour, { one: node(neighbour), links: [link] });
     }
     return [...found.values()].sort((one, other) => Number(one.links[0].suggested) - Number(other.links[0].suggested)
-      || one.one.answer - other.one.answer || (one.links[0].probability ?? 0) - (other.links[0].probability ?? 0)
+      || beliefs.order(one.one, other.one) || (one.links[0].probability ?? 0) - (other.links[0].probability ?? 0)
       || one.one.place - other.one.place);
   }
 
@@ -51,45 +52,14 @@ const explorer = (() => {
 
   function legend() {
     const shown = [node(current), ...around.map((spoke) => spoke.one)];
-    const counts = new Map();
-    for (const { answer } of shown) counts.set(answer, (counts.get(answer) ?? 0) + 1);
-    const entries = [...counts].sort(([one], [other]) => one - other).map(([name, number]) =>
-      element("span", { class: "entry" }, graph.named(name), element("span", { class: "many" }, `× ${number}`)));
-    document.getElementById("legend").replaceChildren(...entries, element("p", { class: "note" }, count()));
-  }
-
-  const fact = (name, value, more = null) => element("div", {}, element("dt", {}, name),
-    element("dd", {}, value, more && element("small", {}, more)));
-
-  function bars({ belief }) {
-    const ranked = [...belief].sort((one, other) => other.probability - one.probability);
-    const told = ranked.reduce((sum, one) => sum + one.probability, 0);
-    const row = (attributes, name, shown, share) => element("li", attributes,
-      element("span", { class: "text", title: name }, name), shown, element("span", { class: "value" }, number(share)));
-    const bar = (share) =>
-      element("i", { class: "bar", "aria-hidden": "true" }, element("i", { style: `width: ${100 * share}%` }));
-    const rows = ranked.map((one) => row({ style: `--class: ${graph.colour(one.class)}` }, classes[one.class],
-      bar(one.probability), one.probability));
-    const more = classes.length - belief.length;
-    if (more > 0) rows.push(row({ class: "others" }, `${more} more`, element("i"), Math.max(0, 1 - told)));
-    return element("ul", { class: "bars" }, ...rows);
+    document.getElementById("legend")
+      .replaceChildren(...beliefs.legend(shown), element("p", { class: "note" }, count()));
   }
 
   function details() {
     const one = node(current);
-    const wrong = one.label !== null && one.label !== one.answer;
-    const names = one.belief.slice(0, one.setSize).map((part) => classes[part.class]).join(", ");
-    const more = one.setSize - Math.min(one.setSize, one.belief.length);
-    document.getElementById("node").replaceChildren(
-      element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.id),
-      bars(one),
-      element("dl", { class: "facts" },
-        fact("Answer", graph.named(one.answer), `probability ${number(one.probability)}`),
-        one.label === null ? fact("Label", "not given")
-          : fact("Label", graph.named(one.label), `given for ${one.use}${wrong ? ", differs from the answer" : ""}`),
-        fact("Entropy", number(one.entropy), `${number(Math.log(classes.length))} at most`),
-        fact("Neighbours", whole(one.degree)),
-        fact("Set of classes", element("span", { class: "set-names" }, more ? `${names} and ${more} more` : names))));
+    const name = element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.id);
+    document.getElementById("node").replaceChildren(name, ...beliefs.details(one));
   }
 
   // Neighbours
@@ -110,17 +80,11 @@ const explorer = (() => {
     },
     { label: "likelier edges", value: ({ link }) => graph.rarity(link.probability), show: rarity },
   ];
-  const answerOf = (one) => classes[one.answer];
-  const labelOf = (one) => (one.label === null ? null : classes[one.label]);
   const columns = [
-    { label: "node", value: ({ one }) => one.id, show: ({ one }) => graph.reference(one.place), word: true },
+    lists.of("one", lists.reference),
     ...(packed.directed ? [way] : []),
     ...(packed.probability === null ? [] : likely),
-    { label: "answer", value: ({ one }) => answerOf(one), show: ({ one }) => graph.named(one.answer), word: true },
-    { label: "probability", value: ({ one }) => one.probability, show: ({ one }) => number(one.probability) },
-    { label: "belief", value: ({ one }) => one.probability, show: ({ one }) => graph.beliefBar(one), word: true },
-    { label: "degree", value: ({ one }) => one.degree },
-    { label: "label", value: ({ one }) => labelOf(one), show: ({ one }) => graph.labelCell(one), word: true },
+    ...[beliefs.answer, ...beliefs.beside, lists.degree, beliefs.given].map((column) => lists.of("one", column)),
   ];
   const table = tables.paged("Neighbours", columns, [], {
     size: 10, empty: "This node has no edges.", mark: (row) => (row.link.suggested ? "suggested" : null),

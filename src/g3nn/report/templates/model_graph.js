@@ -1,24 +1,15 @@
 "use strict";
 
-// The embedded graph: what is believed of a node, which edges it has, and how likely these are.
+// The embedded graph: which edges a node has, and how likely these are. What is believed of it, `beliefs` says.
 const graph = (() => {
-  const { data, element, missing, number } = g3nn;
-  const { classes, graph: packed } = data;
-  const FULL = 65535; // Stands for 1 in a share, and for nothing in a label.
-  const PALETTE = 10;
-  const GOLDEN_ANGLE = 137.5;
+  const { data: { graph: packed }, element, missing, number } = g3nn;
   const USES = ["", "training", "validation"];
 
   function unpack(text, Numbers) {
     return new Numbers(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer);
   }
 
-  const ranked = unpack(packed.classes, Uint16Array);
-  const beliefs = unpack(packed.beliefs, Uint16Array);
-  const entropy = unpack(packed.entropy, Uint16Array);
-  const sets = unpack(packed.sets, Uint16Array);
   const degree = unpack(packed.degree, Uint32Array);
-  const label = unpack(packed.label, Uint16Array);
   const use = unpack(packed.use, Uint8Array);
   const source = unpack(packed.source, Uint16Array);
   const target = unpack(packed.target, Uint16Array);
@@ -27,18 +18,8 @@ const graph = (() => {
   const places = new Map();
   packed.ids.forEach((id, place) => places.has(id) || places.set(id, place));
 
-  // A node by its place. Its classes are those of its set first, then by how likely they are.
-  function node(place) {
-    const start = place * packed.width;
-    const belief = Array.from({ length: packed.width }, (_, rank) =>
-      ({ class: ranked[start + rank], probability: beliefs[start + rank] / FULL }));
-    const likeliest = belief.reduce((best, one) => (one.probability > best.probability ? one : best));
-    return {
-      place, id: packed.ids[place], belief, answer: likeliest.class, probability: likeliest.probability,
-      entropy: Math.log(classes.length) * entropy[place] / FULL, setSize: sets[place], degree: degree[place],
-      label: label[place] === FULL ? null : label[place], use: USES[use[place]],
-    };
-  }
+  // What there is to say of a node at this place, whatever its label is.
+  const node = (place) => ({ place, id: packed.ids[place], degree: degree[place], use: USES[use[place]] });
 
   // Edges by node: those of a node are order[first[node]] to order[first[node + 1] - 1].
   const first = new Uint32Array(size + 1);
@@ -81,16 +62,6 @@ const graph = (() => {
     return Math.max(0, 100 - below);
   }
 
-  function colour(name) {
-    if (name < PALETTE) return `var(--class-${name})`;
-    const hue = (name * GOLDEN_ANGLE) % 360;
-    return `light-dark(oklch(0.52 0.13 ${hue}), oklch(0.76 0.12 ${hue}))`;
-  }
-
-  const swatch = (name) => element("i", { class: "swatch", style: `--class: ${colour(name)}`, "aria-hidden": "true" });
-  const named = (name) => element("span", { class: "named", title: classes[name] }, swatch(name),
-    element("span", { class: "text" }, classes[name]));
-
   // A button that goes to the node, or its name alone where nothing is known of its surroundings.
   function reference(place) {
     const id = packed.ids[place];
@@ -99,34 +70,8 @@ const graph = (() => {
       ? element("button", { ...attributes, type: "button", "data-node": place }, id) : element("span", attributes, id);
   }
 
-  // What is believed of a node as one bar, cut into classes.
-  function beliefBar({ belief }) {
-    const told = belief.filter((one) => one.probability >= 0.0005);
-    const text = told.map((one) => `${classes[one.class]} ${number(one.probability)}`).join(", ");
-    return element("span", { class: "belief", role: "img", "aria-label": text, title: text },
-      ...[...told].sort((one, other) => other.probability - one.probability).map((one) => element("i", {
-        style: `--class: ${colour(one.class)}; width: ${(100 * one.probability).toFixed(2)}%`,
-      })));
-  }
-
-  function labelCell({ label: given, use: part, answer }) {
-    if (given === null) return "–";
-    const differs = given !== answer;
-    const title = `${classes[given]}, given for ${part}${differs ? ", differs from the answer" : ""}`;
-    return element("span", { class: differs ? "label differs" : "label", title }, differs ? "≠ " : "", named(given));
-  }
-
-  // What else is in the set of classes of a node: one name, and how many more there are.
-  function setCell({ belief, setSize, answer }) {
-    const others = belief.slice(0, setSize).map((one) => one.class).filter((name) => name !== answer);
-    if (!others.length) return "–";
-    const title = others.map((name) => classes[name]).join(", ");
-    return element("span", { class: "set", title }, named(others[0]), setSize > 2 ? ` + ${setSize - 2}` : "");
-  }
-
   return {
-    packed, classes, node, edge, links, suggestions, odds, rarity, colour, named, reference, beliefBar, labelCell,
-    setCell, place: (id) => places.get(id) ?? null,
+    packed, unpack, node, edge, links, suggestions, odds, rarity, reference, place: (id) => places.get(id) ?? null,
     explorable: (place) => place !== null && place < packed.explorable,
   };
 })();

@@ -49,8 +49,7 @@
       + "distributions claim. On the dotted line as many as they say.", figure("Interval coverage", build));
   }
 
-  const fill = (id, ...parts) => document.getElementById(id)?.append(...parts.filter(Boolean));
-  Object.entries(data.tables).forEach(([place, content]) => fill(place, table(content)));
+  Object.entries(data.tables).forEach(([place, content]) => walk.fill(place, table(content)));
   const reliability = evidence.reliability({ reliability: data.charts.reliability });
   if (reliability) {
     reliability.querySelector(".note").textContent = "On the dotted line a tag is as it was answered as often as its "
@@ -62,7 +61,6 @@
       + "the highest of them. Terms are shown before they are weighted.";
   }
   const pairs = [residuals(data.charts), coverage(data.charts), reliability].filter(Boolean);
-  fill("validation-body", pairs.length ? element("div", { class: "pairs" }, ...pairs) : null, curves);
-  g3nn.startTheme();
-  g3nn.drawFigures();
+  walk.fill("validation-body", pairs.length ? element("div", { class: "pairs" }, ...pairs) : null, curves);
+  walk.start();
 })();

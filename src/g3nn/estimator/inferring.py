@@ -1,0 +1,185 @@
+"""Local inference for new nodes: a score of a node's own, found while everything that was fitted stays as it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import GraphLikelihood, Pairs
+from g3nn.likelihoods.near import NearValues
+from g3nn.model import GenerativeModel
+from g3nn.objective import Objective
+from g3nn.outcomes.base import NormalOutcome
+from g3nn.posteriors import LabelPosterior
+from g3nn.task import NodeTask
+
+_STEPS, _RATE = 100, 0.1
+"""Steps of Adam, whose rate falls to zero: a score can go five deviations of the labels far."""
+_POINTS = 16
+"""At so many points of q the expectation over both ends of an edge is taken."""
+_STRANGERS = 128
+"""So many fitted nodes, each at one point of q, stand for all those that a new node has no edge to."""
+_AT_ONCE = 1000
+"""New nodes do not depend on each other, so this bounds memory and changes nothing else."""
+
+
+def can_infer(model: GenerativeModel, objective: Objective) -> bool:
+    """Whether nodes have scores of their own, and prior and likelihood were trained to judge them: with weights, and
+    with as many non-edges as edges."""
+    weights = (objective.graph_weight, objective.kl_weight, objective.prior_weight)
+    trained = objective.reduction == "mean" and all(np.min(weight) > 0 for weight in weights)
+    return trained and model.posterior.nodes is not None and isinstance(model.likelihood, NearValues)
+
+
+@torch.no_grad()
+def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inputs, fresh: np.ndarray) -> np.ndarray:
+    """Give scores of their own, in place, to those of the nodes `fresh` (n,) that have edges to fitted ones, and say
+    which these are, (n,).
+
+    Each maximises its part of the bound: E_q log p of its edges to fitted nodes and of as many non-edges as a node has
+    in a step of training, less KL(q || p). Edges between new nodes enter through the network alone.
+    """
+    outcome, nodes, likelihood, prior = inputs.outcome, posterior.nodes, model.likelihood, model.prior
+    assert isinstance(outcome, NormalOutcome)
+    assert nodes is not None
+    assert likelihood is not None
+    assert prior is not None
+    around = _Surroundings.of(inputs.task, fresh)
+    if not around.new.size:
+        return np.zeros_like(fresh)
+    bare = copy.deepcopy(posterior)
+    bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
+    scores, p = bare.log_prob(inputs, None), prior.log_prob(inputs, None)
+    beliefs = outcome.beliefs(posterior.log_prob(inputs, None), inputs.targets)
+    for part in around.parts():
+        here = torch.from_numpy(part.new).to(inputs.device)
+        pairs = [_edges(part, beliefs), _non_edges(part, beliefs)]
+        bound = _LocalBound(outcome, posterior.head, likelihood, scores[:, here], p[:, here], pairs)
+        nodes.put(here, _highest(bound, torch.zeros_like(bound.scores)))
+    return np.isin(np.arange(inputs.n), around.new)
+
+
+@dataclass(frozen=True, eq=False)
+class _Surroundings:
+    """new: (m,) nodes with edges to fitted nodes. owner, other: (P,) such edges, by place in `new` and node number.
+    strangers: fitted nodes. expected: how many non-edges of a node training looks at in each step."""
+
+    new: np.ndarray
+    owner: np.ndarray
+    other: np.ndarray
+    strangers: np.ndarray
+    expected: float
+
+    @classmethod
+    def of(cls, task: NodeTask, fresh: np.ndarray) -> _Surroundings:
+        one, two = task.edges
+        mixed, fitted = fresh[one] != fresh[two], np.flatnonzero(~fresh)
+        ends = np.where(fresh[one], one, two)[mixed], np.where(fresh[one], two, one)[mixed]
+        new, owner = np.unique(ends[0], return_inverse=True)
+        strangers = np.resize(np.random.default_rng(0).permutation(fitted), _STRANGERS if fitted.size else 0)
+        inside = int((~fresh[one] & ~fresh[two]).sum())
+        return cls(new, owner, ends[1], strangers, 2 * inside / max(fitted.size, 1))
+
+    def parts(self) -> Iterator[_Surroundings]:
+        """The same for a few new nodes at a time."""
+        for start in range(0, len(self.new), _AT_ONCE):
+            here = (self.owner >= start) & (self.owner < start + _AT_ONCE)
+            new, owner = self.new[start : start + _AT_ONCE], self.owner[here] - start
+            yield replace(self, new=new, owner=owner, other=self.other[here])
+
+
+@dataclass(frozen=True, eq=False)
+class _DrawnPairs:
+    """New nodes and fitted ones at points of q. owner: (P,) places of new nodes. noise: (P, T), in their deviations.
+    right: (R, P, 2T), values of the others, without variance. weight: (P,), how much each counts."""
+
+    present: bool
+    owner: Tensor
+    noise: Tensor
+    right: Tensor
+    weight: Tensor
+
+    @classmethod
+    def of(
+        cls, present: bool, owner: np.ndarray, other: np.ndarray, weight: np.ndarray, points: Tensor, beliefs: Tensor
+    ) -> _DrawnPairs:
+        """points: (P, 2T), of both ends."""
+        i, j, counts = (torch.from_numpy(part).to(beliefs.device) for part in (owner, other, weight))
+        left, right = points.to(beliefs).chunk(2, dim=1)
+        mean, variance = beliefs[:, j].chunk(2, dim=2)
+        return cls(present, i, left, _values(mean, variance, right), counts.to(beliefs.dtype))
+
+    def log_prob(self, likelihood: GraphLikelihood, mean: Tensor, variance: Tensor) -> Tensor:
+        """The weighted sum over the pairs, with q of the new nodes given as (R, m, T) each."""
+        both = torch.cat([_values(mean[:, self.owner], variance[:, self.owner], self.noise), self.right], dim=1)
+        i, j = torch.arange(both.shape[1], device=both.device).chunk(2)
+        pairs = Pairs(i, j, self.present)
+        return (self.weight * likelihood.expected_log_prob(None, both, pairs)).sum()
+
+
+def _edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
+    """Every edge at several points."""
+    owner, other = (np.repeat(part, _POINTS) for part in (around.owner, around.other))
+    points = _normal_points(_POINTS, beliefs.shape[2]).repeat(len(around.owner), 1)
+    return _DrawnPairs.of(True, owner, other, np.full(len(owner), 1 / _POINTS), points, beliefs)
+
+
+def _non_edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
+    """Every stranger at a point of its own, unless there is an edge to it."""
+    count, m, n = len(around.strangers), len(around.new), beliefs.shape[1]
+    owner, other = np.repeat(np.arange(m), count), np.tile(around.strangers, m)
+    apart = ~np.isin(owner * n + other, around.owner * n + around.other)
+    each = around.expected / np.maximum(np.bincount(owner, weights=apart, minlength=m), 1)
+    points = _normal_points(count, beliefs.shape[2]).repeat(m, 1)
+    return _DrawnPairs.of(False, owner, other, apart * each[owner], points, beliefs)
+
+
+@dataclass(frozen=True, eq=False)
+class _LocalBound:
+    """What the bound owes to new nodes. scores: (R, m, S), of the network. p: (R, m, width), answers of the prior."""
+
+    outcome: NormalOutcome
+    head: nn.Module
+    likelihood: GraphLikelihood
+    scores: Tensor
+    p: Tensor
+    pairs: list[_DrawnPairs]
+
+    def __call__(self, own: Tensor) -> Tensor:
+        q = self.head(self.scores + own)
+        mean, log_variance = q.chunk(2, dim=2)
+        graph = sum(part.log_prob(self.likelihood, mean, log_variance.exp()) for part in self.pairs)
+        return graph + (self.outcome.entropy(q) - self.outcome.cross_entropy(q, self.p)).sum()
+
+
+def _highest(function: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
+    """By Adam, which looks at each number by itself: no score depends on who else is asked for."""
+    found = start.clone().requires_grad_()
+    adam = torch.optim.Adam([found], lr=_RATE, maximize=True)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, _STEPS)
+    for _ in range(_STEPS):
+        adam.zero_grad()
+        with torch.enable_grad():
+            function(found).backward()
+        adam.step()
+        schedule.step()
+    return found.detach()
+
+
+def _values(mean: Tensor, variance: Tensor, noise: Tensor) -> Tensor:
+    """(R, P, 2T): values drawn from q, and no variance."""
+    values = mean + variance.sqrt() * noise
+    return torch.cat([values, torch.zeros_like(values)], dim=2)
+
+
+def _normal_points(count: int, width: int) -> Tensor:
+    """(count, width): evenly spread points of a standard normal, always the same ones, each with its opposite."""
+    spread = torch.quasirandom.SobolEngine(width, scramble=True, seed=0).draw((count + 1) // 2, dtype=torch.float64)
+    points = torch.special.ndtri(spread.clamp(1e-6, 1 - 1e-6))
+    return torch.cat([points, -points])[:count]

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from g3nn.audit import GraphAudit
+
+
+@pytest.fixture
+def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only the tests of what is written need edges that were audited in earnest: they share one fit."""
+    in_earnest = GraphAudit.fit
+
+    def fit(*words: Any, **options: Any) -> GraphAudit:
+        return in_earnest(*words, steps=3, **options)
+
+    monkeypatch.setattr(GraphAudit, "fit", fit)
