@@ -164,7 +164,7 @@ def selecting(suite):
 
 def test_the_chosen_model_stands_beside_its_best_peer(selecting, fabricated, store_of, made):
     page = made(selecting, store_of(list(fabricated.records(selecting))))
-    (chosen,) = [cell for cell in data_of(page).values() if cell["selected"]]
+    (chosen,) = [cell for cell in cells_of(page).values() if cell["selected"]]
     assert set(chosen["peers"]) == {"gcn", "gcn, wide"}
     assert page.count(f'data-cell="{chosen["id"]}"') == 2
     assert "Chosen by validation" in page
