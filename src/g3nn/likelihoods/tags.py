@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import gather, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
+from g3nn.kernels import Pattern, gather, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice, flag, number
 from g3nn.replicas import Noise, Replicas, Scalar, Sizes
@@ -76,16 +76,16 @@ class TagBlocks(GraphLikelihood):
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         """Of counts too: log p(1) - log p(0) is the logarithm of their rate."""
-        return self._base(state, pairs) + tag_mean(values, *self._each, *pairs.index, other=self.one[:, :, -1])
+        return self._base(state, pairs) + tag_mean(values, *self._terms(pairs), other=self.one[:, :, -1])
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         base = self._base(state, pairs)
         if self.counts:
-            rate = (base + log_tag_rate(q, *self._each, pairs.i, pairs.j, other=self.one[:, :, -1])).exp()
+            rate = (base + log_tag_rate(q, *self._terms(pairs)[:4], other=self.one[:, :, -1])).exp()
             return self.log_odds(state, q, pairs) - rate if pairs.present else -rate
         if self.sizes.classes == 1:
             return self._exact(base, q, pairs)
-        mean, square = tag_moments(q, base, *self._each, *pairs.index, other=self.one[:, :, -1])
+        mean, square = tag_moments(q, base, *self._terms(pairs), other=self.one[:, :, -1])
         return logistic_bound(mean, square, pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
@@ -94,10 +94,9 @@ class TagBlocks(GraphLikelihood):
         log_rate = self.log_odds(state, soft, pairs)
         return log_rate - log_rate.exp() if pairs.present else -log_rate.exp()
 
-    @property
-    def _each(self) -> tuple[Tensor, Tensor]:
-        """(R, T) each: what a tag of the source adds, and what a tag of both ends adds on top."""
-        return self.one[:, :, 0], self.both
+    def _terms(self, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor, Pattern | None]:
+        """(R, T) each: what a tag of the source adds, and what a tag of both ends adds on top; and the pairs."""
+        return self.one[:, :, 0], self.both, *pairs.index
 
     def _base(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P), or (R, 1) if all pairs are alike: the log-odds of an edge between nodes without tags."""
