@@ -25,6 +25,7 @@ TAG_LIKELIHOODS: dict[str, tuple[str, dict]] = {
     "sbm": ("sbm", {}),
     "tags": ("tags", {}),
     "tags with degrees": ("tags", {"degrees": True}),
+    "counts by tags": ("tags", {"edges": "poisson", "degrees": True}),
 }
 TAG_MODELS = [(likelihood, columns) for likelihood in TAG_LIKELIHOODS for columns in (1, 2)]
 
@@ -43,9 +44,15 @@ def log_graph(model: GenerativeModel, inputs: Inputs, values: torch.Tensor) -> t
     source, total, state = PairSource(inputs), 0.0, model.likelihood.node_state(inputs, None)
     for pairs in (source.edges, source.all_non_edges()):
         rows = [model.likelihood.log_odds(state, one.unsqueeze(0), pairs).squeeze(0) for one in values]
-        odds = torch.stack(rows)
-        total = total + logsigmoid(odds if pairs.present else -odds).sum(1)
+        total = total + observed_log_prob(model, torch.stack(rows), pairs.present).sum(1)
     return total
+
+
+def observed_log_prob(model: GenerativeModel, odds: torch.Tensor, present: bool) -> torch.Tensor:
+    """log p of an edge or non-edge from its log-odds, which of counts are the logarithm of their rate."""
+    if getattr(model.likelihood, "counts", False):
+        return torch.distributions.Poisson(odds.exp()).log_prob(torch.tensor(float(present), dtype=odds.dtype))
+    return logsigmoid(odds if present else -odds)
 
 
 # Tags: every setting of what is hidden.
@@ -104,25 +111,44 @@ def test_the_bound_is_the_evidence_when_tags_say_nothing_about_the_graph(likelih
     torch.testing.assert_close(bound_of(model, inputs).squeeze(), joint.logsumexp(0), **TIGHT)
 
 
+@pytest.mark.parametrize("present", [True, False])
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
-def test_the_expectation_over_tags_against_enumeration(likelihood, columns):
+def test_the_expectation_over_tags_against_enumeration(likelihood, columns, present):
     inputs = double_inputs(flags(columns))
     model = tag_model(likelihood, inputs)
     state = model.likelihood.node_state(inputs, None)
     q = torch.rand(1, 5, columns, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
-    pairs = Pairs(torch.tensor([0, 1]), torch.tensor([3, 4]), present=True)
+    pairs = Pairs(torch.tensor([0, 1]), torch.tensor([3, 4]), present=present)
     everything = [torch.tensor(one).view(1, 5, columns) for one in itertools.product((0.0, 1.0), repeat=5 * columns)]
-    expected = torch.zeros(2, 2, dtype=torch.float64)
+    expected = torch.zeros(2, dtype=torch.float64)
     for values in everything:
         weight = torch.where(values > 0, q, 1 - q).prod()
         odds = model.likelihood.log_odds(state, values.double(), pairs).squeeze(0)
-        expected += weight * torch.stack([odds, logsigmoid(odds)]).detach()
+        expected += weight * observed_log_prob(model, odds, present).detach()
     found = model.likelihood.expected_log_prob(state, q, pairs).squeeze(0)
     if model.likelihood.expectation == "exact":
-        torch.testing.assert_close(found, expected[1], **TIGHT)
+        torch.testing.assert_close(found, expected, **TIGHT)
     else:
-        assert (found < expected[1]).all()
-        assert (found > expected[1] - 0.2).all(), "the bound is not far from the expectation"
+        assert (found < expected).all()
+        assert (found > expected - 0.2).all(), "the bound is not far from the expectation"
+
+
+def test_counts_have_an_exact_expectation_whatever_the_number_of_tags():
+    inputs = double_inputs(flags(2))
+    assert tag_model("counts by tags", inputs).likelihood.expectation == "exact"
+    assert tag_model("tags", inputs).likelihood.expectation == "bound"
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_the_plug_in_score_of_counts_is_their_log_probability_at_soft_tags(present):
+    inputs = double_inputs(flags(2))
+    model = tag_model("counts by tags", inputs)
+    state, pairs = model.likelihood.node_state(inputs, None), Pairs(torch.tensor([0]), torch.tensor([3]), present)
+    certain = inputs.targets.values.unsqueeze(0)
+    found = model.likelihood.plug_in_score(state, certain, pairs)
+    expected = observed_log_prob(model, model.likelihood.log_odds(state, certain, pairs), present)
+    torch.testing.assert_close(found, expected, **TIGHT)
+    torch.testing.assert_close(found, model.likelihood.expected_log_prob(state, certain, pairs), **TIGHT)
 
 
 # Numbers: integrals on a grid.

@@ -10,7 +10,7 @@ from g3nn.kernels.node import node_terms
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
-from g3nn.kernels.tags import tag_moments
+from g3nn.kernels.tags import log_tag_rate, tag_mean, tag_moments
 
 __all__ = [
     "Draw",
@@ -21,12 +21,14 @@ __all__ = [
     "expected_logistic",
     "gather",
     "linear",
+    "log_tag_rate",
     "logistic_bound",
     "node_terms",
     "pair_dot",
     "pair_sum",
     "rectify",
     "spmm",
+    "tag_mean",
     "tag_moments",
     "uniform_bits",
     "uniform_integers",

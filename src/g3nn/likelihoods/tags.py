@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import gather, logistic_bound, pair_dot, pair_sum, tag_moments
+from g3nn.kernels import Pattern, gather, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
-from g3nn.options import flag, number
+from g3nn.options import choice, flag, number
 from g3nn.replicas import Noise, Replicas, Scalar, Sizes
 
 
@@ -25,6 +25,9 @@ class TagOptions:
         0.1, "where the probability for opposite tags starts", low=0, high=1, open_ends=True, per_replica=True
     )
     degrees: bool = flag(False, "let nodes with many neighbours have more edges, whatever their tags")
+    edges: str = choice(
+        "bernoulli", ("bernoulli", "poisson"), "an edge has a probability, or is a count of rate exp(log-odds)"
+    )
 
 
 class TagBlocks(GraphLikelihood):
@@ -38,6 +41,11 @@ class TagBlocks(GraphLikelihood):
     With `degrees`, c (d_i + d_j) is added, where d_i is the logarithm of one more than the number of neighbours, less
     its mean over the nodes, and c is learned from 1 on: as in the degree-corrected block model, tags then need not
     explain why some nodes have more edges than others.
+
+    With `edges="poisson"` the same sum is the logarithm of a rate, and an edge is a count that happens to be 0 or 1:
+    log p(1) = log rate - rate, log p(0) = - rate. Where edges are rare the two models hardly differ, but of a rate both
+    expectations are exact for any number of tags: E log rate is a sum over tags, and so is log E rate. p1 and p0 are
+    then the rates that it starts from.
     """
 
     Options = TagOptions
@@ -47,7 +55,9 @@ class TagBlocks(GraphLikelihood):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         options = options or TagOptions()
-        equal, opposite = (torch.logit(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
+        self.counts = options.edges == "poisson"
+        scale = torch.log if self.counts else torch.logit
+        equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
         step = ((equal - opposite) / sizes.classes).expand(-1, sizes.classes)
         ends = 2 if sizes.directed else 1
         self.b = nn.Parameter(equal.clone())
@@ -58,24 +68,35 @@ class TagBlocks(GraphLikelihood):
 
     @property
     def expectation(self) -> str:
-        return "exact" if self.sizes.classes == 1 else "bound"
+        return "exact" if self.counts or self.sizes.classes == 1 else "bound"
 
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
         """(R, n, ends) with `degrees`: what the number of neighbours adds, as source and as target."""
         return None if self.c is None else self.c * inputs.log_degrees
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
-        source, target = (torch.einsum("rnt,rt->rn", values, self.one[:, :, end]) for end in (0, -1))
-        shared = pair_dot(self.both.unsqueeze(1) * values, values, *pairs.index)
-        return self._base(state, pairs) + pair_sum(source, target, *pairs.index) + shared
+        """Of counts too: log p(1) - log p(0) is the logarithm of their rate."""
+        return self._base(state, pairs) + tag_mean(values, *self._terms(pairs), other=self.one[:, :, -1])
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         base = self._base(state, pairs)
+        if self.counts:
+            rate = (base + log_tag_rate(q, *self._terms(pairs)[:4], other=self.one[:, :, -1])).exp()
+            return self.log_odds(state, q, pairs) - rate if pairs.present else -rate
         if self.sizes.classes == 1:
             return self._exact(base, q, pairs)
-        ends = self.one[:, :, 0], self.both, *pairs.index
-        mean, square = tag_moments(q, base, *ends, other=self.one[:, :, -1])
+        mean, square = tag_moments(q, base, *self._terms(pairs), other=self.one[:, :, -1])
         return logistic_bound(mean, square, pairs.present)
+
+    def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
+        if not self.counts:
+            return super().plug_in_score(state, soft, pairs)
+        log_rate = self.log_odds(state, soft, pairs)
+        return log_rate - log_rate.exp() if pairs.present else -log_rate.exp()
+
+    def _terms(self, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor, Pattern | None]:
+        """(R, T) each: what a tag of the source adds, and what a tag of both ends adds on top; and the pairs."""
+        return self.one[:, :, 0], self.both, *pairs.index
 
     def _base(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P), or (R, 1) if all pairs are alike: the log-odds of an edge between nodes without tags."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import logsigmoid
 
-from g3nn.kernels import logistic_bound, tag_moments
+from g3nn.kernels import log_tag_rate, logistic_bound, tag_mean, tag_moments
 
 R, N, T = 2, 5, 2
 LEFT, RIGHT = torch.tensor([0, 3, 1]), torch.tensor([4, 1, 2])
@@ -40,6 +40,26 @@ def test_moments(directed, implementation):
     for power, moment in enumerate(found, start=1):
         expected = enumerated(*how, lambda x, power=power: x**power)
         torch.testing.assert_close(moment, expected, rtol=0.0, atol=1e-12)
+
+
+def test_the_mean_and_the_rate(implementation):
+    q, one, both, other = numbers(R, N, T, seed=0).sigmoid(), *(numbers(R, T, seed=seed) for seed in (2, 3, 4))
+    zero = torch.zeros(R, 1, dtype=torch.float64)
+    expected = [enumerated(q, zero, one, both, other, function) for function in (torch.clone, torch.exp)]
+    mean = tag_mean(q, one, both, LEFT, RIGHT, None, other)
+    log_rate = log_tag_rate(q, one, both, LEFT, RIGHT, other)
+    torch.testing.assert_close(mean, expected[0], rtol=0.0, atol=1e-12)
+    torch.testing.assert_close(log_rate, expected[1].log(), rtol=0.0, atol=1e-12)
+
+
+def test_the_rate_of_certain_tags_has_a_gradient_however_small_it_is():
+    """1 + expm1(-40) would be zero in single precision, and its logarithm infinite."""
+    q = torch.tensor([[[1.0], [0.0]]], requires_grad=True)
+    one, both = torch.tensor([[-40.0]], requires_grad=True), torch.zeros(1, 1)
+    log_rate = log_tag_rate(q, one, both, torch.tensor([0]), torch.tensor([1]), one)
+    log_rate.sum().backward()
+    assert log_rate.item() == pytest.approx(-40.0)
+    assert one.grad.item() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("present", [True, False])
