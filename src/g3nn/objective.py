@@ -142,7 +142,11 @@ class Objective:
     edges_per_step: int = integer(
         0, "how many edges, drawn anew in each step, the graph term looks at, and as many non-edges; 0: all", low=0
     )
-    negatives: str = choice("non-edges", ("non-edges", "uniform"), "sample true non-edges, or any pair")
+    negatives: str = choice(
+        "non-edges",
+        ("non-edges", "uniform", "degrees"),
+        "sample true non-edges, any pair, or non-edges between nodes with many neighbours, weighted to make up for it",
+    )
     reduction: str = choice("mean", ("mean", "sum"), "means over pairs and nodes, or sums: the bound in nats")
     class_mean: bool = flag(False, "divide cross-entropy and entropy by K")
 
@@ -243,11 +247,11 @@ class Objective:
             labels = _sampled(labels, noise)
         score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
         pairs, repeats = self._edges(source, noise)
-        edges = repeats * self._reduce(score(state, labels, pairs))
+        edges = repeats * self._reduce(_counted(score(state, labels, pairs), pairs))
         if source.num_non_edges == 0:
             return -edges
         non_edges, repeats = self._non_edges(source, noise)
-        return -edges - repeats * self._reduce(score(state, labels, non_edges))
+        return -edges - repeats * self._reduce(_counted(score(state, labels, non_edges), non_edges))
 
     def _edges(self, source: PairSource, noise: Noise) -> tuple[Pairs, float]:
         """Edges, and how many each stands for in a sum."""
@@ -260,7 +264,11 @@ class Objective:
         """Non-edges, and how many each stands for in a sum."""
         if self.pairs == "all":
             return source.all_non_edges(), 1.0
-        sample = source.sample_uniform if self.negatives == "uniform" else source.sample_non_edges
+        sample = {
+            "non-edges": source.sample_non_edges,
+            "uniform": source.sample_uniform,
+            "degrees": source.sample_by_degree,
+        }[self.negatives]
         count = min(self.edges_per_step or source.num_edges, source.num_edges)
         return sample(noise, count), source.num_non_edges / count if self.reduction == "sum" else 1.0
 
@@ -304,6 +312,11 @@ OBJECTIVES = ("elbo", "released", "laplacian")
 
 def _mean(values: list[Tensor]) -> Tensor:
     return values[0] if len(values) == 1 else torch.stack(values).mean(0)
+
+
+def _counted(scores: Tensor, pairs: Pairs) -> Tensor:
+    """(R, P): each score as often as its pair counts."""
+    return scores if pairs.weight is None else scores * pairs.weight
 
 
 def _sampled(beliefs: Tensor, noise: Noise) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 import torch
+from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.kernels import FreePairs
@@ -21,6 +22,7 @@ class PairSource:
         pattern = inputs.edge_pattern
         self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern)
         self._free = FreePairs(inputs.arcs, inputs.n)
+        self._arcs, self._dtype = inputs.arcs, inputs.dtype
 
     @property
     def num_edges(self) -> int:
@@ -44,6 +46,31 @@ class PairSource:
         """`count` uniform pairs treated as non-edges, as the authors' code does: some are edges or self-pairs."""
         number = noise.integers(self.n * self.n, count)
         return Pairs(number // self.n, number % self.n, present=False)
+
+    def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
+        """`count` pairs for each replica, either end drawn in proportion to one more than its number of arcs.
+
+        A model in which nodes with many neighbours have more edges has most of its mass there. Weights make up for the
+        choice; what is no non-edge has none.
+        """
+        places = [noise.integers(end.numel(), count) for end in self._ends]
+        i, j = (end[place] for end, place in zip(self._ends, places, strict=True))
+        chance = self._chances[0][i] * self._chances[1][j]
+        ordered = self._free.contains(i, j) / (chance * len(self._free))
+        return Pairs(i, j, present=False, weight=ordered.to(self._dtype))
+
+    @cached_property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        """Every node as often as it is the source, and the target, of an arc, and once more."""
+        nodes = torch.arange(self.n, device=self._arcs.device)
+        source, target = (torch.cat([end, nodes]) for end in self._arcs)
+        return source, target
+
+    @cached_property
+    def _chances(self) -> tuple[Tensor, Tensor]:
+        """(n,) each: how likely a node is drawn as source and as target."""
+        source, target = (end.bincount(minlength=self.n).double() / end.numel() for end in self._ends)
+        return source, target
 
     def all_non_edges(self) -> Pairs:
         """Every non-edge once; n^2 of them, so for small graphs."""

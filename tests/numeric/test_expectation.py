@@ -48,11 +48,20 @@ def test_expectation_equals_monte_carlo_within_error(name, inputs, source):
     assert (sampled.mean() - exact).abs() < STANDARD_ERRORS * error
 
 
-@pytest.mark.parametrize(("name", "edges_per_step"), [*((name, 0) for name in CLASS_LIKELIHOODS), ("sbm", 2)])
-def test_sampled_pairs_estimate_the_full_sum_without_bias(name, edges_per_step, inputs, source):
+SAMPLED = [
+    *((name, {}) for name in CLASS_LIKELIHOODS),
+    ("sbm", {"edges_per_step": 2}),
+    ("sbm", {"negatives": "degrees"}),
+    ("sbm", {"negatives": "degrees", "reduction": "mean"}),
+]
+
+
+@pytest.mark.parametrize(("name", "how"), SAMPLED)
+def test_sampled_pairs_estimate_the_full_sum_without_bias(name, how, inputs, source):
     model, steps = make_model(name), 4000
-    exact = Objective.elbo(reduction="sum", pairs="all")
-    sampled = Objective.elbo(reduction="sum", pairs="sampled", edges_per_step=edges_per_step)
+    how = {"reduction": "sum", **how}
+    exact = Objective.elbo(reduction=how["reduction"], pairs="all")
+    sampled = Objective.elbo(pairs="sampled", **how)
     seeds = torch.tensor([5, 6])
     with torch.no_grad():
         truth = exact.terms(model, inputs, source, Noise(seeds, 0)).graph

@@ -272,3 +272,23 @@ def _gradcheck(model: GenerativeModel, inputs: Inputs) -> None:
         return torch.func.functional_call(model, dict(zip(names, values, strict=True)), ())
 
     assert torch.autograd.gradcheck(loss, values)
+
+
+@pytest.mark.parametrize("options", [{}, {"edges": "poisson", "degrees": True}], ids=["bernoulli", "poisson"])
+@pytest.mark.parametrize("present", [True, False])
+def test_a_damped_pair_counts_by_the_neighbours_of_its_ends(options, present):
+    inputs = double_inputs(flags(2))
+    plain, damped = (number_model("tags", inputs.task, {**options, "damping": power}) for power in (0.0, 0.4))
+    damped.load_state_dict(plain.state_dict())
+    source = PairSource(inputs)
+    pairs = source.edges if present else source.all_non_edges()
+    q = torch.rand(1, inputs.n, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    scores = [
+        model.likelihood.expected_log_prob(model.likelihood.node_state(inputs, None), q, pairs)
+        for model in (plain, damped)
+    ]
+    neighbours = torch.bincount(inputs.edges.flatten(), minlength=inputs.n).double() + 1
+    typical = neighbours.log().mean().exp()
+    weight = (neighbours[pairs.i] * neighbours[pairs.j] / typical**2) ** -0.4
+    torch.testing.assert_close(scores[1], scores[0] * weight)
+    assert weight.min() < weight.max()

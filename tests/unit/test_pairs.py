@@ -115,6 +115,33 @@ def test_uniform_pairs_may_be_edges_or_self_pairs(source):
     assert stats.chisquare(counts.numpy()).pvalue > LEAST_PVALUE
 
 
+def test_pairs_by_degree_are_those_of_hubs_and_only_non_edges_count(source, directed):
+    pairs = source.sample_by_degree(Noise(SEEDS, 0), 20_000)
+    assert not pairs.present
+    free = non_edges(source)
+    i, j = pairs.i[0].tolist(), pairs.j[0].tolist()
+    counted = [(a, b) if directed else (min(a, b), max(a, b)) for a, b in zip(i, j, strict=True)]
+    np.testing.assert_array_equal(pairs.weight[0].numpy() > 0, [pair in free for pair in counted])
+    arcs = np.array(as_set(source.edges, directed))
+    out = np.bincount(arcs[:, 0] if directed else arcs.ravel(), minlength=9) + 1
+    found = np.bincount(pairs.i.flatten().numpy(), minlength=9)
+    assert stats.chisquare(found, out / out.sum() * found.sum()).pvalue > LEAST_PVALUE
+
+
+def test_weights_of_pairs_by_degree_make_up_for_the_choice(source, directed):
+    """Every non-edge counts as much as any other, on average."""
+    pairs = source.sample_by_degree(Noise(SEEDS, 0), 50_000)
+    for r in range(3):
+        one = Pairs(pairs.i[r], pairs.j[r], present=False)
+        keys = [
+            (a, b) if directed else (min(a, b), max(a, b)) for a, b in zip(one.i.tolist(), one.j.tolist(), strict=True)
+        ]
+        for pair in sorted(non_edges(source)):
+            shares = pairs.weight[r].double().numpy() * np.array([key == pair for key in keys])
+            error = shares.std() / len(shares) ** 0.5
+            assert abs(shares.mean() - 1 / source.num_non_edges) < 5 * error
+
+
 def test_a_graph_without_edges(make_task, directed):
     source = with_edges(make_task(nodes=7, directed=directed), set())
     assert source.num_edges == 0

@@ -34,6 +34,12 @@ class FreePairs:
         number = rank + torch.searchsorted(self._below, rank, right=True)
         return number // self.n, number % self.n
 
+    def contains(self, i: Tensor, j: Tensor) -> Tensor:
+        """Booleans of the shape of i and j: whether these pairs are free."""
+        number = i * self.n + j
+        place = torch.searchsorted(self._taken, number).clamp_max(self._taken.numel() - 1)
+        return self._taken[place] != number
+
     @cached_property
     def _below(self) -> Tensor:
         return self._taken - torch.arange(self._taken.numel(), device=self._taken.device)

@@ -24,12 +24,14 @@ class Pairs:
     """Pairs of nodes (i, j), all of them edges or all of them non-edges. i, j: (P,), or (R, P) if replicas differ.
 
     pattern: the same pairs as a sparse pattern, in the same order, where they do not change from step to step.
+    weight: of the shape of i: how much each pair counts in a mean over all of its kind; None where all count alike.
     """
 
     i: Tensor
     j: Tensor
     present: bool
     pattern: Pattern | None = None
+    weight: Tensor | None = None
 
     @property
     def index(self) -> tuple[Tensor, Tensor, Pattern | None]:

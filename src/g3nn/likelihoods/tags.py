@@ -28,6 +28,9 @@ class TagOptions:
     edges: str = choice(
         "bernoulli", ("bernoulli", "poisson"), "an edge has a probability, or is a count of rate exp(log-odds)"
     )
+    damping: float = number(
+        0.0, "an edge counts the less the more neighbours its ends have, by this power of either number", low=0, high=1
+    )
 
 
 class TagBlocks(GraphLikelihood):
@@ -42,6 +45,9 @@ class TagBlocks(GraphLikelihood):
     its mean over the nodes, and c is learned from 1 on: as in the degree-corrected block model, tags then need not
     explain why some nodes have more edges than others.
 
+    With `damping` g a pair counts as much as exp(- g (d_i + d_j)): the neighbours of a node with very many of them are
+    far from independent, and would drown whatever else is known of it. A composite likelihood, no bound any more.
+
     With `edges="poisson"` the same sum is the logarithm of a rate, and an edge is a count that happens to be 0 or 1:
     log p(1) = log rate - rate, log p(0) = - rate. Where edges are rare the two models hardly differ, but of a rate both
     expectations are exact for any number of tags: E log rate is a sum over tags, and so is log E rate. p1 and p0 are
@@ -55,7 +61,7 @@ class TagBlocks(GraphLikelihood):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
         super().__init__(sizes, replicas)
         options = options or TagOptions()
-        self.counts = options.edges == "poisson"
+        self.counts, self.damping = options.edges == "poisson", options.damping
         scale = torch.log if self.counts else torch.logit
         equal, opposite = (scale(replicas.scalar(p)).unsqueeze(1) for p in (options.p0, options.p1))
         step = ((equal - opposite) / sizes.classes).expand(-1, sizes.classes)
@@ -71,14 +77,26 @@ class TagBlocks(GraphLikelihood):
         return "exact" if self.counts or self.sizes.classes == 1 else "bound"
 
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
-        """(R, n, ends) with `degrees`: what the number of neighbours adds, as source and as target."""
-        return None if self.c is None else self.c * inputs.log_degrees
+        """(R, n, 2 ends) with `degrees` or `damping`: what the number of neighbours adds to the log-odds, as source and
+        as target, and to the logarithm of how much a pair counts."""
+        if self.c is None and self.damping == 0:
+            return None
+        logs = inputs.log_degrees.expand(self.b.shape[0], *inputs.log_degrees.shape)
+        added = torch.zeros_like(logs) if self.c is None else self.c * logs
+        return torch.cat([added, -self.damping * logs], dim=2)
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         """Of counts too: log p(1) - log p(0) is the logarithm of their rate."""
         return self._base(state, pairs) + tag_mean(values, *self._terms(pairs), other=self.one[:, :, -1])
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        expected = self._expected(state, q, pairs)
+        if state is None or self.damping == 0:
+            return expected
+        _, _, source, target = _ends(state)
+        return expected * pair_sum(source, target, *pairs.index).exp()
+
+    def _expected(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         base = self._base(state, pairs)
         if self.counts:
             rate = (base + log_tag_rate(q, *self._terms(pairs)[:4], other=self.one[:, :, -1])).exp()
@@ -100,7 +118,10 @@ class TagBlocks(GraphLikelihood):
 
     def _base(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P), or (R, 1) if all pairs are alike: the log-odds of an edge between nodes without tags."""
-        return self.b if state is None else self.b + pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
+        if state is None:
+            return self.b
+        source, target, _, _ = _ends(state)
+        return self.b + pair_sum(source, target, *pairs.index)
 
     def _exact(self, base: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
         """The sum over the four labels of a pair, as a polynomial in the probabilities of its ends."""
@@ -109,3 +130,9 @@ class TagBlocks(GraphLikelihood):
         none, left, right, two = logsigmoid(odds if pairs.present else -odds)
         p, r = (gather(q, end).squeeze(2) for end in (pairs.i, pairs.j))
         return none + (left - none) * p + (right - none) * r + (two - left - right + none) * p * r
+
+
+def _ends(state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """(R, n) each, of a `node_state`: added as source and as target, and the same of the logarithm of a weight."""
+    ends = state.shape[2] // 2
+    return state[:, :, 0], state[:, :, ends - 1], state[:, :, ends], state[:, :, -1]

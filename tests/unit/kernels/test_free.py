@@ -23,6 +23,14 @@ def test_every_free_pair_in_order(implementation, seed, density):
     assert list(zip(i.tolist(), j.tolist(), strict=True)) == expected
 
 
+def test_which_pairs_are_free():
+    free = FreePairs(torch.tensor([[0, 2], [1, 0]]), 4)
+    i, j = torch.tensor([[0, 1, 2, 3]]), torch.tensor([[1, 0, 2, 0]])
+    assert free.contains(i, j).tolist() == [[False, True, False, True]]
+    every = torch.cartesian_prod(torch.arange(4), torch.arange(4)).T
+    assert int(free.contains(*every).sum()) == len(free)
+
+
 def test_any_shape_of_ranks(implementation):
     free = FreePairs(torch.tensor([[0, 2], [1, 0]]), 4)
     rank = torch.randint(len(free), (3, 50), generator=torch.Generator().manual_seed(0))
