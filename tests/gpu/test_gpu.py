@@ -192,6 +192,21 @@ def test_training_on_numbers_is_that_of_the_cpu(outcome, model):
     np.testing.assert_allclose(two.predictions, one.predictions, rtol=2e-3, atol=2e-4)
 
 
+def test_training_on_tags_as_counts_is_that_of_the_cpu():
+    task = g3nn.synthetic_values("bernoulli", nodes=300, columns=2, labelled=0.2, val=50)
+    options = {"edges": "poisson", "degrees": True, "damping": 0.4, "negatives": "degrees", "p0": 0.03, "p1": 0.03}
+    one, two = (g3nn.fit(task, "tags-gcn", trials=3, epochs=12, device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+
+
+def test_an_ensemble_is_that_of_the_cpu():
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    options = {"trials": 2, "ensemble": 3, "epochs": 12, "validation": "edge-free", "calibrated": True}
+    one, two = (g3nn.fit(task, "sbm-gcn", device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(two.val_loss, one.val_loss, rtol=2e-3)
+
+
 @pytest.mark.parametrize("model", ["lsm-gcn", "sbm-gat", "blsm-appnp"])
 def test_training_repeats_bit_for_bit_and_does_not_depend_on_the_stack(model):
     task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
