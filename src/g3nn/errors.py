@@ -54,6 +54,10 @@ class TrainingError(G3NNError):
     """Training ended without a usable model."""
 
 
+class DeviceMemoryError(TrainingError):
+    """The device has too little memory left, which may be another matter tomorrow."""
+
+
 class G3NNWarning(UserWarning):
     """Something was adjusted or left out; said once."""
 

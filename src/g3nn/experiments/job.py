@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from g3nn.data import load
-from g3nn.errors import G3NNWarning, Problems, TrainingError
+from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
 from g3nn.experiments.evidence import evidence
 from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.model import ModelSpec
@@ -87,8 +87,9 @@ def _per_replica(model: str) -> set[str]:
 def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> list[Record]:
     """Train all replicas of a job and say how each ended, in their order.
 
-    An error of the training becomes records of status "failed". A device or data that are not there raise: they say
-    nothing about the point. For stage "select" the task loses its test labels before anything is trained.
+    An error of the training becomes records of status "failed". A device or data that are not there raise, and so does
+    a device that others have filled: they say nothing about the point. For stage "select" the task loses its test
+    labels before anything is trained.
     """
     _check_device(device)
     full = load(job.dataset, job.setting) if task is None else task
@@ -97,6 +98,11 @@ def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> lis
     try:
         result = _train(job, device, seen)
         shown: list[Evidence | None] = evidence(result, full) if job.stage == "trial" else [None] * job.size
+    except (DeviceMemoryError, torch.cuda.OutOfMemoryError) as error:
+        raise DeviceMemoryError(
+            f"{job}: the GPU has no memory left. What is done is kept: start again when others have left it, or go on "
+            "with device cpu"
+        ) from error
     except Exception as error:
         return _failed(job, split_hash(full), error, time.perf_counter() - start)
     return _records(job, split_hash(full), result, shown)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.errors import G3NNWarning, Problems, TrainingError
+from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
@@ -114,7 +114,7 @@ class Plan:
             except torch.cuda.OutOfMemoryError:
                 # A replica's numbers do not depend on its stack, so halving changes nothing but the memory needed.
                 if len(chunk) == 1:
-                    raise TrainingError("not even one replica fits on the device; use device='cpu'") from None
+                    raise DeviceMemoryError("not even one replica fits on the device; use device='cpu'") from None
                 torch.cuda.empty_cache()
                 half = len(chunk) // 2
                 waiting[:0] = [chunk[:half], chunk[half:]]

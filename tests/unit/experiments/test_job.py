@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import DataError, InputError, TrainingError
+from g3nn.errors import DataError, DeviceMemoryError, InputError, TrainingError
 from g3nn.experiments import job as job_module
 from g3nn.experiments.job import Job, architecture, run_job, split_hash
 from g3nn.experiments.records import Point
@@ -195,6 +195,15 @@ class TestErrors:
         monkeypatch.setattr(job_module, "fit", fit)
         with pytest.raises(KeyboardInterrupt):
             run_job(job(point()), "cpu", learnable)
+
+    @pytest.mark.parametrize("error", [DeviceMemoryError("not even one"), torch.cuda.OutOfMemoryError("20 MiB")])
+    def test_a_full_device_says_nothing_about_the_point(self, monkeypatch, learnable, error):
+        def fit(*_: object, **__: object) -> None:
+            raise error
+
+        monkeypatch.setattr(job_module, "fit", fit)
+        with pytest.raises(DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*What is done is kept"):
+            run_job(job(point(), stage="select"), "cpu", learnable)
 
     def test_a_device_that_is_not_there_says_nothing_about_the_point(self, learnable):
         with pytest.raises(InputError, match="device"):

@@ -11,7 +11,7 @@ from torch_geometric.nn import GATConv, GCNConv
 
 import g3nn
 from g3nn import FitResult, ModelSpec, Objective
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.errors import DeviceMemoryError, G3NNWarning, InputError
 from g3nn.evaluate import accuracy, cross_entropy
 from g3nn.inputs import Inputs
 from g3nn.objective import TERM_NAMES
@@ -125,6 +125,15 @@ class TestStackEqualsSingles:
         parts = fit(learnable, "sbm-gcn", trials=3, epochs=3)
         for t in range(3):
             same_trial(parts, t, whole, t)
+
+    def test_where_not_even_one_replica_fits(self, learnable, monkeypatch):
+        def no_memory(*_: Any) -> Any:
+            raise torch.cuda.OutOfMemoryError
+
+        monkeypatch.setattr(plan.Plan, "_train", no_memory)
+        monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+        with pytest.raises(DeviceMemoryError, match="device='cpu'"):
+            fit(learnable, "sbm-gcn", trials=3, epochs=3)
 
 
 @pytest.fixture(scope="module")
