@@ -7,7 +7,7 @@ from typing import Any
 
 from g3nn.data import ALL_DATASETS, SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import model_names, registered_options
+from g3nn.model import ModelOptions, model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
 from g3nn.outcomes import OUTCOMES
@@ -29,6 +29,7 @@ def available() -> dict[str, Any]:
         "priors": {name: _describe(part.Options) for name, part in PRIORS.items()},
         "posteriors": {name: _describe(part.Options) for name, part in POSTERIORS.items()},
         "outcomes": {name: _describe(part.Options) for name, part in OUTCOMES.items()},
+        "model_options": _describe(ModelOptions),
         "objective_options": _describe(Objective),
         "training_options": _describe(TrainingOptions),
     }

@@ -127,6 +127,13 @@ class Inputs:
         return self.edges.shape[1] > 0
 
     @cached_property
+    def linked(self) -> Tensor:
+        """(n, 1) booleans: the nodes with an edge."""
+        mask = torch.zeros(self.n, 1, dtype=torch.bool, device=self.device)
+        mask[self.edges.flatten()] = True
+        return mask
+
+    @cached_property
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
         matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n))

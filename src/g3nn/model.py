@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from g3nn.errors import Problems, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
-from g3nn.options import pick
+from g3nn.options import choice, pick
 from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
@@ -20,17 +20,34 @@ from g3nn.replicas import Replicas, Sizes
 
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
+POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
+"""Who answers for a node without edges."""
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    cold_start: str = choice(
+        POSTERIOR,
+        (POSTERIOR, PRIOR, BOTH),
+        "who answers for nodes without edges: q, the prior p(y | x), or the mean of both",
+    )
+
 
 class GenerativeModel(nn.Module):
     """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior."""
 
     def __init__(
-        self, posterior: LabelPosterior, likelihood: GraphLikelihood | None = None, prior: LabelPrior | None = None
+        self,
+        posterior: LabelPosterior,
+        likelihood: GraphLikelihood | None = None,
+        prior: LabelPrior | None = None,
+        options: ModelOptions | None = None,
     ) -> None:
         super().__init__()
         self.posterior = posterior
         self.likelihood = likelihood
         self.prior = prior
+        self.options = options or ModelOptions()
 
     @property
     def is_generative(self) -> bool:
@@ -39,11 +56,22 @@ class GenerativeModel(nn.Module):
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
         """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from.
 
+        A node without edges on a graph that has some says nothing to the graph likelihood, so that q and p(Y | X) are
+        two estimates of the same thing: `cold_start` says which of them is taken.
         With another outcome than classes (R, n, width), in its form.
         """
-        if self.prior is not None and not inputs.has_edges:
+        if self.prior is None:
+            return self.posterior.log_prob(inputs, None)
+        if not inputs.has_edges:
             return self.prior.log_prob(inputs, None)
-        return self.posterior.log_prob(inputs, None)
+        answer = self.posterior.log_prob(inputs, None)
+        if self.options.cold_start == POSTERIOR:
+            return answer
+        cold = self.prior.log_prob(inputs, None)
+        if self.options.cold_start == BOTH:
+            # An outcome mixes along the first dimension, node by node.
+            cold = inputs.outcome.mixture(torch.stack([answer, cold]).flatten(1, 2)).view_as(answer)
+        return torch.where(inputs.linked, answer, cold)
 
     @torch.no_grad()
     def select(self, keep: Tensor) -> None:
@@ -122,7 +150,7 @@ class ModelSpec:
         """The options classes of the parts."""
         groups = []
         if self.likelihood is not None:
-            groups += [_class(self.likelihood, LIKELIHOODS).Options, _class(self.prior, PRIORS).Options]
+            groups += [_class(self.likelihood, LIKELIHOODS).Options, _class(self.prior, PRIORS).Options, ModelOptions]
         if _is_component(self.posterior):
             groups.append(_class(self.posterior, POSTERIORS).Options)
         return groups
@@ -142,7 +170,7 @@ class ModelSpec:
         if self.likelihood is None:
             return GenerativeModel(posterior)
         likelihood = part(self.likelihood, LIKELIHOODS, "likelihood")
-        return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"))
+        return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"), pick(options, ModelOptions))
 
 
 def allowed_models() -> str:
@@ -166,7 +194,7 @@ def registered_options() -> list[type]:
     """The options classes of all registered parts."""
     groups = [likelihood.Options for likelihood in LIKELIHOODS.values()]
     groups += [prior.Options for prior in PRIORS.values()]
-    return groups + [posterior.Options for posterior in POSTERIORS.values()]
+    return [*groups, *(posterior.Options for posterior in POSTERIORS.values()), ModelOptions]
 
 
 def _is_component(source: PosteriorSource) -> bool:

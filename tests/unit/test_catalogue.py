@@ -10,7 +10,7 @@ import g3nn
 from g3nn.catalogue import all_options, available
 from g3nn.data import ALL_DATASETS, SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import ModelSpec, model_names
+from g3nn.model import ModelOptions, ModelSpec, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
@@ -22,7 +22,7 @@ REGISTRIES = {"likelihoods": LIKELIHOODS, "priors": PRIORS, "posteriors": POSTER
 
 def declared() -> list[type]:
     parts = [part.Options for registry in REGISTRIES.values() for part in registry.values()]
-    return [*parts, Objective, TrainingOptions]
+    return [*parts, ModelOptions, Objective, TrainingOptions]
 
 
 def test_public_function():
@@ -45,7 +45,10 @@ def test_every_part_with_its_options(kind):
         assert {option: row["default"] for option, row in described[name].items()} == dataclasses.asdict(part.Options())
 
 
-@pytest.mark.parametrize(("key", "options"), [("objective_options", Objective), ("training_options", TrainingOptions)])
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [("model_options", ModelOptions), ("objective_options", Objective), ("training_options", TrainingOptions)],
+)
 def test_options_outside_the_parts(key, options):
     rows = available()[key]
     assert {name: row["default"] for name, row in rows.items()} == dataclasses.asdict(options())

@@ -1,20 +1,23 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import g3nn
 from g3nn.errors import InputError, Problems
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.likelihoods.sbm import PlantedPartition
-from g3nn.model import GenerativeModel, ModelSpec, model_names
+from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel, ModelOptions, ModelSpec, model_names
 from g3nn.options import known_names
 from g3nn.posteriors import POSTERIORS
 from g3nn.posteriors.gcn import GCN
 from g3nn.posteriors.mlp import MLPPosterior
 from g3nn.priors.linear import LinearPrior
 from g3nn.replicas import Replicas, Sizes
+from g3nn.task import NodeTask
 
 
 class TestParse:
@@ -144,3 +147,71 @@ class TestModel:
         model.select(torch.tensor([1]))
         model.restore(state)
         assert torch.equal(model.predict_log_prob(inputs), answer)
+
+
+class TestColdStart:
+    """Who answers for nodes without edges on a graph that has some."""
+
+    cold = np.array([20, 41])
+
+    @pytest.fixture
+    def parted(self, learnable):
+        return learnable.with_edges(learnable.edges[:, ~np.isin(learnable.edges, self.cold).any(axis=0)])
+
+    def model(self, who: str, task: NodeTask) -> GenerativeModel:
+        name = "sbm-gcn" if task.outcome == "categorical" else "near-gcn"
+        return ModelSpec.parse(name).build(Sizes.of(task, {}), Replicas((3, 4, 5)), {"cold_start": who})
+
+    @pytest.mark.parametrize("who", [POSTERIOR, PRIOR, BOTH])
+    def test_linked_nodes_are_the_posterior_s_and_the_others_are_his_who_was_asked(self, parted, who):
+        model, inputs = self.model(who, parted), Inputs.of(parted)
+        q, p = (part.log_prob(inputs, None) for part in (model.posterior, model.prior))
+        expected = {POSTERIOR: q.exp(), PRIOR: p.exp(), BOTH: (q.exp() + p.exp()) / 2}[who]
+        answer = model.predict_log_prob(inputs)
+        linked = np.setdiff1d(np.unique(parted.edges), self.cold)
+        assert torch.equal(answer[:, linked], q[:, linked])
+        torch.testing.assert_close(answer[:, self.cold].exp(), expected[:, self.cold])
+        assert not torch.allclose(p[:, self.cold], q[:, self.cold])
+
+    @pytest.mark.parametrize("outcome", ["gaussian", "poisson"])
+    def test_numbers_are_answered_by_the_mixture_of_both(self, outcome):
+        rng = np.random.default_rng(2)
+        values = {"gaussian": rng.normal(size=(30, 1)), "poisson": rng.poisson(3, size=(30, 1))}[outcome]
+        edges = np.stack([np.arange(24), np.arange(1, 25)])
+        parts = np.arange(10), np.arange(10, 20), np.arange(20, 30)
+        task = NodeTask.build(rng.normal(size=(30, 4)), edges, values, *parts, outcome=outcome)
+        model, inputs = self.model(BOTH, task), Inputs.of(task)
+        q, p = (part.log_prob(inputs, None) for part in (model.posterior, model.prior))
+        answer = model.predict_log_prob(inputs)
+        for r in range(3):
+            mixed = inputs.outcome.mixture(torch.stack([q[r], p[r]]))[0]
+            torch.testing.assert_close(answer[r, 25:], mixed[25:])
+        assert not torch.allclose(answer[:, 25:], q[:, 25:])
+
+    def test_a_graph_without_lone_nodes_is_the_posterior_s(self, make_task):
+        ring = np.stack([np.arange(14), (np.arange(14) + 1) % 14])
+        task = make_task().with_edges(np.sort(ring, axis=0))
+        model, inputs = self.model(BOTH, task), Inputs.of(task)
+        assert torch.equal(model.predict_log_prob(inputs), model.posterior.log_prob(inputs, None))
+
+    def test_training_stops_by_the_loss_of_those_who_answer(self, learnable):
+        """Validation nodes are answered without their edges, so by both."""
+        quick = {"trials": 2, "device": "cpu", "progress": False, "epochs": 20, "validation": "edge-free"}
+        found = g3nn.fit(learnable, "sbm-gcn", cold_start="both", **quick)
+        inputs = Inputs.of(learnable)
+        with torch.no_grad():
+            answer = found.model.predict_log_prob(inputs.without_edges_of(learnable.val))
+        loss = -answer[:, learnable.val, learnable.labels[learnable.val]].mean(1)
+        np.testing.assert_allclose(found.val_loss, loss.numpy(), rtol=1e-5)
+        assert found.hyperparameters["cold_start"] == "both"
+        alone = g3nn.fit(learnable, "sbm-gcn", **quick)
+        assert not np.allclose(alone.val_loss, found.val_loss)
+
+    def test_only_a_model_with_a_prior_has_the_choice(self, learnable):
+        assert ModelOptions in ModelSpec.parse("sbm-gcn").option_groups()
+        with pytest.raises(InputError, match="cold_start"):
+            g3nn.fit(learnable, "gcn", cold_start="both", device="cpu")
+
+    def test_another_word_is_refused(self, learnable):
+        with pytest.raises(InputError, match="posterior, prior, both"):
+            g3nn.fit(learnable, "sbm-gcn", cold_start="nobody", device="cpu")

@@ -13,13 +13,10 @@ from g3nn.calibrate import Scaling, conformal_intervals, conformal_sets
 from g3nn.estimator.inferring import infer_scores
 from g3nn.estimator.judging import CLASSES, Judge, NumberJudge, judge_of
 from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel
+from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel
 from g3nn.outcomes import Outcome
 from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
-
-PRIOR, POSTERIOR = "prior", "posterior"
-"""Who answers for a node without edges."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,8 +100,9 @@ class Calibrations:
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
-    """Trained replicas, and who answers for nodes without edges: the prior, or the posterior, which then has but the
-    features to go by. infers: whether nodes that training did not know get scores of their own from their edges."""
+    """Trained replicas, and who answers for nodes without edges: the prior, the posterior, which then has but the
+    features to go by, or both together. infers: whether nodes that training did not know get scores of their own from
+    their edges."""
 
     model: GenerativeModel
     device: torch.device
@@ -135,7 +133,7 @@ class Answerer:
         apart = task.with_edges(task.edges[:, ~np.isin(task.edges, val).any(axis=0)])
         losses: dict[str, float] = {}
         without: dict[str, Calibration] = {}
-        for who in (PRIOR, POSTERIOR) if model.prior is not None else (POSTERIOR,):
+        for who in (PRIOR, POSTERIOR, BOTH) if model.prior is not None else (POSTERIOR,):
             log_prob = cls(model, device, who)(apart).log_prob[val]
             without[who] = Calibration.fit(log_prob, labels, judge)
             losses[who] = judge.loss(judge.scaled(log_prob, without[who].scaling), labels)
@@ -175,9 +173,12 @@ class Answerer:
         if self.infers and fresh is not None:
             inferred = infer_scores(model, posterior, inputs, fresh)
         with torch.no_grad():
-            log_prob = judge.averaged(posterior.log_prob(inputs, None))
-            if self.cold_start == PRIOR and model.prior is not None and not has_edges.all():
-                log_prob[~has_edges] = judge.averaged(model.prior.log_prob(inputs, None))[~has_edges]
+            warm = posterior.log_prob(inputs, None)
+            log_prob = judge.averaged(warm)
+            if self.cold_start != POSTERIOR and model.prior is not None and not has_edges.all():
+                cold = model.prior.log_prob(inputs, None)
+                cold = torch.cat([warm, cold]) if self.cold_start == BOTH else cold
+                log_prob[~has_edges] = judge.averaged(cold)[~has_edges]
         return Answers(log_prob, has_edges, fresh if self.refined else None, inferred)
 
 

@@ -48,10 +48,10 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
     model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_
     (for nodes without edges), class_offsets_ (what calibration adds to the log-probability of each class; None if the
-    validation nodes support no such thing), cold_start_ ("prior" or "posterior": who answers for nodes without edges),
-    task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the chosen
-    model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved with
-    the model).
+    validation nodes support no such thing), cold_start_ ("prior", "posterior" or "both": who answers for nodes without
+    edges), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the
+    chosen model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved
+    with the model).
     """
 
     def __sklearn_tags__(self) -> Any:

@@ -211,6 +211,9 @@ def _check_options(options: Any, problems: Problems) -> None:
     for name, value in options.items():
         if name in (*COMMON, "ensemble"):
             problems.add(f"options[{name!r}]", repr(value), "any other option", f"{name} is a parameter of its own.")
+        if name == "cold_start":
+            advice = "Validation chooses who answers for nodes without edges; cold_start_ says who it was."
+            problems.add(f"options[{name!r}]", repr(value), "any other option", advice)
         if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
             problems.add(f"options[{name!r}]", repr(value), "one value", "Try several with GridSearchCV.")
 

@@ -21,6 +21,12 @@ if TYPE_CHECKING:
 ALPHA = 0.1
 """The sets of classes miss the true one at most this often."""
 
+_COLD_STARTS = {
+    "prior": "the label prior, from features alone",
+    "posterior": "the network without edges",
+    "both": "the label prior and the network without edges together",
+}
+
 
 @dataclass(frozen=True)
 class Fact:
@@ -126,7 +132,7 @@ def common_facts(classifier: GraphEstimator, chosen: PanelEntry) -> list[Fact]:
     replicas = "one replica" if chosen.replicas == 1 else f"mean of {chosen.replicas} replicas"
     epochs = f"trained for {_many(classifier.n_iter_, 'epoch')}"
     alone = int((np.bincount(task.edges.ravel(), minlength=task.num_nodes) == 0).sum())
-    who = "the label prior, from features alone" if classifier.cold_start_ == "prior" else "the network without edges"
+    who = _COLD_STARTS[classifier.cold_start_]
     temperature = number(classifier.cold_temperature_, 2)
     cold = f"{'answered' if alone else 'would be answered'} by {who}, temperature {temperature}"
     return [

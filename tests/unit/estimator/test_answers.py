@@ -5,9 +5,10 @@ import pytest
 import torch
 
 from g3nn.calibrate import Scaling, tempered
-from g3nn.estimator.answers import POSTERIOR, PRIOR, Answerer, Answers, Calibration, Calibrations
+from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.reading import NO_EDGES
 from g3nn.inputs import Inputs
+from g3nn.model import BOTH, POSTERIOR, PRIOR
 
 CPU = torch.device("cpu")
 
@@ -32,27 +33,29 @@ def test_answers_are_the_mean_of_the_replicas(learnable, trained):
     np.testing.assert_allclose(np.exp(answers.log_prob)[linked], mean[linked], rtol=1e-4)
 
 
-@pytest.mark.parametrize("who", [PRIOR, POSTERIOR])
+@pytest.mark.parametrize("who", [PRIOR, POSTERIOR, BOTH])
 def test_nodes_without_edges_are_answered_as_on_a_graph_without_edges(parted, trained, who):
     answerer = Answerer(trained.model, CPU, who)
     answers, edgeless = answerer(parted), answerer(parted.with_edges(NO_EDGES))
     assert not answers.has_edges[[3, 4]].any()
     assert not edgeless.has_edges.any()
     np.testing.assert_allclose(answers.log_prob[[3, 4]], edgeless.log_prob[[3, 4]], rtol=1e-5)
-    part = trained.model.prior if who == PRIOR else trained.model.posterior
+    parts = {PRIOR: [trained.model.prior], POSTERIOR: [trained.model.posterior]}
+    parts[BOTH] = parts[PRIOR] + parts[POSTERIOR]
+    inputs = Inputs.of(parted.with_edges(NO_EDGES))
     with torch.no_grad():
-        expected = part.log_prob(Inputs.of(parted.with_edges(NO_EDGES)), None).exp().mean(0)
+        expected = torch.stack([part.log_prob(inputs, None).exp().mean(0) for part in parts[who]]).mean(0)
     np.testing.assert_allclose(np.exp(edgeless.log_prob), expected.numpy(), rtol=1e-4)
 
 
-def test_prior_and_posterior_differ_and_the_better_one_answers(learnable, trained):
+def test_prior_and_posterior_differ_and_the_best_of_them_and_both_answers(learnable, trained):
     losses = {}
-    for who in (PRIOR, POSTERIOR):
+    for who in (PRIOR, POSTERIOR, BOTH):
         log_prob = Answerer(trained.model, CPU, who)(learnable.with_edges(NO_EDGES)).log_prob[learnable.val]
         labels = learnable.labels[learnable.val]
         scaling = Calibration.fit(log_prob, labels).scaling
         losses[who] = -scaling(log_prob)[np.arange(labels.size), labels].mean()
-    assert losses[PRIOR] != losses[POSTERIOR]
+    assert len(set(losses.values())) == 3
     answerer, calibrations = Answerer.choose(trained.model, learnable, CPU)
     assert answerer.cold_start == min(losses, key=losses.get)
     assert calibrations.alone.scaling.temperature != calibrations.linked.scaling.temperature
