@@ -19,7 +19,7 @@ from g3nn.kernels import pair_dot, pair_sum
 from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, integer, number
-from g3nn.pairs import PairSource
+from g3nn.pairs import MISSING, OBSERVED, PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 
 
@@ -146,6 +146,11 @@ class Objective:
         "non-edges",
         ("non-edges", "uniform", "degrees"),
         "sample true non-edges, any pair, or non-edges between nodes with many neighbours, weighted to make up for it",
+    )
+    lone_nodes: str = choice(
+        OBSERVED,
+        (OBSERVED, MISSING),
+        "nodes without edges are known to have none, or their edges are missing: then the graph says nothing of them",
     )
     reduction: str = choice("mean", ("mean", "sum"), "means over pairs and nodes, or sums: the bound in nats")
     class_mean: bool = flag(False, "divide cross-entropy and entropy by K")

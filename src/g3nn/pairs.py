@@ -12,17 +12,29 @@ from g3nn.kernels import FreePairs
 from g3nn.likelihoods import Pairs
 from g3nn.replicas import Noise
 
+OBSERVED, MISSING = "observed", "missing"
+"""What is known of a node without edges: that it has none, or nothing, since they may have been lost."""
+
 
 class PairSource:
-    """The edges of a graph and draws from its non-edges."""
+    """The edges of a graph and draws from its non-edges.
 
-    def __init__(self, inputs: Inputs) -> None:
+    lone: with "missing" pairs with a node without edges are no non-edges: they are left out.
+    """
+
+    def __init__(self, inputs: Inputs, lone: str = OBSERVED) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
         pattern = inputs.edge_pattern
         self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern)
-        self._free = FreePairs(inputs.arcs, inputs.n)
         self._arcs, self._dtype = inputs.arcs, inputs.dtype
+        self._nodes: Tensor | None = None
+        """The nodes whose pairs count, where that is not all of them. `_arcs` and `_free` go by places among them."""
+        if lone == MISSING and not bool(inputs.linked.all()):
+            self._nodes = inputs.linked.squeeze(1).nonzero().squeeze(1)
+            self._arcs = torch.searchsorted(self._nodes, self._arcs)
+        self._size = self.n if self._nodes is None else int(self._nodes.numel())
+        self._free = FreePairs(self._arcs, self._size)
 
     @property
     def num_edges(self) -> int:
@@ -40,12 +52,12 @@ class PairSource:
 
     def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` true non-edges for each replica, uniform and independent."""
-        return Pairs(*self._free.pairs(noise.integers(len(self._free), count)), present=False)
+        return Pairs(*self._named(*self._free.pairs(noise.integers(len(self._free), count))), present=False)
 
     def sample_uniform(self, noise: Noise, count: int) -> Pairs:
         """`count` uniform pairs treated as non-edges, as the authors' code does: some are edges or self-pairs."""
-        number = noise.integers(self.n * self.n, count)
-        return Pairs(number // self.n, number % self.n, present=False)
+        number = noise.integers(self._size * self._size, count)
+        return Pairs(*self._named(number // self._size, number % self._size), present=False)
 
     def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
         """`count` pairs for each replica, either end drawn in proportion to one more than its number of arcs.
@@ -57,19 +69,23 @@ class PairSource:
         i, j = (end[place] for end, place in zip(self._ends, places, strict=True))
         chance = self._chances[0][i] * self._chances[1][j]
         ordered = self._free.contains(i, j) / (chance * len(self._free))
-        return Pairs(i, j, present=False, weight=ordered.to(self._dtype))
+        return Pairs(*self._named(i, j), present=False, weight=ordered.to(self._dtype))
+
+    def _named(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        """The nodes at these places."""
+        return (i, j) if self._nodes is None else (self._nodes[i], self._nodes[j])
 
     @cached_property
     def _ends(self) -> tuple[Tensor, Tensor]:
         """Every node as often as it is the source, and the target, of an arc, and once more."""
-        nodes = torch.arange(self.n, device=self._arcs.device)
+        nodes = torch.arange(self._size, device=self._arcs.device)
         source, target = (torch.cat([end, nodes]) for end in self._arcs)
         return source, target
 
     @cached_property
     def _chances(self) -> tuple[Tensor, Tensor]:
-        """(n,) each: how likely a node is drawn as source and as target."""
-        source, target = (end.bincount(minlength=self.n).double() / end.numel() for end in self._ends)
+        """How likely each place is drawn as source and as target."""
+        source, target = (end.bincount(minlength=self._size).double() / end.numel() for end in self._ends)
         return source, target
 
     def all_non_edges(self) -> Pairs:
@@ -80,4 +96,4 @@ class PairSource:
     def _every_non_edge(self) -> Pairs:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
-        return Pairs(i[once], j[once], present=False)
+        return Pairs(*self._named(i[once], j[once]), present=False)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
-from small_graph import CLASS_LIKELIHOODS, CLASSES, HIDDEN, NODES, OBSERVED, labellings, log_graph, make_model
+from small_graph import CLASS_LIKELIHOODS, CLASSES, EDGES, HIDDEN, NODES, OBSERVED, labellings, log_graph, make_model
 
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
@@ -51,6 +54,28 @@ def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, inputs, source,
     q = torch.stack([sum(log_q[:, i, y[i]] for i in HIDDEN) for y in labellings()])
     kl_to_true_posterior = (q.exp() * (q - (joint - evidence))).sum(0)
     torch.testing.assert_close(evidence - bound, kl_to_true_posterior)
+
+
+@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
+def test_where_edges_of_a_node_are_missing_the_bound_is_that_of_all_they_could_have_been(name, task, noise):
+    """Node 5 has lost its edges: the evidence is a sum over every way to give it some."""
+    model = make_model(name)
+    seen = task.with_edges(EDGES[:, EDGES[1] < NODES - 1])
+    inputs = Inputs.of(seen, dtype=torch.float64)
+    source = PairSource(inputs, "missing")
+    joint = log_joint(model, inputs, source)
+    completed = []
+    for chosen in itertools.product([False, True], repeat=NODES - 1):
+        own = np.array([[i, NODES - 1] for i, taken in enumerate(chosen) if taken], dtype=np.int64).reshape(-1, 2).T
+        every = Inputs.of(task.with_edges(np.concatenate([seen.edges, own], axis=1)), dtype=torch.float64)
+        completed.append(log_joint(model, every, PairSource(every)).logsumexp(0))
+    evidence = torch.stack(completed).logsumexp(0)
+    torch.testing.assert_close(joint.logsumexp(0), evidence)
+
+    log_q = model.posterior.log_prob(inputs, None)
+    q = torch.stack([sum(log_q[:, i, y[i]] for i in HIDDEN) for y in labellings()])
+    gap = (q.exp() * (q - (joint - evidence))).sum(0)
+    torch.testing.assert_close(evidence - EXACT.terms(model, inputs, source, noise).bound, gap)
 
 
 def test_bound_is_tight_when_the_posterior_factorises_and_q_is_it(inputs, source, noise):

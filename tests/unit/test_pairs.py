@@ -172,3 +172,75 @@ class TestCompleteGraph:
     def test_can_be_trained_on(self, task, pairs, reduction):
         result = g3nn.fit(task, "sbm-mlp", epochs=2, pairs=pairs, reduction=reduction, device="cpu")
         assert np.isfinite(result.history).all()
+
+
+class TestLoneNodes:
+    """Nodes 1, 4 and 7 have no edges, since these are missing."""
+
+    linked = (0, 2, 3, 5, 6, 8)
+
+    @pytest.fixture
+    def task(self, make_task, directed):
+        edges = np.array([[0, 0, 2, 3, 5, 6], [2, 8, 3, 5, 6, 8]])
+        return replace(make_task(nodes=9, directed=directed), edges=edges)
+
+    @pytest.fixture
+    def source(self, task) -> PairSource:
+        return PairSource(Inputs.of(task), "missing")
+
+    @pytest.fixture
+    def wanted(self, source, directed) -> set[tuple[int, int]]:
+        pairs = (itertools.permutations if directed else itertools.combinations)(self.linked, 2)
+        return set(pairs) - set(as_set(source.edges, directed))
+
+    def test_their_pairs_are_no_non_edges(self, source, wanted, directed):
+        assert as_set(source.all_non_edges(), directed) == sorted(wanted)
+        assert source.num_non_edges == len(wanted)
+        assert source.num_edges == 6
+
+    def test_they_are_where_nodes_are_known_to_have_no_edges(self, task, directed):
+        source = PairSource(Inputs.of(task))
+        assert source.num_non_edges == (72 if directed else 36) - 6
+
+    def test_draws_are_uniform_over_the_rest(self, source, wanted, directed):
+        pairs = source.sample_non_edges(Noise(SEEDS, 0), 20_000)
+        found = as_set(pairs, directed)
+        assert set(found) == wanted
+        assert stats.chisquare([found.count(pair) for pair in sorted(wanted)]).pvalue > LEAST_PVALUE
+
+    def test_any_pair_is_one_of_linked_nodes(self, source):
+        pairs = source.sample_uniform(Noise(SEEDS, 0), 5000)
+        assert set(pairs.i.flatten().tolist()) == set(pairs.j.flatten().tolist()) == set(self.linked)
+
+    def test_pairs_by_degree_still_make_up_for_the_choice(self, source, wanted, directed):
+        pairs = source.sample_by_degree(Noise(SEEDS, 0), 50_000)
+        assert set(pairs.i.flatten().tolist()) == set(self.linked)
+        i, j, weight = (part.flatten().numpy() for part in (pairs.i, pairs.j, pairs.weight.double()))
+        if not directed:
+            i, j = np.minimum(i, j), np.maximum(i, j)
+        for a, b in sorted(wanted):
+            shares = weight * ((i == a) & (j == b))
+            assert abs(shares.mean() - 1 / len(wanted)) < 5 * shares.std() / len(shares) ** 0.5
+
+    def test_without_lone_nodes_nothing_changes(self, make_task, directed):
+        ring = np.stack([np.arange(9), (np.arange(9) + 1) % 9])
+        task = replace(make_task(nodes=9, directed=directed), edges=ring if directed else np.sort(ring, axis=0))
+        draws = [
+            PairSource(Inputs.of(task), how).sample_non_edges(Noise(SEEDS, 0), 50) for how in ("observed", "missing")
+        ]
+        assert torch.equal(draws[0].i, draws[1].i)
+        assert torch.equal(draws[0].j, draws[1].j)
+
+    def test_a_graph_without_edges_says_nothing(self, make_task, directed):
+        task = replace(make_task(nodes=7, directed=directed), edges=np.zeros((2, 0), dtype=np.int64))
+        source = PairSource(Inputs.of(task), "missing")
+        assert (source.num_edges, source.num_non_edges) == (0, 0)
+
+    @pytest.mark.parametrize("negatives", ["non-edges", "uniform", "degrees"])
+    def test_a_model_can_be_trained_on_it(self, task, negatives):
+        found = {
+            how: g3nn.fit(task, "sbm-gcn", epochs=3, lone_nodes=how, negatives=negatives, device="cpu", progress=False)
+            for how in ("observed", "missing")
+        }
+        assert all(np.isfinite(one.history).all() for one in found.values())
+        assert not np.allclose(found["observed"].history, found["missing"].history)

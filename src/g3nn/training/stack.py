@@ -77,7 +77,7 @@ class Stack:
         device, dtype = inputs.device, inputs.dtype
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
-        self.source = PairSource(inputs)
+        self.source = PairSource(inputs, objective.lone_nodes)
         self._judged = options.judged(inputs)
         self.epoch = 0
         self._size = replicas.size
