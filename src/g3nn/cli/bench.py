@@ -32,7 +32,7 @@ Filters = Annotated[
     typer.Option("--only", metavar="KEY=VALUE", help=f"Part of the suite: {', '.join(FILTERS)}, VALUE may be a list."),
 ]
 ExecutorName = Annotated[str, typer.Option(help=f"Where to train: {' or '.join(EXECUTORS)}.")]
-Workers = Annotated[int | None, typer.Option(help="Jobs at once, for the executor ray.")]
+Workers = Annotated[int | None, typer.Option(help="Jobs at once, in processes of their own. Several can share a GPU.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 

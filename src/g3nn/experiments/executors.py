@@ -1,4 +1,4 @@
-"""Where jobs run: here, one after another, or on a cluster. All executors look the same to who uses them."""
+"""Where jobs run: here, in processes of this machine, or on a cluster. All executors look the same to who uses them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device
+from g3nn.training.memory import take_share
 
 RunJob = Callable[[Job, str, NodeTask], list[Record]]
 """As `run_job`; tests bring one that does not train."""
@@ -80,8 +81,6 @@ def check_executor(name: str, device: str, workers: int | None, problems: Proble
     problems.name("executor", name, EXECUTORS)
     if workers is not None and workers < 1:
         problems.add("workers", workers, "a whole number of at least 1")
-    elif workers is not None and workers > 1 and name == "local":
-        problems.add("workers", workers, "1 for the local executor", "Use the executor 'ray' for more.")
     if name == "ray":
         from g3nn.experiments.executors_ray import check_ray
 
@@ -100,4 +99,25 @@ def make_executor(name: str, device: str = "auto", workers: int | None = None) -
         from g3nn.experiments.executors_ray import RayExecutor
 
         return RayExecutor(device, workers)
+    if workers is not None and workers > 1:
+        from g3nn.experiments.executors_processes import ProcessExecutor
+
+        return ProcessExecutor(device, workers)
     return LocalExecutor(device)
+
+
+def in_worker(run: RunJob, job: Job, device: str, threads: int = 1, memory: float = 1.0) -> list[Record]:
+    """What a worker does, with its share of the cores and of the memory, whatever the machine has."""
+    import numba
+    import torch
+
+    take_share(memory)
+    torch.set_num_threads(threads)
+    numba.set_num_threads(min(threads, numba.get_num_threads()))
+    return run(job, device, _task(job.dataset, job.setting))
+
+
+@cache
+def _task(dataset: str, setting: str) -> NodeTask:
+    """Read once in each worker."""
+    return load(dataset, setting)

@@ -7,17 +7,14 @@ import math
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
-from g3nn.data import load
 from g3nn.errors import Problems, TrainingError
-from g3nn.experiments.executors import RunJob
+from g3nn.experiments.executors import RunJob, in_worker
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
-from g3nn.task import NodeTask
 
 
 def check_ray(problems: Problems) -> None:
@@ -90,11 +87,11 @@ class RayExecutor:
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
         import ray
 
-        remote, waiting, running = self._remote(_in_worker), deque(jobs), self._running
+        remote, waiting, running = self._remote(in_worker), deque(jobs), self._running
         while waiting or running:
             while waiting and len(running) < self.workers:
                 job = waiting.popleft()
-                running[remote.remote(self._run, job, self.device)] = job
+                running[remote.remote(self._run, job, self.device, 1, self._gpus or 1.0)] = job
             (done, *_), _ = ray.wait(list(running))
             job = running.pop(done)
             yield job, _answer(done, f"do a job ({job})")
@@ -130,21 +127,5 @@ def _answer(waiting: Any, what: str) -> Any:
         raise TrainingError(f"the cluster could not {what}: {cause}") from None
 
 
-def _in_worker(run: RunJob, job: Job, device: str) -> list[Record]:
-    """What a worker does. It has one core, whatever the machine has."""
-    import numba
-    import torch
-
-    torch.set_num_threads(1)
-    numba.set_num_threads(1)
-    return run(job, device, _task(job.dataset, job.setting))
-
-
 def _environment(device: str) -> Environment:
     return Environment.current(device)
-
-
-@cache
-def _task(dataset: str, setting: str) -> NodeTask:
-    """Read once in each worker."""
-    return load(dataset, setting)

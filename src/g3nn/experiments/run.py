@@ -66,7 +66,9 @@ def run(
     The records of a job are stored in one go as soon as it is done. A training that failed is not tried again.
     only:     part of the suite, as {"dataset": "cora,pubmed"}; see `Suite.entries`.
     trials:   another number of trials than the suite says.
-    executor: "local" or "ray" (which alone knows more than one of `workers`), or one of your own.
+    executor: "local" or "ray", or one of your own.
+    workers:  jobs at once. With the local executor more than one run in processes of their own, which a script must
+              start under `if __name__ == "__main__"`; several share a GPU well.
     progress: a bar on a terminal, else one line for each job on standard error; False is silent.
     """
     problems = Problems()

@@ -11,6 +11,8 @@ from torch import Tensor
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
+_share = 1.0
+"""Share of all memory, free or not, that this process may take."""
 _KEPT_PER_SAVED = 2.0
 """On a CPU what the backward pass keeps is counted; gradients and temporary results take as much again."""
 
@@ -21,16 +23,30 @@ def replicas_that_fit(epoch: Callable[[], None], device: torch.device) -> int:
     return max(1, int(_USABLE * free_memory(device)) // max(1, measure(epoch, device)))
 
 
+def take_share(share: float) -> None:
+    """From now on this process leaves the rest of all memory to others that work beside it."""
+    global _share
+    _share = share
+
+
 def free_memory(device: torch.device) -> int:
     """Bytes that are there to be taken."""
-    if device.type == "cuda":
-        free, _ = torch.cuda.mem_get_info(device)
-        return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+    free, total = _on_gpu(device) if device.type == "cuda" else _on_cpu()
+    return min(free, int(_share * total))
+
+
+def _on_gpu(device: torch.device) -> tuple[int, int]:
+    free, total = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)), int(total)
+
+
+def _on_cpu() -> tuple[int, int]:
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     information = Path("/proc/meminfo")
-    if information.exists():
-        fields = dict(line.split(":", 1) for line in information.read_text().splitlines())
-        return 1024 * int(fields["MemAvailable"].split()[0])
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    if not information.exists():
+        return total // 2, total
+    fields = dict(line.split(":", 1) for line in information.read_text().splitlines())
+    return 1024 * int(fields["MemAvailable"].split()[0]), total
 
 
 def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:

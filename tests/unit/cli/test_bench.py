@@ -211,7 +211,7 @@ class TestBadInput:
             (RUN, ("--trials", "0"), ["trials", "at least 1"]),
             (RUN, ("--device", "cup"), ["device", "'cpu'"]),
             (RUN, ("--executor", "rai"), ["executor", "'ray'"]),
-            (RUN, ("--workers", "3"), ["workers", "'ray'"]),
+            (RUN, ("--workers", "0"), ["workers", "at least 1"]),
             (TABLE, ("--format", "latx"), ["format", "'latex'"]),
             (TABLE, ("--only", "model=gnc"), ["model", "'gcn'"]),
             (TABLE, ("--out", "nowhere/table.txt"), ["out", "folder"]),

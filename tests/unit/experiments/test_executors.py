@@ -1,14 +1,22 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing import active_children
+from pathlib import Path
 
 import pytest
+import worker_jobs
 
 from g3nn.errors import DataError, InputError, Problems, TrainingError
-from g3nn.experiments import executors, executors_ray
+from g3nn.experiments import executors, executors_processes, executors_ray
 from g3nn.experiments.executors import Executor, LocalExecutor, check_executor, make_executor
+from g3nn.experiments.executors_processes import ProcessExecutor
 from g3nn.experiments.executors_ray import RayExecutor, share
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Point, Record
@@ -105,8 +113,12 @@ class TestByName:
             make_executor("rai", "cup", 0)
         assert [problem.argument for problem in caught.value.problems] == ["executor", "workers", "device"]
 
-    def test_more_workers_need_ray(self):
-        assert "'ray'" in problems_with("local", workers=2)["workers"]
+    def test_more_workers_are_processes(self):
+        assert problems_with("local", workers=2) == {}
+        made = make_executor("local", "cpu", 3)
+        assert isinstance(made, ProcessExecutor)
+        assert (made.device, made.workers) == ("cpu", 3)
+        assert isinstance(make_executor("local", "cpu", 1), LocalExecutor)
 
     def test_ray_that_is_not_installed(self, monkeypatch):
         monkeypatch.setattr(executors_ray, "find_spec", lambda name: None)
@@ -141,6 +153,113 @@ class TestSharing:
             share("cuda", 2, {"CPU": 8.0})
 
 
+def same_records(found: Executor, expected: Executor) -> bool:
+    """Whether two places come to the same result for every job."""
+    jobs = [job(lr, seeds=seeds) for lr in (0.01, 0.1) for seeds in ((0, 1), (2, 3, 4))]
+    held = [dict(place.execute(jobs)) for place in (found, expected)]
+    assert all(set(one) == set(jobs) for one in held)
+    return all(
+        [replace(record, seconds=0) for record in held[0][one]]
+        == [replace(record, seconds=0) for record in held[1][one]]
+        for one in jobs
+    )
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Executor]:
+    before = set(active_children())
+    with make_executor("local", "cpu", 2) as opened:
+        yield opened
+    assert set(active_children()) <= before
+
+
+@pytest.mark.slow
+class TestProcesses:
+    def test_it_says_where_it_runs(self, processes):
+        assert processes.environment() == LocalExecutor("cpu").environment()
+
+    def test_two_workers_give_the_records_of_one(self, processes):
+        assert same_records(processes, LocalExecutor("cpu"))
+
+    def test_each_gets_its_share(self, tmp_path, monkeypatch):
+        said = tmp_path / "share"
+        monkeypatch.setenv("G3NN_TEST_WORKER", str(said))
+        with ProcessExecutor("cpu", 4, worker_jobs.says_its_share) as place:
+            assert list(place.execute([job()])) == [(job(), [])]
+        assert said.read_text() == f"0.25 {max(1, (os.cpu_count() or 1) // 4)}"
+
+    def test_nothing_to_do(self, processes):
+        assert list(processes.execute([])) == []
+
+    def test_what_goes_wrong_in_a_process_is_raised_here_and_nothing_is_left_running(self):
+        before = set(active_children())
+        with pytest.raises(DataError, match="no such file"), ProcessExecutor("cpu", 2, worker_jobs.missing) as place:
+            list(place.execute([job(), job(0.2)]))
+        assert set(active_children()) <= before
+
+    def test_a_process_that_dies(self):
+        with pytest.raises(TrainingError, match="fewer workers"), ProcessExecutor("cpu", 2, worker_jobs.dies) as place:
+            list(place.execute([job()]))
+
+    def test_who_stops_asking_stops_the_work(self):
+        before = set(active_children())
+        with ProcessExecutor("cpu", 2) as place:
+            next(place.execute([job(0.1), job(0.2), job(0.3), job(0.4)]))
+        assert set(active_children()) <= before
+
+
+STARTER = """
+import worker_jobs
+from g3nn.experiments import executors_processes
+from g3nn.experiments.job import Job
+from g3nn.experiments.records import Point
+
+if __name__ == "__main__":
+    with executors_processes.ProcessExecutor("cpu", 2, worker_jobs.sleeps) as place:
+        list(place.execute([Job("trial", (Point("cora", "standard", "gcn", "elbo", {}),), (0,))]))
+"""
+
+
+def _until(condition: Callable[[], bool], seconds: float = 60) -> bool:
+    """Whether it comes true within this time."""
+    end = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.05)
+    return True
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_workers_follow_a_starter_that_is_killed(tmp_path):
+    script, said = tmp_path / "starter.py", tmp_path / "worker"
+    script.write_text(STARTER)
+    environment = {**os.environ, "G3NN_TEST_WORKER": str(said), "PYTHONPATH": str(Path(worker_jobs.__file__).parent)}
+    with subprocess.Popen([sys.executable, script], env=environment, stderr=subprocess.DEVNULL) as starter:
+        assert _until(lambda: said.exists() and said.read_text() != "")
+        worker = int(said.read_text())
+        assert _runs(worker)
+        starter.kill()
+    assert _until(lambda: not _runs(worker))
+
+
+def test_missing_data_turn_up_before_a_process_trains(monkeypatch):
+    def load(dataset: str, setting: str) -> NodeTask:
+        raise DataError(f"{dataset}: no such file")
+
+    monkeypatch.setattr(executors_processes, "load", load)
+    with ProcessExecutor("cpu", 2, worker_jobs.dies) as place, pytest.raises(DataError, match="pubmed"):
+        list(place.execute([job(dataset="pubmed")]))
+
+
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Executor]:
     ray = pytest.importorskip("ray")
@@ -158,12 +277,7 @@ class TestCluster:
         assert cluster.environment() == LocalExecutor("cpu").environment()
 
     def test_two_workers_give_the_records_of_one(self, cluster):
-        jobs = [job(lr, seeds=seeds) for lr in (0.01, 0.1) for seeds in ((0, 1), (2, 3, 4))]
-        found, expected = (dict(place.execute(jobs)) for place in (cluster, LocalExecutor("cpu")))
-        assert set(found) == set(jobs)
-        for one in jobs:
-            here, there = ([replace(record, seconds=0) for record in held[one]] for held in (expected, found))
-            assert here == there
+        assert same_records(cluster, LocalExecutor("cpu"))
 
     def test_what_goes_wrong_on_a_worker_is_said_here(self, cluster):
         def missing(job: Job, device: str, task: NodeTask) -> list[Record]:

@@ -27,6 +27,16 @@ def test_there_is_memory():
     assert memory.free_memory(CPU) > 1e8
 
 
+def test_a_process_beside_others_takes_its_share_of_all_memory(monkeypatch):
+    monkeypatch.setattr(memory, "_on_cpu", lambda: (700, 1000))
+    monkeypatch.setattr(memory, "_share", 1.0)
+    assert memory.free_memory(CPU) == 700
+    memory.take_share(1 / 4)
+    assert memory.free_memory(CPU) == 250
+    monkeypatch.setattr(memory, "_on_cpu", lambda: (100, 1000))
+    assert memory.free_memory(CPU) == 100
+
+
 def test_at_least_one_replica_is_tried(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda device: 1)
     weight = torch.ones(1000, requires_grad=True)

@@ -1,0 +1,36 @@
+"""What workers in other processes do instead of training; they find it by name."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import torch
+
+from g3nn.errors import DataError
+from g3nn.experiments.job import Job
+from g3nn.experiments.records import Record
+from g3nn.task import NodeTask
+from g3nn.training import memory
+
+
+def missing(job: Job, device: str, task: NodeTask) -> list[Record]:
+    raise DataError("no such file")
+
+
+def dies(job: Job, device: str, task: NodeTask) -> list[Record]:
+    os._exit(3)
+
+
+def sleeps(job: Job, device: str, task: NodeTask) -> list[Record]:
+    """Says who it is in the file that the environment names."""
+    Path(os.environ["G3NN_TEST_WORKER"]).write_text(str(os.getpid()))
+    time.sleep(120)
+    return []
+
+
+def says_its_share(job: Job, device: str, task: NodeTask) -> list[Record]:
+    """Of memory and of cores."""
+    Path(os.environ["G3NN_TEST_WORKER"]).write_text(f"{memory._share} {torch.get_num_threads()}")
+    return []
