@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from types import TracebackType
 from typing import Protocol, Self
 
 from g3nn.data import load
 from g3nn.errors import Problems
+from g3nn.experiments.executors_processes import ProcessExecutor
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
-from g3nn.task import NodeTask
+from g3nn.experiments.worker import RunJob
 from g3nn.training.checks import checked_device
-from g3nn.training.memory import take_share
-
-RunJob = Callable[[Job, str, NodeTask], list[Record]]
-"""As `run_job`; tests bring one that does not train."""
 
 EXECUTORS = ("local", "ray")
 
@@ -100,24 +97,5 @@ def make_executor(name: str, device: str = "auto", workers: int | None = None) -
 
         return RayExecutor(device, workers)
     if workers is not None and workers > 1:
-        from g3nn.experiments.executors_processes import ProcessExecutor
-
         return ProcessExecutor(device, workers)
     return LocalExecutor(device)
-
-
-def in_worker(run: RunJob, job: Job, device: str, threads: int = 1, memory: float = 1.0) -> list[Record]:
-    """What a worker does, with its share of the cores and of the memory, whatever the machine has."""
-    import numba
-    import torch
-
-    take_share(memory)
-    torch.set_num_threads(threads)
-    numba.set_num_threads(min(threads, numba.get_num_threads()))
-    return run(job, device, _task(job.dataset, job.setting))
-
-
-@cache
-def _task(dataset: str, setting: str) -> NodeTask:
-    """Read once in each worker."""
-    return load(dataset, setting)

@@ -16,9 +16,9 @@ from typing import Self
 
 from g3nn.data import load
 from g3nn.errors import Problems, TrainingError
-from g3nn.experiments.executors import RunJob, in_worker
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
+from g3nn.experiments.worker import RunJob, in_worker
 from g3nn.training.checks import checked_device
 
 

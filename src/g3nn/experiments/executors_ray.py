@@ -12,9 +12,9 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from g3nn.errors import Problems, TrainingError
-from g3nn.experiments.executors import RunJob, in_worker
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
+from g3nn.experiments.worker import RunJob, in_worker
 
 
 def check_ray(problems: Problems) -> None:
