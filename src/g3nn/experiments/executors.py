@@ -12,7 +12,7 @@ from g3nn.errors import Problems
 from g3nn.experiments.executors_processes import ProcessExecutor
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
-from g3nn.experiments.worker import RunJob
+from g3nn.experiments.worker import RunJob, read_all
 from g3nn.training.checks import checked_device
 
 EXECUTORS = ("local", "ray")
@@ -58,9 +58,7 @@ class LocalExecutor:
         return Environment.current(self.device)
 
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
-        # All data before any training: what is missing should not turn up after hours.
-        for dataset, setting in dict.fromkeys((job.dataset, job.setting) for job in jobs):
-            self._load(dataset, setting)
+        read_all(jobs, self._load)
         for job in jobs:
             yield job, self._run(job, self._device, self._load(job.dataset, job.setting))
 

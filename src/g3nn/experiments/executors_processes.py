@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import cache
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
@@ -18,7 +19,7 @@ from g3nn.data import load
 from g3nn.errors import Problems, TrainingError
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
-from g3nn.experiments.worker import RunJob, in_worker
+from g3nn.experiments.worker import RunJob, in_worker, read_all
 from g3nn.training.checks import checked_device
 
 
@@ -33,6 +34,7 @@ class ProcessExecutor:
         self.device = checked_device(device, problems).type
         problems.raise_if_any()
         self.workers, self._device, self._run = workers, device, run
+        self._load = cache(load)
         self._running: dict[Future[list[Record]], Job] = {}
         self._others: set[BaseProcess] = set()
 
@@ -46,9 +48,7 @@ class ProcessExecutor:
         return Environment.current(self.device)
 
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
-        # All data before any training: what is missing should not turn up after hours.
-        for dataset, setting in dict.fromkeys((job.dataset, job.setting) for job in jobs):
-            load(dataset, setting)
+        read_all(jobs, self._load)
         threads = max(1, (os.cpu_count() or 1) // self.workers)
         waiting, running = deque(jobs), self._running
         while waiting or running:
