@@ -90,7 +90,7 @@ class Inputs:
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes on the graph without the edges that touch `nodes`."""
-        task = self.task.with_edges(self.task.edges[:, ~np.isin(self.task.edges, nodes).any(axis=0)])
+        task = self.task.without_edges_of(nodes)
         return replace(self, task=task, edges=torch.from_numpy(task.edges).to(self.device))
 
     @property

@@ -150,6 +150,10 @@ class NodeTask:
         """The same task on another set of edges."""
         return replace(self, edges=edges, setting=setting or self.setting)
 
+    def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
+        """The same task on the graph without the edges that touch `nodes`."""
+        return self.with_edges(self.edges[:, ~np.isin(self.edges, nodes).any(axis=0)], setting=setting)
+
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
         labels = self.labels.copy()

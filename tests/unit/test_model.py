@@ -156,7 +156,7 @@ class TestColdStart:
 
     @pytest.fixture
     def parted(self, learnable):
-        return learnable.with_edges(learnable.edges[:, ~np.isin(learnable.edges, self.cold).any(axis=0)])
+        return learnable.without_edges_of(self.cold)
 
     def model(self, who: str, task: NodeTask) -> GenerativeModel:
         name = "sbm-gcn" if task.outcome == "categorical" else "near-gcn"

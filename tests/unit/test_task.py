@@ -236,6 +236,16 @@ class TestTask:
     def test_every_node_outside_train_is_unlabelled(self):
         assert build().unlabelled.tolist() == [3, 4, 5, 6, 7]
 
+    @pytest.mark.parametrize("directed", [False, True])
+    def test_without_edges_of_some_nodes(self, directed):
+        task = build(directed=directed)
+        bare = task.without_edges_of(np.array([1, 3]), setting="missing-edge")
+        kept = [pair for pair in task.edges.T.tolist() if not {1, 3} & set(pair)]
+        assert bare.edges.T.tolist() == kept
+        assert 0 < len(kept) < task.num_edges
+        assert bare.setting == "missing-edge"
+        assert task.without_edges_of(np.array([1])).setting == task.setting
+
     def test_with_edges(self):
         task = build(directed=True, name="toy").with_edges(np.array([[3], [0]]), setting="missing-edge")
         assert (task.edges.tolist(), task.directed, task.name, task.setting) == (

@@ -24,8 +24,7 @@ def standard(task: NodeTask) -> NodeTask:
 
 def missing_edge(task: NodeTask) -> NodeTask:
     """Every edge that touches a test node is removed, from training and from prediction alike."""
-    touches_test = np.isin(task.edges, task.test).any(axis=0)
-    return task.with_edges(task.edges[:, ~touches_test], setting="missing-edge")
+    return task.without_edges_of(task.test, setting="missing-edge")
 
 
 def reduced_label(task: NodeTask) -> NodeTask:

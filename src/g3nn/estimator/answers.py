@@ -130,7 +130,7 @@ class Answerer:
         """
         val, labels = task.val, task.labels[task.val]
         judge = judge_of(model.posterior.sizes.outcome)
-        apart = task.with_edges(task.edges[:, ~np.isin(task.edges, val).any(axis=0)])
+        apart = task.without_edges_of(val)
         losses: dict[str, float] = {}
         without: dict[str, Calibration] = {}
         for who in (PRIOR, POSTERIOR, BOTH) if model.prior is not None else (POSTERIOR,):

@@ -23,7 +23,7 @@ def trained(learnable):
 @pytest.fixture(scope="module")
 def parted(learnable):
     """The same task, but nodes 3 and 4 have no edges."""
-    return learnable.with_edges(learnable.edges[:, ~np.isin(learnable.edges, [3, 4]).any(axis=0)])
+    return learnable.without_edges_of(np.array([3, 4]))
 
 
 def test_answers_are_the_mean_of_the_replicas(learnable, trained):
