@@ -24,7 +24,10 @@ from g3nn.task import NodeTask
 Scalar = float | Sequence[float]
 """A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each."""
 
-_DRAWS_PER_STEP = 256
+_DRAWS_PER_PAGE = 256
+"""Consecutive numbers of one step; what follows them is the first page of the next step."""
+_FURTHER_PAGES = 1 << 40
+"""Where a step goes on when its page is full, as that of a deep network may be: beyond the first pages of all steps."""
 
 
 @dataclass(frozen=True)
@@ -102,17 +105,16 @@ class Noise:
         self._counters: Any
         if isinstance(step, Tensor):
             # All counters of the step at once: each would cost a launch of its own.
-            self._counters = step * _DRAWS_PER_STEP + torch.arange(_DRAWS_PER_STEP, device=step.device)
+            self._counters = step * _DRAWS_PER_PAGE + torch.arange(_DRAWS_PER_PAGE, device=step.device)
         else:
-            self._counters = range(step * _DRAWS_PER_STEP, (step + 1) * _DRAWS_PER_STEP)
+            self._counters = range(step * _DRAWS_PER_PAGE, (step + 1) * _DRAWS_PER_PAGE)
         self._used = 0
 
     def _counter(self) -> int | Tensor:
         self._used += 1
-        if self._used >= _DRAWS_PER_STEP:
-            raise RuntimeError(f"more than {_DRAWS_PER_STEP} random draws in one step")
-        counter: int | Tensor = self._counters[self._used]
-        return counter
+        page, place = divmod(self._used, _DRAWS_PER_PAGE)
+        counter: int | Tensor = self._counters[place]
+        return counter + page * _FURTHER_PAGES if page else counter
 
     def draw(self, rate: float) -> Draw:
         return Draw(self.seeds, self._counter(), rate)

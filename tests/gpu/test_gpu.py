@@ -9,6 +9,9 @@ import torch
 
 import g3nn
 from g3nn.evaluate import accuracy, cross_entropy
+from g3nn.experiments.executors import make_executor
+from g3nn.experiments.job import Job
+from g3nn.experiments.records import Point
 from g3nn.kernels import Draw, Pattern, cpu
 from g3nn.training.track import Track
 
@@ -205,6 +208,36 @@ def test_an_ensemble_is_that_of_the_cpu():
     one, two = (g3nn.fit(task, "sbm-gcn", device=device, **options) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=2e-3, atol=2e-4)
     np.testing.assert_allclose(two.val_loss, one.val_loss, rtol=2e-3)
+
+
+@pytest.mark.parametrize("cold_start", ["prior", "both"])
+def test_nodes_without_edges_are_answered_as_on_the_cpu(cold_start):
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    task = task.without_edges_of(task.test)
+    options = {"cold_start": cold_start, "lone_nodes": "missing", "validation": "edge-free", "trials": 2, "epochs": 12}
+    one, two = (g3nn.fit(task, "dcsbm-gcn", device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+    np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=2e-3, atol=2e-4)
+
+
+def test_a_step_of_many_random_draws_is_that_of_the_cpu():
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    options = {"layers": 64, "hidden": 4, "samples": 5, "trials": 2, "epochs": 3}
+    one, two = (g3nn.fit(task, "sbm-gcnii", device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+
+
+def test_two_workers_share_a_gpu():
+    options = {"epochs": 12, "hidden": 8}
+    points = [Point("cora", "standard", model, "elbo", options) for model in ("gcn", "sbm-gcn", "lsm-gcn")]
+    jobs = [Job("trial", (point, point), (0, 1)) for point in points]
+    found = []
+    for workers in (1, 2):
+        with make_executor("local", "cuda", workers) as place:
+            found.append([record for _, records in place.execute(jobs) for record in records])
+    one, two = ({(record.point.key, record.seed): record.val_loss for record in records} for records in found)
+    assert len(one) == 6
+    assert two == pytest.approx(one, rel=1e-5)
 
 
 @pytest.mark.parametrize("model", ["lsm-gcn", "sbm-gat", "blsm-appnp"])
