@@ -88,10 +88,10 @@ def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> lis
     """Train all replicas of a job and say how each ended, in their order.
 
     An error of the training becomes records of status "failed". A device or data that are not there raise, and so does
-    a device that others have filled: they say nothing about the point. For stage "select" the task loses its test
-    labels before anything is trained.
+    a device that others have filled or broken: they say nothing about the point. For stage "select" the task loses its
+    test labels before anything is trained.
     """
-    _check_device(device)
+    _check_device(job, device)
     full = load(job.dataset, job.setting) if task is None else task
     seen = full.without_test() if job.stage == "select" else full
     start = time.perf_counter()
@@ -103,12 +103,14 @@ def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> lis
             f"{job}: the GPU has no memory left. What is done is kept: start again when others have left it, or go on "
             "with device cpu"
         ) from error
+    except torch.AcceleratorError as error:
+        raise _broken(job, error) from error
     except Exception as error:
         return _failed(job, split_hash(full), error, time.perf_counter() - start)
     return _records(job, split_hash(full), result, shown)
 
 
-def _check_device(device: str) -> None:
+def _check_device(job: Job, device: str) -> None:
     """Raise if there is no such device, or if an earlier job has broken it for this process."""
     problems = Problems()
     checked_device(device, problems)
@@ -118,7 +120,16 @@ def _check_device(device: str) -> None:
             torch.cuda.synchronize()
         except RuntimeError as error:
             # Every further job would fail, and what failed is not tried again.
-            raise TrainingError(f"the GPU no longer answers ({error}). Start again to go on.") from error
+            raise _broken(job, error) from error
+
+
+def _broken(job: Job, error: Exception) -> TrainingError:
+    """A process that shares a GPU and is killed can take the others with it."""
+    reason = str(error).partition("\n")[0]
+    return TrainingError(
+        f"{job}: the GPU no longer answers ({reason}). What is done is kept: start again to go on. If it is always "
+        "this job, leave it out with only, or train it with device cpu"
+    )
 
 
 def _train(job: Job, device: str, task: NodeTask) -> FitResult:

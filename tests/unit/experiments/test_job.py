@@ -209,6 +209,16 @@ class TestErrors:
         with pytest.raises(InputError, match="device"):
             run_job(job(point()), "cup", learnable)
 
+    def test_neither_does_a_device_that_breaks(self, monkeypatch, learnable):
+        def fit(*_: object, **__: object) -> None:
+            raise torch.AcceleratorError("CUDA error: an illegal memory access was encountered\nCompile with ...")
+
+        monkeypatch.setattr(job_module, "fit", fit)
+        with pytest.raises(
+            TrainingError, match=r"trial sbm-gcn .* \(CUDA error: an illegal .* encountered\)\. What is"
+        ):
+            run_job(job(point()), "cpu", learnable)
+
     def test_neither_does_a_device_that_an_earlier_job_broke(self, monkeypatch, learnable):
         def synchronize() -> None:
             raise RuntimeError("CUDA error: an illegal memory access")
