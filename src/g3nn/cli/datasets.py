@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
@@ -52,8 +53,9 @@ def _export(name: str | None, folder: Path) -> None:
 
 
 def _show(rows: list[DatasetStatistics]) -> None:
-    table = Table()
-    for column in ("dataset", "nodes", "edges", "classes", "features", "mean 2-hop", "train", "val", "test"):
+    # No lines between the columns, so that names and numbers are whole on a terminal of 80.
+    table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
+    for column in ("dataset", "nodes", "edges", "classes", "features", "mean\n2-hop", "train", "val", "test"):
         table.add_column(column, justify="left" if column == "dataset" else "right")
     for row in rows:
         counts = [row.nodes, row.edges, row.classes, row.features]

@@ -43,6 +43,14 @@ def test_a_table_for_people(run_command):
         assert text in ran.out
 
 
+def test_names_and_numbers_are_whole_on_a_narrow_terminal(run_command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = run_command("datasets")
+    assert "…" not in ran.out
+    for text in ("citeseer", "pubmed", "features", "19,717", "44,324"):
+        assert text in ran.out
+
+
 def test_an_unknown_name_is_one_clear_line(run_command):
     ran = run_command("datasets", "coraa", "--json")
     assert (ran.code, ran.out) == (2, "")
