@@ -230,7 +230,7 @@ class TestBadTables:
     )
     def test_nodes(self, fit, tables, tmp_path, change, words):
         change(tables["nodes"])
-        self.refused(fit(), tmp_path, words)
+        self.assert_refused(fit(), tmp_path, words)
 
     @pytest.mark.parametrize(
         ("content", "words"),
@@ -249,7 +249,7 @@ class TestBadTables:
         (tmp_path / "edges.csv").write_bytes(content)
         files = ("--nodes", str(nodes), "--edges", str(tmp_path / "edges.csv"))
         given = ("--id", "id", "--label", "group", "--text", "notes", "--out", str(tmp_path / "out"))
-        self.refused(run_command("fit", *files, *given, *SHORT), tmp_path, words)
+        self.assert_refused(run_command("fit", *files, *given, *SHORT), tmp_path, words)
 
     def test_a_parquet_file_cut_short(self, run_command, tables, tmp_path):
         nodes = write(tmp_path / "nodes.parquet", tables["nodes"])
@@ -261,13 +261,18 @@ class TestBadTables:
         assert "nodes.parquet: damaged or cut short" in ran.err
         assert not (tmp_path / "out").exists()
 
-    def refused(self, ran: Any, folder: Path, words: list[str]) -> None:
+    def assert_refused(self, ran: Any, folder: Path, words: list[str]) -> None:
         assert (ran.code, ran.out) == (2, "")
         (line,) = ran.err.splitlines()
         assert line.startswith("error: ")
         for word in words:
             assert word in line
         assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "nodes.csv"]
+
+    def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
+        tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
+        words = ["nodes.csv, label column: given 'grad'", "Did you mean 'grade'?"]
+        self.assert_refused(fit(label="grad"), tmp_path, words)
 
     def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
         (tmp_path / "out").mkdir()

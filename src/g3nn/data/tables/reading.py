@@ -157,7 +157,9 @@ def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> No
     if columns.split in file.names:
         parts = split_parts(_place(file, columns.split), table[columns.split], problems)
     left = [name for name in table.column_names if name not in {*columns.special, *columns.ignore}]
-    kinds = _kinds(file, table.select(left), columns, problems)
+    # Which columns describe the nodes is known only if ids and labels were found: a label is no feature with gaps.
+    known = {columns.id, *columns.labels} <= set(file.names)
+    kinds = _kinds(file, table.select(left), columns, problems) if known else {}
     if ids is None:
         return None
     features = {name: plain(table[name], file.typed) for name in kinds}
