@@ -40,8 +40,8 @@ def train_double(
     return stack.outcomes(), stack.model.state_dict()
 
 
-def same_trial(one: FitResult, t: int, other: FitResult, s: int, *, exactly: bool = False) -> None:
-    """Asserts that trial t of one result is trial s of another, to 1e-6 or exactly."""
+def assert_same_trial(one: FitResult, t: int, other: FitResult, s: int, *, exactly: bool = False) -> None:
+    """Trial t of one result is trial s of another, to 1e-6 or exactly."""
     assert (one.seeds[t], one.status[t]) == (other.seeds[s], other.status[s])
     assert (one.epochs[t], one.best_epoch[t]) == (other.epochs[s], other.best_epoch[s])
     tolerance = {"rtol": 0, "atol": 0} if exactly else {"rtol": 1e-6, "atol": 1e-6}
@@ -74,7 +74,7 @@ class TestStackEqualsSingles:
         together = fit(learnable, name, trials=4, lr=lr, **options)
         assert len(set(together.epochs.tolist())) >= 3
         for t in range(4):
-            same_trial(together, t, fit(learnable, name, seed=t, lr=lr[t], **options), 0)
+            assert_same_trial(together, t, fit(learnable, name, seed=t, lr=lr[t], **options), 0)
 
     def test_with_hyper_parameters_of_their_own(self, learnable):
         own = {
@@ -92,11 +92,11 @@ class TestStackEqualsSingles:
         together = fit(learnable, "sbm-gcn", trials=3, epochs=10, **own)
         for t in range(3):
             alone = fit(learnable, "sbm-gcn", seed=t, epochs=10, **{key: float(value[t]) for key, value in own.items()})
-            same_trial(together, t, alone, 0)
+            assert_same_trial(together, t, alone, 0)
 
     def test_where_only_a_neighbour_asks_for_smoothness(self, learnable):
         together = fit(learnable, "gcn", trials=2, epochs=3, laplacian_weight=(0.0, 1.0))
-        same_trial(together, 0, fit(learnable, "gcn", epochs=3, laplacian_weight=0.0), 0)
+        assert_same_trial(together, 0, fit(learnable, "gcn", epochs=3, laplacian_weight=0.0), 0)
 
     @pytest.mark.parametrize("size", [1, 2, 3])
     def test_however_the_trials_are_split(self, learnable, monkeypatch, size):
@@ -107,7 +107,7 @@ class TestStackEqualsSingles:
         assert parts.history.shape == whole.history.shape
         np.testing.assert_array_equal(np.isnan(parts.history), np.isnan(whole.history))
         for t in range(5):
-            same_trial(parts, t, whole, t)
+            assert_same_trial(parts, t, whole, t)
         for name, tensor in whole.model.state_dict().items():
             torch.testing.assert_close(parts.model.state_dict()[name], tensor, rtol=1e-5, atol=1e-6)
 
@@ -124,7 +124,7 @@ class TestStackEqualsSingles:
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
         parts = fit(learnable, "sbm-gcn", trials=3, epochs=3)
         for t in range(3):
-            same_trial(parts, t, whole, t)
+            assert_same_trial(parts, t, whole, t)
 
     def test_where_not_even_one_replica_fits(self, learnable, monkeypatch):
         def no_memory(*_: Any) -> Any:
@@ -207,7 +207,7 @@ class TestDivergence:
     def test_the_others_do_not_notice(self, result, learnable):
         healthy = fit(learnable, "sbm-gcn", lr=(0.05, 0.03, 0.02), trials=3, epochs=15, patience=5)
         for t in (0, 2):
-            same_trial(result, t, healthy, t, exactly=True)
+            assert_same_trial(result, t, healthy, t, exactly=True)
 
     def test_without_a_finite_epoch_there_are_no_numbers(self, result):
         assert result.best_epoch[1] == 0
