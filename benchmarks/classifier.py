@@ -103,7 +103,7 @@ def row_of(classifier: G3NNClassifier) -> Row:
         "objective": chosen.objective,
         "options": dict(chosen.options),
         "temperature": classifier.temperature_,
-        "cold_start": classifier.cold_start_,
+        "isolated_answer": classifier.isolated_answer_,
         "panel": [asdict(entry) for entry in classifier.panel_],
     }
 

@@ -90,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, help="write the records here")
     parser.add_argument("--graphs", type=int, default=3, help="how many, with seeds 0, 1, ...")
-    parser.add_argument("--outcomes", nargs="+", default=["gaussian", "poisson"])
+    parser.add_argument("--outcomes", nargs="+", default=["real", "counts"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--ensemble", type=int, default=1)
     parser.add_argument("--device", default="auto")

@@ -4,7 +4,7 @@
 
 5,000 nodes, 5 % labelled, labels alike along edges beyond what features explain (`g3nn.synthetic_values`). Real values:
 RMSE, and how many test values lie in 90 % intervals that were widened or narrowed on the validation nodes. Counts: mean
-log-probability of a test count; the third model there is the same network trained by the likelihood of a plain Poisson.
+log-probability of a test count; the third model there is the same network trained by the likelihood of a plain Counts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from g3nn.calibrate import conformal_intervals, interval_scores
 from g3nn.inputs import Inputs
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
-from g3nn.outcomes.poisson import Poisson
+from g3nn.outcomes.counts import Counts
 from g3nn.replicas import Replicas, Sizes
 from g3nn.training import Stack, TrainingOptions
 
@@ -43,10 +43,10 @@ def measure(outcome: str, seed: int, device: str, **size: Any) -> list[Row]:
         weight = {"graph_weight": task.num_edges / len(task.unlabelled)} if options else {}
         result = g3nn.fit(task, model, seed=seed, device=device, **options, **weight)
         row = {"outcome": outcome, "seed": seed, "model": model, "test_log_prob": float(result.test_log_prob[0])}
-        row |= real_figures(task, result) if outcome == "gaussian" else count_figures(task, result)
+        row |= real_figures(task, result) if outcome == "real" else count_figures(task, result)
         row["epochs"] = int(result.epochs[0])
         rows.append(row)
-    if outcome == "poisson":
+    if outcome == "counts":
         rows.append({"outcome": outcome, "seed": seed, "model": PLAIN, **plain_figures(task, seed, device)})
     for row in rows:
         print(row, file=sys.stderr, flush=True)
@@ -69,7 +69,7 @@ def count_figures(task: g3nn.NodeTask, result: g3nn.FitResult) -> Row:
     return {"plain_poisson_log_prob": float(plain), "deviance_explained": float(result.test_accuracy[0])}
 
 
-class PlainPoisson(Poisson):
+class PlainPoisson(Counts):
     """y_it ~ Poisson(exp h_it), where h_it is what the network says: a rate without uncertainty."""
 
     def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
@@ -111,14 +111,14 @@ def table(rows: list[Row]) -> str:
     alone, joint = MODELS
     kinds = {row["outcome"] for row in rows}
     lines = [f"{len({row['seed'] for row in rows})} graphs; {alone} alone against {joint}"]
-    if "gaussian" in kinds:
-        rmse = [mean("gaussian", model, "rmse") for model in MODELS]
-        cover = [mean("gaussian", model, "coverage") for model in MODELS]
+    if "real" in kinds:
+        rmse = [mean("real", model, "rmse") for model in MODELS]
+        cover = [mean("real", model, "coverage") for model in MODELS]
         lines.append(f"real values: RMSE {rmse[0]:.3f} and {rmse[1]:.3f}, {100 * (1 - rmse[1] / rmse[0]):.1f} % lower")
         lines.append(f"90 % intervals: {100 * cover[0]:.1f} % and {100 * cover[1]:.1f} % of test values inside")
-    if "poisson" in kinds:
-        found = [mean("poisson", model, "test_log_prob") for model in MODELS]
-        plain = mean("poisson", PLAIN, "test_log_prob")
+    if "counts" in kinds:
+        found = [mean("counts", model, "test_log_prob") for model in MODELS]
+        plain = mean("counts", PLAIN, "test_log_prob")
         lines.append(f"counts: log-probability {found[0]:.4f} and {found[1]:.4f}; {PLAIN} {plain:.4f}")
     return "\n".join(lines)
 
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the records here")
     parser.add_argument("--table", type=Path, help="print stored records")
     parser.add_argument("--graphs", type=int, default=5, help="how many, with seeds 0, 1, ...")
-    parser.add_argument("--outcomes", nargs="+", default=["gaussian", "poisson"])
+    parser.add_argument("--outcomes", nargs="+", default=["real", "counts"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()

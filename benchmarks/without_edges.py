@@ -7,7 +7,7 @@
 Cora with the edges of all test nodes removed, and no test label anywhere. In each of two folds one half of the
 validation nodes is fresh: it loses its edges too, as the test nodes have, and is looked at only in the end. The other
 half stops the training as validation nodes do: it keeps its edges in the graph that is trained on, and is answered as
-if it had none (`validation="edge-free"`). Both losses are taken at the temperature that is best for each answer.
+if it had none (`validation="isolated"`). Both losses are taken at the temperature that is best for each answer.
 
 A model that learns by heart what its network says of validation nodes with their edges does well on the validation
 half and no better on the fresh one.
@@ -45,16 +45,16 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "grand": ("grand", {**RANDOM, "hidden": 128}),
     "dcsbm-grand": ("dcsbm-grand", WIDE),
     "dcsbm-grand, true KL": ("dcsbm-grand", {**WIDE, "entropy_weight": 1.0}),
-    "dcsbm-grand, pairs of lone nodes left out": ("dcsbm-grand", {**WIDE, "lone_nodes": "missing"}),
+    "dcsbm-grand, pairs of lone nodes left out": ("dcsbm-grand", {**WIDE, "isolated_nodes": "missing"}),
     "dcsbm-grand, network and prior together": (
         "dcsbm-grand",
-        {**WIDE, "cold_start": "both", "graph_weight": 2.0, "distillation_weight": 1.0},
+        {**WIDE, "isolated_answer": "both", "graph_weight": 2.0, "distillation_weight": 1.0},
     ),
     "mix-grand": (
         "mix-grand",
         {**WIDE, "hidden": 32, "graph_weight": 0.5, "kl_weight": 0.5, "entropy_weight": 0.5},
     ),
-    "sbm-grand, nodes alone": ("sbm-grand", {**WIDE, "hidden": 32, "entropy_weight": 1.0, "alone": 0.3}),
+    "sbm-grand, nodes alone": ("sbm-grand", {**WIDE, "hidden": 32, "entropy_weight": 1.0, "isolated_share": 0.3}),
 }
 
 Row = dict[str, Any]
@@ -67,7 +67,7 @@ def measured(fold: int, name: str, device: str) -> Row:
     fresh, val = (np.sort(shuffled[half::2]) for half in (fold, 1 - fold))
     task = replace(full.without_edges_of(fresh), val=val)
     model, options = MODELS[name]
-    training = {**TRAINING, "validation": "edge-free", "device": device, "progress": False}
+    training = {**TRAINING, "validation": "isolated", "device": device, "progress": False}
     found = g3nn.fit(task, model, trials=len(SEEDS), seed=SEEDS, **training, **options)
     log_prob, labels = torch.from_numpy(found.probabilities).log(), torch.from_numpy(full.labels)
     nodes = torch.from_numpy(fresh)

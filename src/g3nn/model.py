@@ -26,7 +26,7 @@ POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
 
 @dataclass(frozen=True)
 class ModelOptions:
-    cold_start: str = choice(
+    isolated_answer: str = choice(
         POSTERIOR,
         (POSTERIOR, PRIOR, BOTH),
         "who answers for nodes without edges: q, the prior p(y | x), or the mean of both",
@@ -57,7 +57,7 @@ class GenerativeModel(nn.Module):
         """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from.
 
         A node without edges on a graph that has some says nothing to the graph likelihood, so that q and p(Y | X) are
-        two estimates of the same thing: `cold_start` says which of them is taken.
+        two estimates of the same thing: `isolated_answer` says which of them is taken.
         With another outcome than classes (R, n, width), in its form.
         """
         if self.prior is None:
@@ -65,10 +65,10 @@ class GenerativeModel(nn.Module):
         if not inputs.has_edges:
             return self.prior.log_prob(inputs, None)
         answer = self.posterior.log_prob(inputs, None)
-        if self.options.cold_start == POSTERIOR:
+        if self.options.isolated_answer == POSTERIOR:
             return answer
         cold = self.prior.log_prob(inputs, None)
-        if self.options.cold_start == BOTH:
+        if self.options.isolated_answer == BOTH:
             # An outcome mixes along the first dimension, node by node.
             cold = inputs.outcome.mixture(torch.stack([answer, cold]).flatten(1, 2)).view_as(answer)
         return torch.where(inputs.linked, answer, cold)

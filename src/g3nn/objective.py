@@ -147,7 +147,7 @@ class Objective:
         ("non-edges", "uniform", "degrees"),
         "sample true non-edges, any pair, or non-edges between nodes with many neighbours, weighted to make up for it",
     )
-    lone_nodes: str = choice(
+    isolated_nodes: str = choice(
         OBSERVED,
         (OBSERVED, MISSING),
         "nodes without edges are known to have none, or their edges are missing: then the graph says nothing of them",

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from g3nn.kernels import Draw, dropout, uniform_bits, uniform_integers
 from g3nn.outcomes import Outcome, outcome_of
-from g3nn.outcomes.categorical import Categorical
+from g3nn.outcomes.classes import Classes
 from g3nn.task import NodeTask
 
 Scalar = float | Sequence[float]
@@ -50,7 +50,7 @@ class Sizes:
 
     @property
     def outcome(self) -> Outcome:
-        return self.kind or Categorical(self.classes)
+        return self.kind or Classes(self.classes)
 
     @property
     def scores(self) -> int:

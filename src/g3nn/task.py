@@ -22,11 +22,11 @@ class NodeTask:
 
     features: (n, d) float32, a scipy CSR array or a dense numpy array.
     edges:    (2, E) int64. Undirected: each pair once, with i < j. Directed: (source, target). No self-loops.
-    labels:   (n,) int64 in 0..K-1, or -1 where unknown. With another outcome than "categorical": (n, T) float64, NaN
+    labels:   (n,) int64 in 0..K-1, or -1 where unknown. With another outcome than "classes": (n, T) float64, NaN
               where unknown, and `num_classes` is T, the number of columns.
     train, val, test: sorted node indices. Only `train` is the observed part L; every other node belongs to U.
-    outcome:  what the labels are: "categorical" (classes), "bernoulli" (a flag, or tags), "gaussian" (real numbers),
-              "poisson" (counts).
+    outcome:  what the labels are: "classes" (classes), "tags" (a flag, or tags), "real" (real numbers),
+              "counts" (counts).
     """
 
     features: Matrix
@@ -39,7 +39,7 @@ class NodeTask:
     directed: bool = False
     name: str = "custom"
     setting: str = "standard"
-    outcome: str = "categorical"
+    outcome: str = "classes"
 
     @property
     def num_nodes(self) -> int:
@@ -85,7 +85,7 @@ class NodeTask:
         directed: bool = False,
         name: str = "custom",
         setting: str = "standard",
-        outcome: str = "categorical",
+        outcome: str = "classes",
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order.
 
@@ -109,7 +109,7 @@ class NodeTask:
 
     @classmethod
     def from_pyg(
-        cls, data: Data, *, name: str = "custom", setting: str = "standard", outcome: str = "categorical"
+        cls, data: Data, *, name: str = "custom", setting: str = "standard", outcome: str = "classes"
     ) -> NodeTask:
         """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask."""
         problems = Problems()
@@ -157,7 +157,7 @@ class NodeTask:
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
         labels = self.labels.copy()
-        labels[self.test] = UNKNOWN if self.outcome == "categorical" else np.nan
+        labels[self.test] = UNKNOWN if self.outcome == "classes" else np.nan
         return replace(self, labels=labels, test=self.test[:0])
 
     def with_split(
@@ -188,7 +188,7 @@ def _checked_labels(
     problems: Problems,
 ) -> tuple[np.ndarray, int]:
     """Classes (n,) and K, or numbers (n, T) and T."""
-    problems.name("outcome", outcome, ("categorical", *KINDS))
+    problems.name("outcome", outcome, ("classes", *KINDS))
     if outcome in KINDS:
         values = node_values(labels, n, outcome, problems)
         T = int(values.shape[1])

@@ -34,25 +34,25 @@ class Kind:
 
 
 KINDS: dict[str, Kind] = {
-    "bernoulli": Kind(
+    "tags": Kind(
         "tags",
         "0, 1, or NaN for unknown",
-        "For one class out of several use outcome='categorical'.",
+        "For one class out of several use outcome='classes'.",
         lambda values: (values == 0) | (values == 1),
         "Leave out tags that no training node has, or that all of them have.",
         boolean=True,
     ),
-    "gaussian": Kind(
+    "real": Kind(
         "values",
         "finite numbers, or NaN for unknown",
         _UNKNOWN,
         np.isfinite,
         "There is nothing to learn in a constant: leave the column out.",
     ),
-    "poisson": Kind(
+    "counts": Kind(
         "counts",
         "whole numbers of at least 0, or NaN for unknown",
-        f"{_UNKNOWN} For other numbers use outcome='gaussian'.",
+        f"{_UNKNOWN} For other numbers use outcome='real'.",
         lambda values: np.isfinite(values) & (values >= 0) & (values == np.round(values)),
         "There is nothing to learn in a constant: leave the column out.",
     ),
@@ -68,7 +68,7 @@ def node_values(labels: Any, n: int, outcome: str, problems: Problems) -> np.nda
         problems.add("labels", f"shape {y.shape}", f"shape ({n},) or ({n}, T): one row for each node")
         problems.raise_if_any()
     if y.dtype == bool and not kind.boolean:
-        advice = "Use outcome='bernoulli' for what is true or false."
+        advice = "Use outcome='tags' for what is true or false."
         problems.add("labels", "true and false", f"{kind.allowed}, for outcome {outcome!r}", advice)
         problems.raise_if_any()
     try:

@@ -15,7 +15,7 @@ from g3nn.report import write_model_report
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 NODES, HUB, ALONE, ODD = 80, "n0", "n79", "n3 <b>\"&'#=%</b>"
 TAGS = ["art", "<b>law</b>", "tea", *(f"a tag with a rather long name, number {k}" for k in range(9))]
-KINDS = [("gaussian", 1), ("poisson", 2), ("bernoulli", len(TAGS))]
+KINDS = [("real", 1), ("counts", 2), ("tags", len(TAGS))]
 IDS = [ODD if node == 3 else f"n{node}" for node in range(NODES)]
 
 
@@ -27,7 +27,7 @@ def fitted(outcome, columns):
     edges = np.unique(np.concatenate([task.edges[:, (task.edges < NODES - 1).all(axis=0)], hub], axis=1), axis=1)
     y = known_numbers(task)
     common = {"model": "gcn", "epochs": 20, "ensemble": 2, "device": "cpu"}
-    if outcome == "bernoulli":
+    if outcome == "tags":
         import pyarrow as pa
 
         labels = pa.table(dict(zip(TAGS, y.T, strict=True)))
@@ -59,7 +59,7 @@ def visit(loaded):
 
 
 def doubt(estimator):
-    if estimator.task_.outcome == "bernoulli":
+    if estimator.task_.outcome == "tags":
         return estimator.predict_entropy()
     return estimator.predict_std().reshape(NODES, -1)[:, 0]
 
@@ -103,7 +103,7 @@ def test_a_node_tells_what_is_believed_of_it(visit, estimator):
     page = visit("n5")
     assert shown(page) == "n5"
     text = page.locator("#node").inner_text()
-    if estimator.task_.outcome == "bernoulli":
+    if estimator.task_.outcome == "tags":
         likely = estimator.predict_proba()[5]
         values = page.locator("#node .bars .value").all_inner_texts()
         assert [float(value) for value in values] == pytest.approx(sorted(likely, reverse=True)[:8], abs=6e-4)

@@ -81,7 +81,7 @@ def cases(*kinds: str, outcomes: Sequence[str] = EVERY_OUTCOME, **fixed: Any) ->
     ranges = {"directed": (False, True), "R": (1, 3), "K": (2, 4)}
     situations = list(itertools.product(*([fixed[key]] if key in fixed else ranges[key] for key in ranges)))
     found = [
-        Case(kind, name, outcome, directed, R, K if outcome == "categorical" else K - 1)
+        Case(kind, name, outcome, directed, R, K if outcome == "classes" else K - 1)
         for directed, R, K in situations
         for kind in kinds
         for name, component in REGISTRIES[kind].items()
@@ -91,8 +91,8 @@ def cases(*kinds: str, outcomes: Sequence[str] = EVERY_OUTCOME, **fixed: Any) ->
     return pytest.mark.parametrize("case", found, ids=str)
 
 
-CLASSES = ("categorical",)
-NUMBERS = tuple(outcome for outcome in EVERY_OUTCOME if outcome != "categorical")
+CLASSES = ("classes",)
+NUMBERS = tuple(outcome for outcome in EVERY_OUTCOME if outcome != "classes")
 
 
 COMPONENTS = [
@@ -105,10 +105,10 @@ COMPONENTS = [
 def make_task(outcome: str, directed: bool, K: int, x: np.ndarray, edges: np.ndarray) -> NodeTask:
     columns = np.arange(n)[:, None] * (1 + np.arange(K)) % 5
     labels = {
-        "categorical": np.arange(n) % K,
-        "bernoulli": columns < 2,
-        "gaussian": 30 + 4.5 * columns,
-        "poisson": columns,
+        "classes": np.arange(n) % K,
+        "tags": columns < 2,
+        "real": 30 + 4.5 * columns,
+        "counts": columns,
     }
     return NodeTask.build(
         sp.csr_array(x),
@@ -158,7 +158,7 @@ def output(case: Case, model: GenerativeModel, inputs: Inputs, noise: Noise | No
     if case.kind != "likelihood":
         return part.log_prob(inputs, noise)
     pairs = Pairs(*torch.triu_indices(n, n, 1), present=True)
-    if case.outcome != "categorical":
+    if case.outcome != "classes":
         return part.log_odds(part.node_state(inputs, noise), some_values(part, case), pairs)
     table = part.log_prob(part.node_state(inputs, noise), pairs)
     return table.expand(-1, pairs.i.numel(), -1, -1)
@@ -185,12 +185,12 @@ def test_shape(case, training):
     noise = Noise(torch.tensor(case.seeds), 0) if training else None
     found = output(case, case.model(), the_inputs(case), noise)
     pairs = (n * (n - 1) // 2,)
-    tails = {"likelihood": (*pairs, case.K, case.K) if case.outcome == "categorical" else pairs}
-    width = 2 * case.K if case.outcome in ("gaussian", "poisson") else case.K
+    tails = {"likelihood": (*pairs, case.K, case.K) if case.outcome == "classes" else pairs}
+    width = 2 * case.K if case.outcome in ("real", "counts") else case.K
     assert found.shape == (case.R, *tails.get(case.kind, (n, width)))
     assert found.dtype == torch.float64
     assert torch.isfinite(found).all()
-    assert (found <= 0).all() or case.outcome != "categorical"
+    assert (found <= 0).all() or case.outcome != "classes"
 
 
 @cases("likelihood", "prior", "posterior")
@@ -430,7 +430,7 @@ def test_the_two_ends_of_an_undirected_pair_of_numbers_are_alike(case):
 def test_with_certain_numbers_the_expectation_is_the_log_probability(case):
     model, inputs = case.model(), the_inputs(case)
     outcome, values = model.posterior.sizes.outcome, some_values(model.likelihood, case)
-    certain = values if outcome.name == "bernoulli" else torch.cat([values, torch.zeros_like(values)], dim=2)
+    certain = values if outcome.name == "tags" else torch.cat([values, torch.zeros_like(values)], dim=2)
     state = model.likelihood.node_state(inputs, None)
     for pairs in pairs_of(case, inputs):
         odds = model.likelihood.log_odds(state, values, pairs)
@@ -455,7 +455,7 @@ def test_the_expectation_over_numbers_has_the_right_gradient(case):
 def test_it_can_be_asked_how_the_expectation_is_taken(case):
     found = case.model().likelihood.expectation
     assert found in ("exact", "bound", "samples")
-    assert found == "exact" or case.outcome != "categorical"
+    assert found == "exact" or case.outcome != "classes"
 
 
 # What holds for their options.

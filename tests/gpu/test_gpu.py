@@ -185,7 +185,7 @@ def test_training_is_that_of_the_cpu(model, objective):
 
 @pytest.mark.parametrize(
     ("outcome", "model"),
-    [("bernoulli", "tags-gcn"), ("bernoulli", "sbm-gcn"), ("gaussian", "near-gcn"), ("poisson", "near-gcn")],
+    [("tags", "tags-gcn"), ("tags", "sbm-gcn"), ("real", "near-gcn"), ("counts", "near-gcn")],
 )
 def test_training_on_numbers_is_that_of_the_cpu(outcome, model):
     task = g3nn.synthetic_values(outcome, nodes=300, columns=2, labelled=0.2, val=50)
@@ -196,7 +196,7 @@ def test_training_on_numbers_is_that_of_the_cpu(outcome, model):
 
 
 def test_training_on_tags_as_counts_is_that_of_the_cpu():
-    task = g3nn.synthetic_values("bernoulli", nodes=300, columns=2, labelled=0.2, val=50)
+    task = g3nn.synthetic_values("tags", nodes=300, columns=2, labelled=0.2, val=50)
     options = {"edges": "poisson", "degrees": True, "damping": 0.4, "negatives": "degrees", "p0": 0.03, "p1": 0.03}
     one, two = (g3nn.fit(task, "tags-gcn", trials=3, epochs=12, device=device, **options) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
@@ -204,17 +204,23 @@ def test_training_on_tags_as_counts_is_that_of_the_cpu():
 
 def test_an_ensemble_is_that_of_the_cpu():
     task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
-    options = {"trials": 2, "ensemble": 3, "epochs": 12, "validation": "edge-free", "calibrated": True}
+    options = {"trials": 2, "ensemble": 3, "epochs": 12, "validation": "isolated", "calibrated": True}
     one, two = (g3nn.fit(task, "sbm-gcn", device=device, **options) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=2e-3, atol=2e-4)
     np.testing.assert_allclose(two.val_loss, one.val_loss, rtol=2e-3)
 
 
-@pytest.mark.parametrize("cold_start", ["prior", "both"])
-def test_nodes_without_edges_are_answered_as_on_the_cpu(cold_start):
+@pytest.mark.parametrize("isolated_answer", ["prior", "both"])
+def test_nodes_without_edges_are_answered_as_on_the_cpu(isolated_answer):
     task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
     task = task.without_edges_of(task.test)
-    options = {"cold_start": cold_start, "lone_nodes": "missing", "validation": "edge-free", "trials": 2, "epochs": 12}
+    options = {
+        "isolated_answer": isolated_answer,
+        "isolated_nodes": "missing",
+        "validation": "isolated",
+        "trials": 2,
+        "epochs": 12,
+    }
     one, two = (g3nn.fit(task, "dcsbm-gcn", device=device, **options) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
     np.testing.assert_allclose(two.probabilities, one.probabilities, rtol=2e-3, atol=2e-4)

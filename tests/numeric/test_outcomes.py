@@ -170,7 +170,7 @@ def grid_of(*answers: torch.Tensor, points: int = 4001) -> tuple[torch.Tensor, f
 @pytest.mark.parametrize("noise", ["shared", "node"])
 def test_the_bound_of_real_values_is_below_the_evidence_and_unbiased(noise):
     """One hidden value of three: the evidence and the bound are integrals over a line."""
-    inputs = double_inputs(line("gaussian"))
+    inputs = double_inputs(line("real"))
     model = number_model("near", inputs.task, {"noise": noise})
     q, p = (part.log_prob(inputs, None).detach() for part in (model.posterior, model.prior))
     grid, width = grid_of(q, p)
@@ -190,7 +190,7 @@ def test_the_bound_of_real_values_is_below_the_evidence_and_unbiased(noise):
 
 
 def test_the_closed_bound_of_real_values_is_below_the_expectation():
-    inputs = double_inputs(line("gaussian"))
+    inputs = double_inputs(line("real"))
     model = number_model("near", inputs.task, {"expectation": "bound"})
     sampled = number_model("near", inputs.task)
     q = model.posterior.log_prob(inputs, None).detach()
@@ -214,7 +214,7 @@ def test_the_closed_bound_of_real_values_is_below_the_expectation():
 
 def test_the_bound_of_counts_is_below_the_evidence_and_unbiased():
     """Three log-rates are hidden; a cube of points holds them all."""
-    inputs = double_inputs(line("poisson"))
+    inputs = double_inputs(line("counts"))
     model = number_model("near", inputs.task)
     q, p = (part.log_prob(inputs, None).detach() for part in (model.posterior, model.prior))
     grid, width = grid_of(q, p, points=61)
@@ -246,7 +246,7 @@ def _graph_of_many(model: GenerativeModel, inputs: Inputs, values: torch.Tensor)
     return total
 
 
-@pytest.mark.parametrize(("likelihood", "outcome"), [("near", "gaussian"), ("near", "poisson")])
+@pytest.mark.parametrize(("likelihood", "outcome"), [("near", "real"), ("near", "counts")])
 def test_gradcheck_of_the_whole_loss_of_numbers(likelihood, outcome):
     inputs = double_inputs(line(outcome))
     _gradcheck(number_model(likelihood, inputs.task), inputs)

@@ -25,12 +25,12 @@ def flags(columns: int) -> NodeTask:
     """Five nodes with tags, three of them observed; one node is told only some of its tags."""
     labels = np.array([[1, 0], [0, 1], [1, np.nan], [0, 0], [1, 1]])[:, :columns]
     features = np.random.default_rng(0).normal(size=(5, FEATURES))
-    return NodeTask.build(features, FLAG_EDGES, labels, [0, 1, 2], [3], [4], outcome="bernoulli")
+    return NodeTask.build(features, FLAG_EDGES, labels, [0, 1, 2], [3], [4], outcome="tags")
 
 
 def line(outcome: str) -> NodeTask:
     """Three nodes, the last two observed."""
-    labels = {"gaussian": [1.0, 12.0, 9.0], "poisson": [2, 4, 1]}[outcome]
+    labels = {"real": [1.0, 12.0, 9.0], "counts": [2, 4, 1]}[outcome]
     features = np.random.default_rng(1).normal(size=(3, FEATURES))
     return NodeTask.build(features, LINE, labels, [1, 2], [0], outcome=outcome)
 

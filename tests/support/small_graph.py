@@ -16,7 +16,7 @@ from g3nn.posteriors.gcn import GCN, GCNOptions
 from g3nn.priors.mlp import MLPPrior
 from g3nn.replicas import Replicas, Sizes
 
-CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if "categorical" in likelihood.outcomes]
+CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if "classes" in likelihood.outcomes]
 NODES, CLASSES, FEATURES = 6, 3, 4
 EDGES = np.array([[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]])
 OBSERVED = (0, 1, 2)

@@ -85,7 +85,7 @@ def test_every_objective_can_be_made(name):
     assert isinstance(Objective.named(name), Objective)
 
 
-@pytest.mark.parametrize("name", model_names("categorical"))
+@pytest.mark.parametrize("name", model_names("classes"))
 def test_every_model_takes_two_steps_with_its_defaults(name, learnable):
     result = g3nn.fit(learnable, name, epochs=2, device="cpu")
     assert result.model_name == name == ModelSpec.parse(name).name
@@ -95,10 +95,10 @@ def test_every_model_takes_two_steps_with_its_defaults(name, learnable):
 def columns(outcome: str, classes: np.ndarray) -> np.ndarray:
     """The classes of a task as two columns of another outcome."""
     both = np.stack([classes, 2 - classes], axis=1)
-    return {"bernoulli": both > 0, "gaussian": both * 1.5, "poisson": both}[outcome]
+    return {"tags": both > 0, "real": both * 1.5, "counts": both}[outcome]
 
 
-@pytest.mark.parametrize("outcome", [name for name in OUTCOMES if name != "categorical"])
+@pytest.mark.parametrize("outcome", [name for name in OUTCOMES if name != "classes"])
 def test_every_model_for_numbers_takes_two_steps_with_its_defaults(outcome, learnable):
     split = learnable.train, learnable.val, learnable.test
     labels = columns(outcome, learnable.labels)

@@ -159,8 +159,8 @@ class TestColdStart:
         return learnable.without_edges_of(self.cold)
 
     def model(self, who: str, task: NodeTask) -> GenerativeModel:
-        name = "sbm-gcn" if task.outcome == "categorical" else "near-gcn"
-        return ModelSpec.parse(name).build(Sizes.of(task, {}), Replicas((3, 4, 5)), {"cold_start": who})
+        name = "sbm-gcn" if task.outcome == "classes" else "near-gcn"
+        return ModelSpec.parse(name).build(Sizes.of(task, {}), Replicas((3, 4, 5)), {"isolated_answer": who})
 
     @pytest.mark.parametrize("who", [POSTERIOR, PRIOR, BOTH])
     def test_linked_nodes_are_the_posterior_s_and_the_others_are_his_who_was_asked(self, parted, who):
@@ -173,10 +173,10 @@ class TestColdStart:
         torch.testing.assert_close(answer[:, self.cold].exp(), expected[:, self.cold])
         assert not torch.allclose(p[:, self.cold], q[:, self.cold])
 
-    @pytest.mark.parametrize("outcome", ["gaussian", "poisson"])
+    @pytest.mark.parametrize("outcome", ["real", "counts"])
     def test_numbers_are_answered_by_the_mixture_of_both(self, outcome):
         rng = np.random.default_rng(2)
-        values = {"gaussian": rng.normal(size=(30, 1)), "poisson": rng.poisson(3, size=(30, 1))}[outcome]
+        values = {"real": rng.normal(size=(30, 1)), "counts": rng.poisson(3, size=(30, 1))}[outcome]
         edges = np.stack([np.arange(24), np.arange(1, 25)])
         parts = np.arange(10), np.arange(10, 20), np.arange(20, 30)
         task = NodeTask.build(rng.normal(size=(30, 4)), edges, values, *parts, outcome=outcome)
@@ -196,22 +196,22 @@ class TestColdStart:
 
     def test_training_stops_by_the_loss_of_those_who_answer(self, learnable):
         """Validation nodes are answered without their edges, so by both."""
-        quick = {"trials": 2, "device": "cpu", "progress": False, "epochs": 20, "validation": "edge-free"}
-        found = g3nn.fit(learnable, "sbm-gcn", cold_start="both", **quick)
+        quick = {"trials": 2, "device": "cpu", "progress": False, "epochs": 20, "validation": "isolated"}
+        found = g3nn.fit(learnable, "sbm-gcn", isolated_answer="both", **quick)
         inputs = Inputs.of(learnable)
         with torch.no_grad():
             answer = found.model.predict_log_prob(inputs.without_edges_of(learnable.val))
         loss = -answer[:, learnable.val, learnable.labels[learnable.val]].mean(1)
         np.testing.assert_allclose(found.val_loss, loss.numpy(), rtol=1e-5)
-        assert found.hyperparameters["cold_start"] == "both"
+        assert found.hyperparameters["isolated_answer"] == "both"
         alone = g3nn.fit(learnable, "sbm-gcn", **quick)
         assert not np.allclose(alone.val_loss, found.val_loss)
 
     def test_only_a_model_with_a_prior_has_the_choice(self, learnable):
         assert ModelOptions in ModelSpec.parse("sbm-gcn").option_groups()
-        with pytest.raises(InputError, match="cold_start"):
-            g3nn.fit(learnable, "gcn", cold_start="both", device="cpu")
+        with pytest.raises(InputError, match="isolated_answer"):
+            g3nn.fit(learnable, "gcn", isolated_answer="both", device="cpu")
 
     def test_another_word_is_refused(self, learnable):
         with pytest.raises(InputError, match="posterior, prior, both"):
-            g3nn.fit(learnable, "sbm-gcn", cold_start="nobody", device="cpu")
+            g3nn.fit(learnable, "sbm-gcn", isolated_answer="nobody", device="cpu")

@@ -239,7 +239,9 @@ class TestLoneNodes:
     @pytest.mark.parametrize("negatives", ["non-edges", "uniform", "degrees"])
     def test_a_model_can_be_trained_on_it(self, task, negatives):
         found = {
-            how: g3nn.fit(task, "sbm-gcn", epochs=3, lone_nodes=how, negatives=negatives, device="cpu", progress=False)
+            how: g3nn.fit(
+                task, "sbm-gcn", epochs=3, isolated_nodes=how, negatives=negatives, device="cpu", progress=False
+            )
             for how in ("observed", "missing")
         }
         assert all(np.isfinite(one.history).all() for one in found.values())

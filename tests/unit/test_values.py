@@ -17,9 +17,9 @@ N = 6
 X = np.arange(12.0).reshape(N, 2)
 EDGES = np.array([[0, 1, 3], [1, 2, 4]])
 SOUND = {
-    "bernoulli": np.array([0.0, 1.0, 1.0, 0.0, 1.0, np.nan]),
-    "gaussian": np.array([0.5, -1.0, 2.0, 3.0, 1.5, np.nan]),
-    "poisson": np.array([0.0, 3.0, 2.0, 7.0, 1.0, np.nan]),
+    "tags": np.array([0.0, 1.0, 1.0, 0.0, 1.0, np.nan]),
+    "real": np.array([0.5, -1.0, 2.0, 3.0, 1.5, np.nan]),
+    "counts": np.array([0.0, 3.0, 2.0, 7.0, 1.0, np.nan]),
 }
 
 
@@ -41,23 +41,23 @@ def constant(outcome: str) -> np.ndarray:
 
 
 BAD = {
-    "negative count": ("poisson", with_value("poisson", -1.0), "labels", "e.g. -1; allowed: whole numbers"),
-    "fractional count": ("poisson", with_value("poisson", 2.5), "labels", "e.g. 2.5.*outcome='gaussian'"),
-    "infinite count": ("poisson", with_value("poisson", np.inf), "labels", "e.g. inf"),
-    "infinite number": ("gaussian", with_value("gaussian", -np.inf), "labels", "e.g. -inf; allowed: finite"),
-    "a class as a tag": ("bernoulli", with_value("bernoulli", 2.0), "labels", "e.g. 2.*outcome='categorical'"),
-    "half a tag": ("bernoulli", with_value("bernoulli", 0.5), "labels", "0, 1, or NaN"),
-    "constant number": ("gaussian", constant("gaussian"), "labels", "column 0.*nothing to learn"),
-    "constant count": ("poisson", constant("poisson"), "labels", "column 0.*nothing to learn"),
-    "tag never seen": ("bernoulli", 1 - constant("bernoulli"), "labels", "column 0.*tags that no training node has"),
-    "words": ("gaussian", np.array(list("abcdef")), "labels", "values of type"),
-    "words among objects": ("gaussian", np.array([1, 2, "3", 4, 5, None], dtype=object), "labels", "type object"),
-    "complex numbers": ("gaussian", np.arange(6) * 1j, "labels", "type complex"),
-    "flags as numbers": ("gaussian", np.arange(6) > 2, "labels", "outcome='bernoulli'"),
-    "a row too few": ("gaussian", np.arange(5.0), "labels", r"shape \(5,\).*\(6, T\)"),
-    "no column": ("gaussian", np.zeros((6, 0)), "labels", r"shape \(6, 0\)"),
-    "three dimensions": ("poisson", np.zeros((6, 1, 1)), "labels", "shape"),
-    "an unknown outcome": ("gausian", SOUND["gaussian"], "outcome", "Did you mean 'gaussian'"),
+    "negative count": ("counts", with_value("counts", -1.0), "labels", "e.g. -1; allowed: whole numbers"),
+    "fractional count": ("counts", with_value("counts", 2.5), "labels", "e.g. 2.5.*outcome='real'"),
+    "infinite count": ("counts", with_value("counts", np.inf), "labels", "e.g. inf"),
+    "infinite number": ("real", with_value("real", -np.inf), "labels", "e.g. -inf; allowed: finite"),
+    "a class as a tag": ("tags", with_value("tags", 2.0), "labels", "e.g. 2.*outcome='classes'"),
+    "half a tag": ("tags", with_value("tags", 0.5), "labels", "0, 1, or NaN"),
+    "constant number": ("real", constant("real"), "labels", "column 0.*nothing to learn"),
+    "constant count": ("counts", constant("counts"), "labels", "column 0.*nothing to learn"),
+    "tag never seen": ("tags", 1 - constant("tags"), "labels", "column 0.*tags that no training node has"),
+    "words": ("real", np.array(list("abcdef")), "labels", "values of type"),
+    "words among objects": ("real", np.array([1, 2, "3", 4, 5, None], dtype=object), "labels", "type object"),
+    "complex numbers": ("real", np.arange(6) * 1j, "labels", "type complex"),
+    "flags as numbers": ("real", np.arange(6) > 2, "labels", "outcome='tags'"),
+    "a row too few": ("real", np.arange(5.0), "labels", r"shape \(5,\).*\(6, T\)"),
+    "no column": ("real", np.zeros((6, 0)), "labels", r"shape \(6, 0\)"),
+    "three dimensions": ("counts", np.zeros((6, 1, 1)), "labels", "shape"),
+    "an unknown outcome": ("gausian", SOUND["real"], "outcome", "Did you mean 'real'"),
 }
 
 
@@ -83,7 +83,7 @@ class TestBadInput:
 
     def test_the_number_of_columns_is_not_chosen(self):
         with pytest.raises(InputError, match="num_classes: given 3; allowed: 1"):
-            NodeTask.build(X, EDGES, SOUND["gaussian"], [0, 1], [2], outcome="gaussian", num_classes=3)
+            NodeTask.build(X, EDGES, SOUND["real"], [0, 1], [2], outcome="real", num_classes=3)
 
 
 class TestForms:
@@ -97,17 +97,17 @@ class TestForms:
 
     def test_flags_tensors_objects_and_sparse_tags(self):
         tags = np.array([0, 1, 1, 0, 1, 0])
-        expected = build("bernoulli", tags).labels
+        expected = build("tags", tags).labels
         for form in (tags > 0, torch.from_numpy(tags), tags.astype(object), sp.csr_array(tags[:, None])):
-            np.testing.assert_array_equal(build("bernoulli", form).labels, expected)
+            np.testing.assert_array_equal(build("tags", form).labels, expected)
 
     def test_none_is_unknown(self):
-        labels = build("gaussian", np.array([1.0, 2.0, 3.5, 4.0, 0.0, None], dtype=object)).labels
+        labels = build("real", np.array([1.0, 2.0, 3.5, 4.0, 0.0, None], dtype=object)).labels
         assert np.isnan(labels[5, 0])
 
     def test_a_node_may_be_known_in_part(self):
-        labels = np.stack([SOUND["gaussian"], np.roll(SOUND["gaussian"], 1)], axis=1)
-        assert np.isnan(build("gaussian", labels).labels).sum() == 2
+        labels = np.stack([SOUND["real"], np.roll(SOUND["real"], 1)], axis=1)
+        assert np.isnan(build("real", labels).labels).sum() == 2
 
 
 @pytest.mark.parametrize("outcome", KINDS)

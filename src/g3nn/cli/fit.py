@@ -133,7 +133,7 @@ def made(kind: str, chosen: dict[str, Any]) -> GraphEstimator:
     return G3NNClassifier(**chosen)
 
 
-_REGRESSION = {REAL: "gaussian", COUNTS: "poisson"}
+_REGRESSION = {REAL: "real", COUNTS: "counts"}
 
 
 def labels_of(graph: TableGraph) -> Any:

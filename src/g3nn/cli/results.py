@@ -85,7 +85,7 @@ def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ..
         return numbers_table(ids, *moments, estimator.predict_interval(1 - ALPHA, *graph), has_edges)
     assert isinstance(estimator, G3NNClassifier)
     probabilities = estimator.predict_proba(*graph)
-    if task.outcome == "bernoulli":
+    if task.outcome == "tags":
         return tags_table(ids, estimator.classes_, probabilities, has_edges)
     return predictions_table(ids, estimator.classes_, probabilities, estimator.predict_set(ALPHA, *graph), has_edges)
 

@@ -36,7 +36,7 @@ def load_blogcatalog(
     order, train = _order(tags, np.random.default_rng(seed)), told - max(1, round(validation * told))
     x = spectral_features(size) if features == "spectral" else sp.eye_array(n, dtype=np.float32, format="csr")
     split = order[:train], order[train:told], order[told:]
-    return NodeTask.build(x, edges, tags, *split, outcome="bernoulli", name="blogcatalog")
+    return NodeTask.build(x, edges, tags, *split, outcome="tags", name="blogcatalog")
 
 
 @cache

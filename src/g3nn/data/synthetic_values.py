@@ -16,7 +16,7 @@ from g3nn.values import KINDS
 
 
 def synthetic_values(
-    outcome: str = "gaussian",
+    outcome: str = "real",
     *,
     nodes: int = 5000,
     columns: int = 1,
@@ -34,9 +34,9 @@ def synthetic_values(
     z_it = sqrt(explained) x_i . u_t + sqrt(1 - explained) e_it with standard normal x and e and random unit vectors
     u_t; p(e_ij = 1) = sigmoid(a - closeness |z_i - z_j|^2), where a follows from the mean degree. Labels are
 
-    - "gaussian": 50 + 10 z;
-    - "bernoulli": 1 with probability sigmoid(3 z);
-    - "poisson": a count with rate exp(1 + 0.7 z).
+    - "real": 50 + 10 z;
+    - "tags": 1 with probability sigmoid(3 z);
+    - "counts": a count with rate exp(1 + 0.7 z).
 
     columns:   T. degree: mean number of neighbours. features: d.
     explained: share of the variance of z that features explain.
@@ -58,9 +58,9 @@ def synthetic_values(
 
 
 _LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
-    "gaussian": lambda z, rng: 50 + 10 * z,
-    "bernoulli": lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
-    "poisson": lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
+    "real": lambda z, rng: 50 + 10 * z,
+    "tags": lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
+    "counts": lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
 }
 
 _RULES: dict[str, tuple[type, Callable[[Any], bool], str]] = {

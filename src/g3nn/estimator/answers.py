@@ -106,7 +106,7 @@ class Answerer:
 
     model: GenerativeModel
     device: torch.device
-    cold_start: str = POSTERIOR
+    isolated_answer: str = POSTERIOR
     infers: bool = False
 
     @property
@@ -175,9 +175,9 @@ class Answerer:
         with torch.no_grad():
             warm = posterior.log_prob(inputs, None)
             log_prob = judge.averaged(warm)
-            if self.cold_start != POSTERIOR and model.prior is not None and not has_edges.all():
+            if self.isolated_answer != POSTERIOR and model.prior is not None and not has_edges.all():
                 cold = model.prior.log_prob(inputs, None)
-                cold = torch.cat([warm, cold]) if self.cold_start == BOTH else cold
+                cold = torch.cat([warm, cold]) if self.isolated_answer == BOTH else cold
                 log_prob[~has_edges] = judge.averaged(cold)[~has_edges]
         return Answers(log_prob, has_edges, fresh if self.refined else None, inferred)
 

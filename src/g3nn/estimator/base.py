@@ -93,8 +93,8 @@ class GraphEstimator(BaseEstimator):
         self.model_ = fitted.spec.name
         self.panel_ = list(fitted.panel)
         self.temperature_ = calibrations.linked.scaling.temperature
-        self.cold_temperature_ = calibrations.alone.scaling.temperature
-        self.cold_start_ = known.answerer.cold_start
+        self.isolated_temperature_ = calibrations.alone.scaling.temperature
+        self.isolated_answer_ = known.answerer.isolated_answer
         self.task_ = fitted.task
         self.val_nodes_ = fitted.task.val
         self.n_validation_ = len(fitted.task.val)

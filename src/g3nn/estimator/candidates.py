@@ -32,7 +32,7 @@ class Candidate:
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
 
-    def declared(self, outcome: str = "categorical") -> set[str]:
+    def declared(self, outcome: str = "classes") -> set[str]:
         """The names of all options that mean something to this model."""
         spec = checked_spec(self.model, "mlp", Problems())
         parts = registered_options() if spec is None else spec.option_groups()
@@ -46,7 +46,7 @@ class Candidate:
         return Plan.check(self.model, self.objective, len(seeds), seeds, self.prior, device, options)
 
 
-def panel(K: int, outcome: str = "categorical", balance: float = 1.0) -> tuple[Candidate, ...]:
+def panel(K: int, outcome: str = "classes", balance: float = 1.0) -> tuple[Candidate, ...]:
     """Models for graphs whose edges join equals, for graphs whose edges join others, and for edges that say nothing.
 
     Each is a combination that the paper or measurements found good for one kind of graph. balance: E / |U|, the weight
@@ -54,7 +54,7 @@ def panel(K: int, outcome: str = "categorical", balance: float = 1.0) -> tuple[C
     """
     if outcome in NUMBER_OUTCOMES:
         return _number_panel(outcome, balance)
-    if outcome == "bernoulli":
+    if outcome == "tags":
         return _tag_panel(balance)
     share = {"graph_weight": 1 / K, "kl_weight": 1 / K}
     others = {"p0": 0.1, "p1": 0.9}
@@ -77,7 +77,7 @@ def _number_panel(outcome: str, balance: float) -> tuple[Candidate, ...]:
     """
     close = {"refine": True, "graph_weight": balance}
     alone = Candidate("mlp", "elbo", {}), Candidate("gcn", "elbo", {})
-    joint = ("near-gcn",) if outcome == "poisson" else ("near-gcn", "near-appnp")
+    joint = ("near-gcn",) if outcome == "counts" else ("near-gcn", "near-appnp")
     return *alone, *(Candidate(name, "elbo", close) for name in joint)
 
 
@@ -98,7 +98,7 @@ def candidates(
     options: Options,
     K: int,
     problems: Problems,
-    outcome: str = "categorical",
+    outcome: str = "classes",
     balance: float = 1.0,
 ) -> tuple[Candidate, ...]:
     """What is to be tried. An option goes to every model of the panel that declares it, and must go to one."""
@@ -131,7 +131,7 @@ def _is_auto(objective: Any) -> bool:
 
 
 def check_candidates(
-    tried: Sequence[Candidate], common: Options, device: str, problems: Problems, outcome: str = "categorical"
+    tried: Sequence[Candidate], common: Options, device: str, problems: Problems, outcome: str = "classes"
 ) -> None:
     """Whether each could be trained; a problem that several share is said once."""
     found: dict[Problem, None] = {}

@@ -46,12 +46,12 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     verbose:      say what is going on.
 
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
-    model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_, cold_temperature_
-    (for nodes without edges), class_offsets_ (what calibration adds to the log-probability of each class; None if the
-    validation nodes support no such thing), cold_start_ ("prior", "posterior" or "both": who answers for nodes without
-    edges), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_ (learning curves of the
-    chosen model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty; whatever is put there is saved
-    with the model).
+    model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_,
+    isolated_temperature_ (for isolated nodes), class_offsets_ (what calibration adds to the log-probability of each
+    class; None if the validation nodes support no such thing), isolated_answer_ ("prior", "posterior" or "both": who
+    answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
+    (learning curves of the chosen model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty;
+    whatever is put there is saved with the model).
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -65,7 +65,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
 
     @property
     def _of_tags(self) -> bool:
-        return self.fitted_.task.outcome == "bernoulli"
+        return self.fitted_.task.outcome == "tags"
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
@@ -126,7 +126,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         problems = Problems()
         chosen = node_numbers(nodes, self.task_.num_nodes, problems)
         if self._of_tags:
-            labels = as_columns(y, "bernoulli", len(self.classes_), problems)
+            labels = as_columns(y, "tags", len(self.classes_), problems)
         else:
             labels = encode(y, self.classes_, problems)
         check_judged(chosen, len(labels), problems)

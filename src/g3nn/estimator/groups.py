@@ -45,4 +45,4 @@ def _as_classes(
 ) -> tuple[NodeTask, np.ndarray]:
     K = beliefs.shape[1]
     beliefs[known] = np.eye(K)[codes[known]]
-    return replace(task, labels=codes, num_classes=K, outcome="categorical"), beliefs
+    return replace(task, labels=codes, num_classes=K, outcome="classes"), beliefs

@@ -20,7 +20,7 @@ from g3nn.calibrate import (
     negative_log_likelihood,
 )
 from g3nn.outcomes import NumberOutcome, Outcome
-from g3nn.outcomes.categorical import Categorical
+from g3nn.outcomes.classes import Classes
 
 
 class Judge(ABC):
@@ -59,7 +59,7 @@ class ClassJudge(Judge):
     """An answer holds the log-probabilities of K classes."""
 
     def averaged(self, answers: Tensor) -> np.ndarray:
-        return np.asarray(Categorical(answers.shape[2]).mixture(answers.double())[0].cpu().numpy())
+        return np.asarray(Classes(answers.shape[2]).mixture(answers.double())[0].cpu().numpy())
 
     def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
         return scaling(answer)

@@ -20,7 +20,7 @@ class Labels:
 
     classes: np.ndarray
     codes: np.ndarray
-    outcome: ClassVar[str] = "categorical"
+    outcome: ClassVar[str] = "classes"
     flat: ClassVar[bool] = True
 
     @property

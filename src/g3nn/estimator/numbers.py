@@ -65,7 +65,7 @@ _OF_CLASSES = "Classes are for G3NNClassifier."
 _NOTHING = "There is nothing to learn in a constant: leave the column out."
 
 _KINDS: dict[str, _Kind] = {
-    "bernoulli": _Kind(
+    "tags": _Kind(
         "a column of 0 and 1 for each tag, NaN or None where unknown",
         lambda values: (values == 0) | (values == 1),
         "One class out of several is one column (n,) of labels; numbers are for G3NNRegressor.",
@@ -73,23 +73,23 @@ _KINDS: dict[str, _Kind] = {
         "Leave out tags that no node has, or that all have.",
         boolean=True,
     ),
-    "gaussian": _Kind(
+    "real": _Kind(
         f"finite numbers up to {LARGEST:g}, NaN or None where unknown",
         lambda values: np.abs(values) <= LARGEST,
         "Correct these values, or put NaN where one is not known.",
         _OF_CLASSES,
         _NOTHING,
     ),
-    "poisson": _Kind(
+    "counts": _Kind(
         "whole numbers from 0 to 2**53, NaN or None where unknown",
         lambda values: (values >= 0) & (values == np.floor(values)) & (values <= 2.0**53),
-        "Other numbers are for outcome='gaussian'.",
+        "Other numbers are for outcome='real'.",
         _OF_CLASSES,
         _NOTHING,
     ),
 }
 
-NUMBER_OUTCOMES = ("gaussian", "poisson")
+NUMBER_OUTCOMES = ("real", "counts")
 """What a regressor can be asked for."""
 
 

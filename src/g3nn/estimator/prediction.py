@@ -86,7 +86,7 @@ class Known:
 
     def _graph(self, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
         """A graph to be answered, with the labels of these nodes."""
-        unknown = UNKNOWN if self.task.outcome == "categorical" else np.nan
+        unknown = UNKNOWN if self.task.outcome == "classes" else np.nan
         shape = features.shape[0], *self.task.labels.shape[1:]
         labels = np.full(shape, unknown, dtype=self.task.labels.dtype)
         labels[seen] = self.task.labels[seen]

@@ -29,20 +29,20 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     networks as posterior of a joint model in which nodes with close values are linked. The one with the highest
     log-probability of the validation values answers, as the mean of `ensemble` replicas.
 
-    outcome:      "gaussian" for real values, "poisson" for counts (whole numbers from 0 on).
+    outcome:      "real" for real values, "counts" for counts (whole numbers from 0 on).
     model:        "auto", a name such as "near-gcn" or "gcn", or a `ModelSpec`.
     options:      any other option of the parts by name, such as noise="node" for deviations that differ between nodes.
     validation:   share of the labelled nodes that is held back to stop, choose and calibrate by.
 
     The other parameters are those of `G3NNClassifier`. After `fit`: target_names_ (the columns of y), n_features_in_,
     feature_names_in_ (if the columns have names), model_, panel_ (a `PanelEntry` for each model tried; its val_accuracy
-    is the share of the variance, for counts of the deviance, that is explained), temperature_ and cold_temperature_
-    (what variances are multiplied with, for nodes with and without edges), cold_start_, task_, val_nodes_,
+    is the share of the variance, for counts of the deviance, that is explained), temperature_ and isolated_temperature_
+    (what variances are multiplied with, for nodes with and without edges), isolated_answer_, task_, val_nodes_,
     n_validation_, n_iter_, history_, history_names_ and notes_, all as for `G3NNClassifier`.
     """
 
     _: KW_ONLY
-    outcome: str = "gaussian"
+    outcome: str = "real"
 
     def _name_labels(self, fitted: Fitted) -> None:
         self.target_names_ = fitted.classes
@@ -73,7 +73,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
             problems.raise_if_any()
         answers = self._ask(X, edges)
         found = self.fitted_.calibrations.intervals(answers, self._number_judge(), float(level))
-        if self.outcome == "poisson":
+        if self.outcome == "counts":
             # Counts are whole, so nothing inside is lost; a count at the very end must not fall to rounding.
             ends = np.ceil(found[0] - _ROUNDING), np.floor(found[1] + _ROUNDING)
             found = np.maximum(np.stack(ends), 0.0)

@@ -134,25 +134,25 @@ def _told(labels: np.ndarray, seen: np.ndarray, numbers: bool) -> np.ndarray:
 def wanted_outcome(parameters: Mapping[str, Any], y: Any, problems: Problems) -> str:
     """What a regressor was told; for a classifier tags if y has columns, else classes."""
     if "outcome" not in parameters:
-        return "bernoulli" if y is not None and is_table(y) else "categorical"
+        return "tags" if y is not None and is_table(y) else "classes"
     problems.name("outcome", parameters["outcome"], NUMBER_OUTCOMES)
     return parameters["outcome"] if parameters["outcome"] in NUMBER_OUTCOMES else NUMBER_OUTCOMES[0]
 
 
 def _labels(given: Given, n: int, outcome: str, problems: Problems) -> Labels | Numbers | None:
     if given.y is None:
-        unknown = "-1, None or NaN" if outcome == "categorical" else "None or NaN"
+        unknown = "-1, None or NaN" if outcome == "classes" else "None or NaN"
         problems.add("y", "nothing", f"a label for some nodes; {unknown} for the others")
         return None
     count = n if given.nodes is None else len(given.nodes)
     found: Labels | Numbers | None
-    if outcome == "categorical":
+    if outcome == "classes":
         found = read_labels(given.y, count, problems)
     else:
         found = read_numbers(given.y, count, outcome, problems)
     if found is None or given.nodes is None:
         return found
-    unknown_label = UNKNOWN if outcome == "categorical" else np.nan
+    unknown_label = UNKNOWN if outcome == "classes" else np.nan
     codes = np.full((n, *found.codes.shape[1:]), unknown_label, dtype=found.codes.dtype)
     codes[given.nodes] = found.codes
     return replace(found, codes=codes)
@@ -211,8 +211,8 @@ def _check_options(options: Any, problems: Problems) -> None:
     for name, value in options.items():
         if name in (*COMMON, "ensemble"):
             problems.add(f"options[{name!r}]", repr(value), "any other option", f"{name} is a parameter of its own.")
-        if name == "cold_start":
-            advice = "Validation chooses who answers for nodes without edges; cold_start_ says who it was."
+        if name == "isolated_answer":
+            advice = "Validation chooses who answers for nodes without edges; isolated_answer_ says who it was."
             problems.add(f"options[{name!r}]", repr(value), "any other option", advice)
         if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
             problems.add(f"options[{name!r}]", repr(value), "one value", "Try several with GridSearchCV.")

@@ -112,7 +112,7 @@ def _record(fitted: Fitted) -> Json:
         "directed": fitted.task.directed,
         "calibration": {
             **{name: _plain_scaling(part.scaling) for name, part in _each(calibrations)},
-            "cold_start": known.answerer.cold_start,
+            "isolated_answer": known.answerer.isolated_answer,
             "infers": known.answerer.infers,
         },
         "training": {"epochs": fitted.epochs, "history_names": list(fitted.history_names), "panel": panel},
@@ -162,7 +162,7 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
     for name, kind in _OBJECTS:
         if isinstance(given[name], dict):
             given[name] = kind(**given[name])
-    outcome = record.get("outcome", "categorical")
+    outcome = record.get("outcome", "classes")
     estimator: GraphEstimator = G3NNRegressor(**given) if outcome in NUMBER_OUTCOMES else G3NNClassifier(**given)
     classes = np.array(record["classes"]["values"], dtype=_DTYPES[record["classes"]["kind"]])
     task = _task(arrays, record["features"]["count"], len(classes), record["directed"], outcome)
@@ -171,7 +171,7 @@ def _restored(record: Json, state: Arrays, arrays: Arrays, audit: Arrays | None)
     model = _model(spec, parts, replace(task, train=arrays["seen"]), state)
     names = record["features"]["names"]
     calibration, training = record["calibration"], record["training"]
-    answerer = Answerer(model, _device(given["device"]), calibration["cold_start"], calibration["infers"])
+    answerer = Answerer(model, _device(given["device"]), calibration["isolated_answer"], calibration["infers"])
     answers = Answers(arrays["log_prob"], arrays["has_edges"], *(arrays.get(name) for name in _MASKS))
     columns = None if names is None else tuple(names)
     known = Known(task, arrays["seen"], answerer, answers, columns, arrays.get("means"), record["fingerprint"])

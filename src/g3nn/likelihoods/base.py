@@ -48,7 +48,7 @@ class GraphLikelihood(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("categorical",)
+    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
     """Which outcomes can explain a graph by it."""
     uses_features: ClassVar[bool]
     """Whether p(e_ij) depends on x_i and x_j."""

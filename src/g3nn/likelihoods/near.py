@@ -35,7 +35,7 @@ class NearValues(GraphLikelihood):
 
     Options = NearOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("gaussian", "poisson")
+    outcomes: ClassVar[tuple[str, ...]] = ("real", "counts")
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

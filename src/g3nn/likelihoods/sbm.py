@@ -34,7 +34,7 @@ class PlantedPartition(GraphLikelihood):
 
     Options = PlantedPartitionOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("categorical", "bernoulli")
+    outcomes: ClassVar[tuple[str, ...]] = ("classes", "tags")
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -54,7 +54,7 @@ class PlantedPartition(GraphLikelihood):
 
     @property
     def _has_tags(self) -> bool:
-        return self.sizes.outcome.name == "bernoulli"
+        return self.sizes.outcome.name == "tags"
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         both = torch.cat([values, 1 - values], dim=2) if self._has_tags else values

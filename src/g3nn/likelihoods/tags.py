@@ -56,7 +56,7 @@ class TagBlocks(GraphLikelihood):
 
     Options = TagOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("bernoulli",)
+    outcomes: ClassVar[tuple[str, ...]] = ("tags",)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 from g3nn.options import pick
 from g3nn.outcomes.base import NumberOutcome, Outcome, Targets, ValueOptions
-from g3nn.outcomes.bernoulli import Bernoulli
-from g3nn.outcomes.categorical import Categorical
-from g3nn.outcomes.gaussian import Gaussian
-from g3nn.outcomes.poisson import Poisson
+from g3nn.outcomes.classes import Classes
+from g3nn.outcomes.counts import Counts
+from g3nn.outcomes.real import Real
+from g3nn.outcomes.tags import Tags
 
 if TYPE_CHECKING:
     from g3nn.task import NodeTask
 
 OUTCOMES: dict[str, type[Outcome]] = {
-    "categorical": Categorical,
-    "bernoulli": Bernoulli,
-    "gaussian": Gaussian,
-    "poisson": Poisson,
+    "classes": Classes,
+    "tags": Tags,
+    "real": Real,
+    "counts": Counts,
 }
 
 EVERY_OUTCOME = tuple(OUTCOMES)

@@ -20,7 +20,7 @@ class LabelPosterior(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("categorical",)
+    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
     """Which outcomes it can answer for; whatever ends in `answer` serves `EVERY_OUTCOME`."""
     uses_graph: ClassVar[bool]
     """Whether q_i depends on the neighbours of i."""

@@ -22,7 +22,7 @@ class GrandOptions:
     hidden: int = integer(32, "number of hidden units", low=1)
     order: int = integer(8, "how many steps the features travel", low=0)
     node_dropout: float = number(0.5, "share of nodes whose features are dropped as a whole", low=0, high=0.95)
-    alone: float = number(0.0, "share of nodes that have to answer without their neighbours", low=0, high=0.95)
+    isolated_share: float = number(0.0, "share of nodes that have to answer without their neighbours", low=0, high=0.95)
     feature_dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
     dropout: float = number(0.5, "dropout on the hidden units", low=0, high=0.95)
     travelling: str = choice(
@@ -39,8 +39,8 @@ class Grand(LabelPosterior):
     Each noisy pass sees another half of the nodes, so an answer must follow from many different neighbours. Train it
     with `samples` > 1 and a `consistency_weight`: passes that disagree are pulled together.
 
-    With `alone` some nodes of each pass see nothing but themselves, and consistency teaches them what the others know:
-    an answer for nodes without edges.
+    With `isolated_share` some nodes of each pass see nothing but themselves, and consistency teaches them what the
+    others know: an answer for isolated nodes.
 
     Propagation is linear, so it can run on M X W_1, which is much narrower than X. The original propagates X and drops
     single features of P, whose noise is then not averaged over neighbours: stronger, and dearer.
@@ -92,10 +92,10 @@ class Grand(LabelPosterior):
         sent: (R, n, h), or (1, n, h) if all replicas send the same; without noise, they then get the same too.
         """
         mixed = inputs.mixed_orders(sent if kept is None else sent * kept, self.options.order)
-        if noise is None or self.options.alone == 0:
+        if noise is None or self.options.isolated_share == 0:
             return mixed
         everyone = inputs.observed.new_ones(self.weight1.shape[0], inputs.n)
-        linked = noise.dropout(everyone, self.options.alone) > 0
+        linked = noise.dropout(everyone, self.options.isolated_share) > 0
         return torch.where(linked.unsqueeze(2), mixed, sent)
 
     def _hidden(self, first: Tensor, noise: Noise | None) -> Tensor:

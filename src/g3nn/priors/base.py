@@ -18,7 +18,7 @@ class LabelPrior(nn.Module, ABC):
     """p(Y | X) = prod_i p(y_i | x_i): what the features of a node alone say about its class."""
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("categorical",)
+    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
     """Which outcomes it can answer for; whatever ends in `answer` serves `EVERY_OUTCOME`."""
     uses_features: ClassVar[bool]
     """Whether p(y_i) depends on x_i."""

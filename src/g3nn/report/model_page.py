@@ -50,7 +50,7 @@ def write_model_report(
 
     path = Path(out_path)
     assets.check_target(path)
-    made = model_page if classifier.task_.outcome == "categorical" else outcome_page
+    made = model_page if classifier.task_.outcome == "classes" else outcome_page
     assets.write(path, made(classifier, ids=ids, title=title, audit=audit, test=test))
 
 

@@ -132,8 +132,8 @@ def common_facts(classifier: GraphEstimator, chosen: PanelEntry) -> list[Fact]:
     replicas = "one replica" if chosen.replicas == 1 else f"mean of {chosen.replicas} replicas"
     epochs = f"trained for {_many(classifier.n_iter_, 'epoch')}"
     alone = int((np.bincount(task.edges.ravel(), minlength=task.num_nodes) == 0).sum())
-    who = _COLD_STARTS[classifier.cold_start_]
-    temperature = number(classifier.cold_temperature_, 2)
+    who = _COLD_STARTS[classifier.isolated_answer_]
+    temperature = number(classifier.isolated_temperature_, 2)
     cold = f"{'answered' if alone else 'would be answered'} by {who}, temperature {temperature}"
     return [
         Fact("Chosen model", classifier.model_, f"{chosen.objective} objective"),

@@ -29,14 +29,14 @@ LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 MOST_POINTS = 2000
 """So many residuals are drawn."""
 
-_SCORES = {"gaussian": "R²", "poisson": "deviance explained"}
+_SCORES = {"real": "R²", "counts": "deviance explained"}
 
 
 def taught(estimator: G3NNRegressor) -> str:
     many = len(estimator.target_names_)
     return (
         "real values"
-        if estimator.outcome == "gaussian" and many == 1
+        if estimator.outcome == "real" and many == 1
         else ("counts" if many == 1 else f"{many} columns of numbers")
     )
 

@@ -42,7 +42,7 @@ def outcome_page(
     """The page as text."""
     names = checked_names(estimator, ids, audit)
     chosen = next(entry for entry in estimator.panel_ if entry.chosen)
-    views = tag_views if estimator.task_.outcome == "bernoulli" else number_views
+    views = tag_views if estimator.task_.outcome == "tags" else number_views
     judged: Judged = Judged(**views.judged(estimator, names, audit, test))
     tables = {"classes-table": judged.columns, "panel-body": _panel(estimator, judged.score)}
     graph = embedded(judged.findings)

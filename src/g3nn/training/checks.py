@@ -65,7 +65,7 @@ def check_outcome(
 ) -> None:
     """Whether model, objective and options make sense for an outcome."""
     spec.check_outcome(outcome, problems)
-    if outcome != "categorical" and objective.label_use == "plug-in":
+    if outcome != "classes" and objective.label_use == "plug-in":
         found = f"labels put into the log-odds, for outcome {outcome!r}"
         problems.add("objective", found, "elbo, laplacian", "The authors' code knows classes alone.")
     own = rules(OUTCOMES[outcome].Options)

@@ -165,7 +165,7 @@ class Plan:
         cost, test = _evaluated(log_prob, inputs)
         test[best_epoch == 0] = np.nan
         cost[best_epoch == 0] = np.nan
-        of_classes = task.outcome == "categorical"
+        of_classes = task.outcome == "classes"
         predictions, deviations = (None, None) if of_classes else inputs.outcome.in_units(log_prob)
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
@@ -204,7 +204,7 @@ class Plan:
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         return together(answers, self.training.ensemble, inputs.outcome)
 
-    def hyperparameters(self, outcome: str = "categorical") -> dict[str, Any]:
+    def hyperparameters(self, outcome: str = "classes") -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
         groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
         values: dict[str, Any] = {}

@@ -71,7 +71,7 @@ class FitResult:
             "status": list(self.status),
             "seeds": list(self.seeds),
             "seconds": round(self.seconds, 3),
-            **(beyond_classes if self.outcome != "categorical" else {}),
+            **(beyond_classes if self.outcome != "classes" else {}),
         }
 
     def __repr__(self) -> str:

@@ -31,7 +31,7 @@ class TrainingOptions:
     epochs: int = integer(2000, "at most this many epochs", low=1)
     patience: int = integer(200, "stop after this many epochs without a lower validation loss", low=1)
     validation: str = choice(
-        "graph", ("graph", "edge-free"), "validation nodes are answered with their edges, or as if they had none"
+        "graph", ("graph", "isolated"), "validation nodes are answered with their edges, or as if they had none"
     )
     calibrated: bool = flag(False, "compare validation losses at the temperature that is best for each answer")
     ensemble: int = integer(1, "networks of a trial, trained apart, whose mean probabilities are its answer", low=1)
@@ -77,7 +77,7 @@ class Stack:
         device, dtype = inputs.device, inputs.dtype
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
-        self.source = PairSource(inputs, objective.lone_nodes)
+        self.source = PairSource(inputs, objective.isolated_nodes)
         self._judged = options.judged(inputs)
         self.epoch = 0
         self._size = replicas.size

@@ -77,7 +77,7 @@ def test_counts_must_be_asked_for(fit, tmp_path):
     assert "validation share of deviance explained" in ran.out
     table = pq.read_table(tmp_path / "out" / "predictions.parquet")
     assert (table["low"].to_numpy() >= 0).all()
-    assert load_model(tmp_path / "out" / "model").outcome == "poisson"
+    assert load_model(tmp_path / "out" / "model").outcome == "counts"
     # Whole numbers are classes, of which some have one label here.
     ran = fit("visits", out="classes")
     assert ran.code == 2
@@ -142,7 +142,7 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
         (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real, counts"),
         (("price",), ("--outcome", "classes"), {}, "two labels of each class"),
-        (("price",), ("--model", "sbm-gcn"), {}, "likelihood: given 'sbm' for outcome 'gaussian'"),
+        (("price",), ("--model", "sbm-gcn"), {}, "likelihood: given 'sbm' for outcome 'real'"),
     ],
 )
 def test_bad_input_ends_with_code_2_and_writes_nothing(fit, tables, tmp_path, labels, words, change, said):

@@ -50,7 +50,7 @@ def _lines(pairs: list[tuple[int, int]]) -> bytes:
 
 def test_files_become_edges_and_tags(small):
     task = load_blogcatalog(0.5, size=4)
-    assert (task.num_nodes, task.outcome, task.name) == (60, "bernoulli", "blogcatalog")
+    assert (task.num_nodes, task.outcome, task.name) == (60, "tags", "blogcatalog")
     np.testing.assert_array_equal(task.labels, small)
     edges = set(map(tuple, task.edges.T.tolist()))
     assert len(edges) == task.num_edges > 100

@@ -57,7 +57,7 @@ def test_prior_and_posterior_differ_and_the_best_of_them_and_both_answers(learna
         losses[who] = -scaling(log_prob)[np.arange(labels.size), labels].mean()
     assert len(set(losses.values())) == 3
     answerer, calibrations = Answerer.choose(trained.model, learnable, CPU)
-    assert answerer.cold_start == min(losses, key=losses.get)
+    assert answerer.isolated_answer == min(losses, key=losses.get)
     assert calibrations.alone.scaling.temperature != calibrations.linked.scaling.temperature
 
 
@@ -65,7 +65,7 @@ def test_a_discriminative_model_answers_itself(learnable):
     import g3nn
 
     model = g3nn.fit(learnable, "gcn", epochs=5, device="cpu").model
-    assert Answerer.choose(model, learnable, CPU)[0].cold_start == POSTERIOR
+    assert Answerer.choose(model, learnable, CPU)[0].isolated_answer == POSTERIOR
 
 
 def test_without_a_linked_validation_node_there_is_one_calibration(learnable, trained):

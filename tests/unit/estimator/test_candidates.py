@@ -83,12 +83,12 @@ def test_hidden_means_nothing_to_label_propagation():
 
 def test_panels_of_other_outcomes_weigh_edges_and_nodes_alike():
     close = {"refine": True, "graph_weight": 3.5}
-    assert [one.name for one in panel(1, "gaussian", 3.5)] == ["mlp", "gcn", "near-gcn", "near-appnp"]
-    assert [one.name for one in panel(1, "poisson", 3.5)] == ["mlp", "gcn", "near-gcn"]
-    assert [one.options for one in panel(1, "gaussian", 3.5)] == [{}, {}, close, close]
-    assert [one.name for one in panel(4, "bernoulli", 3.5)] == ["mlp", "gcn", "sbm-gcn", "tags-gcn", "tags-gcn"]
-    assert panel(4, "bernoulli", 3.5)[-1].options == close
-    for outcome in ("gaussian", "poisson", "bernoulli"):
+    assert [one.name for one in panel(1, "real", 3.5)] == ["mlp", "gcn", "near-gcn", "near-appnp"]
+    assert [one.name for one in panel(1, "counts", 3.5)] == ["mlp", "gcn", "near-gcn"]
+    assert [one.options for one in panel(1, "real", 3.5)] == [{}, {}, close, close]
+    assert [one.name for one in panel(4, "tags", 3.5)] == ["mlp", "gcn", "sbm-gcn", "tags-gcn", "tags-gcn"]
+    assert panel(4, "tags", 3.5)[-1].options == close
+    for outcome in ("real", "counts", "tags"):
         problems = Problems()
         check_candidates(panel(2, outcome, 3.5), COMMON, "cpu", problems, outcome)
         assert problems.found == []

@@ -105,5 +105,5 @@ def test_cold_nodes_have_their_own_calibration(lonely, quick):
     assert not answers.has_edges[:10].any()
     offsets = classifier.fitted_.calibrations.alone.scaling.offsets
     shift = np.zeros(3) if offsets is None else offsets
-    p = np.exp(answers.log_prob[:10] / classifier.cold_temperature_ + shift)
+    p = np.exp(answers.log_prob[:10] / classifier.isolated_temperature_ + shift)
     np.testing.assert_allclose(classifier.predict_proba()[:10], p / p.sum(1, keepdims=True))

@@ -19,7 +19,7 @@ def test_values_fall_into_groups_of_equal_size():
     task = hidden(g3nn.synthetic_values(nodes=400, labelled=0.5, val=50, degree=4))
     mean, deviation = np.linspace(30, 70, 400), np.linspace(1, 12, 400)
     classes, beliefs = number_groups(task, mean, deviation)
-    assert (classes.num_classes, classes.outcome) == (5, "categorical")
+    assert (classes.num_classes, classes.outcome) == (5, "classes")
     known = np.concatenate([task.train, task.val])
     sizes = np.bincount(classes.labels[known], minlength=5)
     assert sizes.max() - sizes.min() <= 1
@@ -36,7 +36,7 @@ def test_values_fall_into_groups_of_equal_size():
 @pytest.mark.parametrize("values", [[0, 0, 0, 0, 9], [0, 9, 9, 9, 9], [1, 2, 1, 2, 1]])
 def test_few_different_values_make_fewer_groups(values):
     y = np.array([*values, np.nan], dtype=float)
-    task = g3nn.NodeTask.build(np.eye(6), [[0], [1]], y, [0, 1, 4], [2, 3], outcome="gaussian")
+    task = g3nn.NodeTask.build(np.eye(6), [[0], [1]], y, [0, 1, 4], [2, 3], outcome="real")
     classes, beliefs = number_groups(task, np.zeros(6), np.ones(6))
     assert classes.num_classes == beliefs.shape[1] == 2
     low = classes.labels[:5] == 0
@@ -46,7 +46,7 @@ def test_few_different_values_make_fewer_groups(values):
 
 def test_one_tag_of_a_node_stands_for_it():
     y = np.array([[1, 1], [0, 0], [1, np.nan], [np.nan, np.nan], [0, 1]])
-    task = g3nn.NodeTask.build(np.eye(5), [[0], [1]], y, [0, 1, 4], [2], outcome="bernoulli")
+    task = g3nn.NodeTask.build(np.eye(5), [[0], [1]], y, [0, 1, 4], [2], outcome="tags")
     p = np.full((5, 2), 0.2)
     classes, beliefs = tag_groups(task, p)
     assert classes.num_classes == 3

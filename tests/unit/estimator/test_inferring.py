@@ -25,7 +25,7 @@ QUICK = {"epochs": 60, "ensemble": 2, "device": "cpu", "options": {"refine": Tru
 
 def enlarged(seed=0, nodes=300):
     """A graph, and the last thirty nodes of it, which are to come later."""
-    task = g3nn.synthetic_values("gaussian", nodes=nodes, degree=8, features=4, labelled=0.2, val=60, seed=seed)
+    task = g3nn.synthetic_values("real", nodes=nodes, degree=8, features=4, labelled=0.2, val=60, seed=seed)
     order = np.concatenate([task.train, task.val, task.test])
     number = np.empty(nodes, dtype=np.int64)
     number[order] = np.arange(nodes)
@@ -61,7 +61,7 @@ def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
     monkeypatch.setattr(inferring, "_STEPS", 300)
     values, edges = np.array([1.0, 3.0, 4.0, 8.0, 5.0]), np.array([[0, 2], [4, 3]])
     features = np.random.default_rng(1).normal(size=(5, 3))
-    task = NodeTask.build(features, edges, values, [0, 1, 2, 3], [4], outcome="gaussian")
+    task = NodeTask.build(features, edges, values, [0, 1, 2, 3], [4], outcome="real")
     model = number_model("near", task, {"refine": True})
     inputs = Inputs.of(task, dtype=torch.float64)
     before = model.posterior.log_prob(inputs, None)[0, 4].detach().numpy()
@@ -142,7 +142,7 @@ def test_edges_tell_more_than_the_network():
 
 @pytest.mark.parametrize("weight", ["graph_weight", "kl_weight", "prior_weight"])
 def test_what_was_not_trained_is_not_asked(weight):
-    task = NodeTask.build(np.eye(3), np.array([[0], [1]]), [1.0, 2.0, 3.0], [0, 1], [2], outcome="gaussian")
+    task = NodeTask.build(np.eye(3), np.array([[0], [1]]), [1.0, 2.0, 3.0], [0, 1], [2], outcome="real")
     model = number_model("near", task, {"refine": True})
     assert inferring.can_infer(model, Objective())
     assert not inferring.can_infer(model, Objective(**{weight: 0.0}))

@@ -10,10 +10,10 @@ from scipy.special import expit, logit
 
 from g3nn.calibrate import Scaling
 from g3nn.estimator.judging import CLASSES, NumberJudge, judge_of
-from g3nn.outcomes.bernoulli import Bernoulli
-from g3nn.outcomes.categorical import Categorical
-from g3nn.outcomes.gaussian import Gaussian
-from g3nn.outcomes.poisson import Poisson
+from g3nn.outcomes.classes import Classes
+from g3nn.outcomes.counts import Counts
+from g3nn.outcomes.real import Real
+from g3nn.outcomes.tags import Tags
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.normal(50, 10, (40, 2))
@@ -22,7 +22,7 @@ TAGS = (RNG.random((40, 2)) < 0.3).astype(float)
 
 
 def of_values():
-    return NumberJudge(Gaussian.of(VALUES, 2))
+    return NumberJudge(Real.of(VALUES, 2))
 
 
 def random_answer(width=4, replicas=1, seed=1):
@@ -30,8 +30,8 @@ def random_answer(width=4, replicas=1, seed=1):
 
 
 def test_each_outcome_has_its_judge():
-    assert judge_of(Categorical(3)) is CLASSES
-    assert judge_of(Bernoulli.of(TAGS, 2)) == NumberJudge(Bernoulli.of(TAGS, 2))
+    assert judge_of(Classes(3)) is CLASSES
+    assert judge_of(Tags.of(TAGS, 2)) == NumberJudge(Tags.of(TAGS, 2))
 
 
 def test_the_mean_of_normals_has_the_moments_of_their_mixture():
@@ -46,7 +46,7 @@ def test_the_mean_of_normals_has_the_moments_of_their_mixture():
 
 def test_the_mean_of_tags_is_that_of_their_probabilities():
     answers = random_answer(2, replicas=3)
-    found = NumberJudge(Bernoulli.of(TAGS, 2)).averaged(torch.from_numpy(answers))
+    found = NumberJudge(Tags.of(TAGS, 2)).averaged(torch.from_numpy(answers))
     np.testing.assert_allclose(expit(found), expit(answers).mean(0), rtol=1e-12)
 
 
@@ -78,7 +78,7 @@ def test_the_temperature_of_normals_is_the_closed_one():
 
 @pytest.mark.parametrize(
     ("judge", "width", "labels"),
-    [(NumberJudge(Bernoulli.of(TAGS, 2)), 2, TAGS), (NumberJudge(Poisson.of(COUNTS, 2)), 4, COUNTS)],
+    [(NumberJudge(Tags.of(TAGS, 2)), 2, TAGS), (NumberJudge(Counts.of(COUNTS, 2)), 4, COUNTS)],
 )
 def test_a_temperature_never_makes_the_loss_worse_but_for_its_prior(judge, width, labels):
     answer = random_answer(width)[0]
@@ -90,7 +90,7 @@ def test_a_temperature_never_makes_the_loss_worse_but_for_its_prior(judge, width
 
 
 def test_tempered_tags_keep_their_side():
-    judge = NumberJudge(Bernoulli.of(TAGS, 2))
+    judge = NumberJudge(Tags.of(TAGS, 2))
     answer = random_answer(2)[0]
     p = judge.in_units(judge.scaled(answer, Scaling(2.0)))[0]
     np.testing.assert_allclose(logit(p), answer / 2, atol=1e-12)

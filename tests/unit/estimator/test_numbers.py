@@ -12,7 +12,7 @@ from g3nn.estimator.numbers import Numbers, as_columns, check_numbers, is_table,
 NAN = float("nan")
 
 
-def read(y, outcome="gaussian", n=None):
+def read(y, outcome="real", n=None):
     problems = Problems()
     found = read_numbers(y, len(y) if n is None else n, outcome, problems)
     return found, [str(problem) for problem in problems.found]
@@ -21,13 +21,13 @@ def read(y, outcome="gaussian", n=None):
 @pytest.mark.parametrize(
     ("given", "outcome", "codes", "flat"),
     [
-        ([1.5, None, 2], "gaussian", [[1.5], [NAN], [2.0]], True),
-        (np.array([1, 2, 3]), "poisson", [[1], [2], [3]], True),
-        (np.array([[1.0, NAN], [2.0, 5.0], [NAN, 6.0]]), "gaussian", [[1, NAN], [2, 5], [NAN, 6]], False),
-        (torch.tensor([0.5, 1.5]), "gaussian", [[0.5], [1.5]], True),
-        (pa.chunked_array([[0.5], [None, 2.5]]), "gaussian", [[0.5], [NAN], [2.5]], True),
-        (np.array([[True, False], [False, True]]), "bernoulli", [[1, 0], [0, 1]], False),
-        ([[1, 0], [0, None], [0, 1]], "bernoulli", [[1, 0], [0, NAN], [0, 1]], False),
+        ([1.5, None, 2], "real", [[1.5], [NAN], [2.0]], True),
+        (np.array([1, 2, 3]), "counts", [[1], [2], [3]], True),
+        (np.array([[1.0, NAN], [2.0, 5.0], [NAN, 6.0]]), "real", [[1, NAN], [2, 5], [NAN, 6]], False),
+        (torch.tensor([0.5, 1.5]), "real", [[0.5], [1.5]], True),
+        (pa.chunked_array([[0.5], [None, 2.5]]), "real", [[0.5], [NAN], [2.5]], True),
+        (np.array([[True, False], [False, True]]), "tags", [[1, 0], [0, 1]], False),
+        ([[1, 0], [0, None], [0, 1]], "tags", [[1, 0], [0, NAN], [0, 1]], False),
     ],
 )
 def test_numbers_of_any_kind(given, outcome, codes, flat):
@@ -40,28 +40,28 @@ def test_numbers_of_any_kind(given, outcome, codes, flat):
 
 def test_columns_keep_their_names():
     frame = pa.table({"red": [1, 0, None], "blue": [0, 1, 1]})
-    assert read(frame, "bernoulli", 3)[0].classes.tolist() == ["red", "blue"]
-    assert read(sp.csr_array(np.eye(3)), "bernoulli", 3)[0].classes.tolist() == [0, 1, 2]
+    assert read(frame, "tags", 3)[0].classes.tolist() == ["red", "blue"]
+    assert read(sp.csr_array(np.eye(3)), "tags", 3)[0].classes.tolist() == [0, 1, 2]
 
 
 @pytest.mark.parametrize(
     ("given", "outcome", "said"),
     [
-        (["a", "b"], "gaussian", "Classes are for G3NNClassifier"),
-        ([True, False], "gaussian", "G3NNClassifier"),
-        ([1.0, float("inf")], "gaussian", "1 values such as inf"),
-        ([1.0, 1e200], "gaussian", "1 values such as 1e+200"),
-        ([1.0, 1.0, None], "gaussian", "the same value, or none, wherever one is known"),
-        ([None, None], "gaussian", "the same value, or none"),
-        ([[1.0, 2.0], [2.0, 2.0]], "gaussian", "in column 1"),
-        ([-1, 2], "poisson", "1 values such as -1"),
-        ([0.5, 2], "poisson", "outcome='gaussian'"),
-        ([[0, 2], [1, 1]], "bernoulli", "one column (n,) of labels"),
-        ([[0, 0.5], [1, 1]], "bernoulli", "G3NNRegressor"),
-        ([[0, -1], [1, 1]], "bernoulli", "1 values such as -1"),
-        ([["a", 0], ["b", 1]], "bernoulli", "Tags and classes do not mix"),
-        ([[0, 1], [0, 0]], "bernoulli", "in column 0"),
-        ([[0, 1], [1, 1]], "bernoulli", "Leave out tags that no node has"),
+        (["a", "b"], "real", "Classes are for G3NNClassifier"),
+        ([True, False], "real", "G3NNClassifier"),
+        ([1.0, float("inf")], "real", "1 values such as inf"),
+        ([1.0, 1e200], "real", "1 values such as 1e+200"),
+        ([1.0, 1.0, None], "real", "the same value, or none, wherever one is known"),
+        ([None, None], "real", "the same value, or none"),
+        ([[1.0, 2.0], [2.0, 2.0]], "real", "in column 1"),
+        ([-1, 2], "counts", "1 values such as -1"),
+        ([0.5, 2], "counts", "outcome='real'"),
+        ([[0, 2], [1, 1]], "tags", "one column (n,) of labels"),
+        ([[0, 0.5], [1, 1]], "tags", "G3NNRegressor"),
+        ([[0, -1], [1, 1]], "tags", "1 values such as -1"),
+        ([["a", 0], ["b", 1]], "tags", "Tags and classes do not mix"),
+        ([[0, 1], [0, 0]], "tags", "in column 0"),
+        ([[0, 1], [1, 1]], "tags", "Leave out tags that no node has"),
     ],
 )
 def test_what_are_no_such_numbers_is_refused(given, outcome, said):
@@ -84,7 +84,7 @@ def test_what_is_a_table():
 
 def tags(codes):
     codes = np.array(codes, dtype=float)
-    return Numbers(np.arange(codes.shape[1]), codes, "bernoulli", False)
+    return Numbers(np.arange(codes.shape[1]), codes, "tags", False)
 
 
 def test_a_split_leaves_each_tag_with_and_without_for_training():
@@ -124,10 +124,10 @@ def test_given_validation_nodes_are_checked(val, said):
 @pytest.mark.parametrize(
     ("y", "outcome", "columns", "said"),
     [
-        ([1.0, None], "gaussian", 1, "1 nodes without a value"),
-        ([[1.0, 2.0]], "gaussian", 1, "1 column, as in the fit"),
-        (["a"], "gaussian", 1, "values such as 'a'"),
-        ([-1], "poisson", 1, "values such as -1"),
+        ([1.0, None], "real", 1, "1 nodes without a value"),
+        ([[1.0, 2.0]], "real", 1, "1 column, as in the fit"),
+        (["a"], "real", 1, "values such as 'a'"),
+        ([-1], "counts", 1, "values such as -1"),
     ],
 )
 def test_values_to_judge_by_are_checked(y, outcome, columns, said):

@@ -29,7 +29,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def counts():
-    return g3nn.synthetic_values("poisson", nodes=300, degree=6, features=5, labelled=0.3, val=60, seed=2)
+    return g3nn.synthetic_values("counts", nodes=300, degree=6, features=5, labelled=0.3, val=60, seed=2)
 
 
 @pytest.fixture(scope="module")
@@ -43,11 +43,11 @@ def test_init_stores_and_nothing_else():
     regressor = G3NNRegressor(**given)
     assert vars(regressor) == given
     assert regressor.get_params(deep=False) == given
-    assert G3NNRegressor().outcome == "gaussian"
+    assert G3NNRegressor().outcome == "real"
 
 
 def test_scikit_learn_conventions():
-    regressor = quick(hidden=4, outcome="poisson")
+    regressor = quick(hidden=4, outcome="counts")
     assert clone(regressor).get_params() == regressor.get_params()
     assert regressor.set_params(hidden=5).hidden == 5
     assert is_regressor(regressor)
@@ -129,10 +129,10 @@ def test_another_graph_is_answered_as_new_nodes_are(fitted, task):
     np.testing.assert_array_equal(fitted.predict(same[3:9]), fitted.predict()[3:9])
 
 
-@pytest.mark.parametrize("outcome", ["gaussian", "poisson"])
+@pytest.mark.parametrize("outcome", ["real", "counts"])
 @pytest.mark.parametrize("changes", [{}, {"refit": True}, {"inductive": True}, {"options": {}, "model": "gcn"}])
 def test_a_loaded_model_answers_the_same(task, counts, tmp_path, outcome, changes):
-    task = task if outcome == "gaussian" else counts
+    task = task if outcome == "real" else counts
     regressor = quick(outcome=outcome, epochs=8, **changes).fit(
         task.features, known_numbers(task), task.edges, val=task.val
     )
@@ -165,7 +165,7 @@ def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
 
 
 def test_counts(counts):
-    regressor = quick(outcome="poisson").fit(counts.features, known_numbers(counts)[:, 0], counts.edges, val=counts.val)
+    regressor = quick(outcome="counts").fit(counts.features, known_numbers(counts)[:, 0], counts.edges, val=counts.val)
     assert (regressor.predict() > 0).all()
     low, high = regressor.predict_interval(0.9)
     assert (low >= 0).all()
@@ -245,8 +245,8 @@ def problems_of(**changes):
         ({"data": {"y": np.ones(40)}}, "y", "nothing to learn in a constant"),
         ({"data": {"y": np.full(40, np.nan)}}, "y", "the same value, or none"),
         ({"data": {"y": np.where(np.arange(40) == 3, np.inf, np.arange(40.0))}}, "y", "1 values such as inf"),
-        ({"outcome": "poisson"}, "y", "outcome='gaussian'"),
-        ({"outcome": "poisson", "data": {"y": np.arange(40) - 1}}, "y", "values such as -1"),
+        ({"outcome": "counts"}, "y", "outcome='real'"),
+        ({"outcome": "counts", "data": {"y": np.arange(40) - 1}}, "y", "values such as -1"),
         ({"model": "sbm-gcn"}, "likelihood", "near"),
         ({"model": "gcn"}, "refine", "a model with a likelihood"),
         ({"objective": "released"}, "objective", "elbo, laplacian"),

@@ -78,7 +78,7 @@ def test_every_problem_is_in_one_message():
         ({"val": [99]}, "val", "node numbers 99..99"),
         ({"options": {"lr": 0.1}}, "options['lr']", "a parameter of its own"),
         ({"options": {"eta": [0.1, 1.0]}}, "options['eta']", "one value"),
-        ({"options": {"cold_start": "both"}}, "options['cold_start']", "Validation chooses"),
+        ({"options": {"isolated_answer": "both"}}, "options['isolated_answer']", "Validation chooses"),
         ({"options": 3}, "options", "mapping"),
         ({"ensemble": True}, "ensemble", "whole number"),
         ({"validation": "half"}, "validation", "strictly between 0 and 1"),

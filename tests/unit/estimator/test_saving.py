@@ -38,7 +38,7 @@ def test_a_loaded_model_answers_the_same_to_the_last_bit(fitted, graph, tmp_path
     ]  # fmt: skip
     assert loaded.get_params() == fitted.get_params()
     assert loaded.panel_ == fitted.panel_
-    for name in ("model_", "temperature_", "cold_temperature_", "cold_start_", "n_iter_", "n_validation_"):
+    for name in ("model_", "temperature_", "isolated_temperature_", "isolated_answer_", "n_iter_", "n_validation_"):
         assert getattr(loaded, name) == getattr(fitted, name), name
     np.testing.assert_array_equal(loaded.class_offsets_, fitted.class_offsets_)
     np.testing.assert_array_equal(loaded.history_, fitted.history_)

@@ -24,7 +24,7 @@ def quick(**changes):
 @pytest.fixture(scope="module")
 def task():
     options = {"nodes": 300, "columns": 3, "degree": 8, "features": 5, "labelled": 0.3, "val": 60, "explained": 0.5}
-    return g3nn.synthetic_values("bernoulli", seed=2, **options)
+    return g3nn.synthetic_values("tags", seed=2, **options)
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def test_what_are_no_tags_is_refused(task, y, said):
 
 
 def test_models_for_classes_alone_are_refused(task):
-    with pytest.raises(InputError, match="likelihood: given 'blsm' for outcome 'bernoulli'"):
+    with pytest.raises(InputError, match="likelihood: given 'blsm' for outcome 'tags'"):
         quick(model="blsm-gcn").fit(task.features, known_numbers(task), task.edges, val=task.val)
 
 

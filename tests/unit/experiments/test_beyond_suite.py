@@ -44,7 +44,7 @@ def test_every_peer_and_several_of_ours_are_in_every_cell(beyond, dataset, setti
 def test_without_edges_at_test_time_validation_has_none_either(beyond):
     for entry in beyond.entries():
         validation = {point.options.get("validation") for point in beyond.points(entry)}
-        assert validation == {"edge-free" if entry.cell.setting == "missing-edge" else None}
+        assert validation == {"isolated" if entry.cell.setting == "missing-edge" else None}
 
 
 def test_all_are_judged_by_the_same_loss(beyond):

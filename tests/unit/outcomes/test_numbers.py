@@ -13,9 +13,9 @@ from scipy.integrate import quad
 from g3nn.outcomes import OUTCOMES, NumberOutcome
 
 LABELS = {
-    "bernoulli": np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [np.nan, 0.0]]),
-    "gaussian": np.array([[100.0, 3.0], [130.0, np.nan], [90.0, 4.0], [85.0, 8.0]]),
-    "poisson": np.array([[0.0, 3.0], [7.0, np.nan], [2.0, 4.0], [1.0, 30.0]]),
+    "tags": np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [np.nan, 0.0]]),
+    "real": np.array([[100.0, 3.0], [130.0, np.nan], [90.0, 4.0], [85.0, 8.0]]),
+    "counts": np.array([[0.0, 3.0], [7.0, np.nan], [2.0, 4.0], [1.0, 30.0]]),
 }
 TIGHT = {"rtol": 0.0, "atol": 1e-10}
 
@@ -38,7 +38,7 @@ def normals(answer: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
 
 
 class TestBernoulli:
-    outcome = outcome_named("bernoulli")
+    outcome = outcome_named("tags")
 
     def test_an_answer_starts_at_the_share_of_each_tag(self):
         found = self.outcome.answer(torch.zeros(1, 3, 2), torch.tensor([self.outcome.start])).sigmoid()
@@ -65,13 +65,13 @@ class TestBernoulli:
 @pytest.mark.parametrize("noise", ["shared", "node"])
 class TestGaussian:
     def test_log_prob(self, noise):
-        outcome = outcome_named("gaussian", noise=noise)
+        outcome = outcome_named("real", noise=noise)
         answer, values = random_answer(outcome), torch.randn(4, 2, dtype=torch.float64)
         expected = stats.norm.logpdf(values.numpy(), *normals(answer))
         torch.testing.assert_close(outcome.log_prob(answer, values), torch.from_numpy(expected), **TIGHT)
 
     def test_kl_by_integration(self, noise):
-        outcome = outcome_named("gaussian", noise=noise)
+        outcome = outcome_named("real", noise=noise)
         q, p = random_answer(outcome, 1), random_answer(outcome, 2)
         found = (outcome.cross_entropy(q, p) - outcome.entropy(q)).numpy()
         (m, s), (c, w) = normals(q), normals(p)
@@ -83,8 +83,8 @@ class TestGaussian:
 
     def test_the_unit_is_that_of_the_caller(self, noise):
         """A linear change of the labels changes nothing but the unit of the answer."""
-        outcome = outcome_named("gaussian", noise=noise)
-        labels = LABELS["gaussian"]
+        outcome = outcome_named("real", noise=noise)
+        labels = LABELS["real"]
         targets = outcome.targets(labels, np.arange(4), "cpu", torch.float64)
         answer = random_answer(outcome)
         mean, deviation = outcome.in_units(answer)
@@ -96,7 +96,7 @@ class TestGaussian:
 
 
 class TestPoisson:
-    outcome = outcome_named("poisson")
+    outcome = outcome_named("counts")
 
     def test_log_prob_by_integration(self):
         answer, values = random_answer(self.outcome), torch.tensor([[0.0, 3.0], [1.0, 40.0]] * 2, dtype=torch.float64)
@@ -182,8 +182,8 @@ class TestEvery:
         values = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
         known = torch.ones_like(values, dtype=torch.bool)
         perfect = {
-            "bernoulli": 50 * (2 * values - 1),
-            "gaussian": torch.cat([values, torch.zeros_like(values)], dim=1),
-            "poisson": torch.cat([(values + 1e-9).log(), torch.full_like(values, -20.0)], dim=1),
+            "tags": 50 * (2 * values - 1),
+            "real": torch.cat([values, torch.zeros_like(values)], dim=1),
+            "counts": torch.cat([(values + 1e-9).log(), torch.full_like(values, -20.0)], dim=1),
         }[name]
         assert abs(outcome.score(perfect.unsqueeze(0), values, known).item() - 1) < 1e-6

@@ -38,7 +38,7 @@ def test_orders_are_averaged(inputs):
 
 def test_a_node_alone_answers_as_if_it_had_no_edges(inputs):
     """With nearly all nodes alone, most answers are those of a graph without edges."""
-    options = {"alone": 0.95, "node_dropout": 0.0, "feature_dropout": 0.0, "dropout": 0.0}
+    options = {"isolated_share": 0.95, "node_dropout": 0.0, "feature_dropout": 0.0, "dropout": 0.0}
     model = grand(**options)
     bare = inputs.without_edges_of(np.arange(inputs.n))
     without, noisy, linked = (

@@ -15,16 +15,16 @@ WILD = "</script><b>bold</b> & 茶"
 
 
 def fitted(outcome, **changes):
-    columns = 3 if outcome == "bernoulli" else 1
+    columns = 3 if outcome == "tags" else 1
     task = g3nn.synthetic_values(outcome, nodes=120, columns=columns, degree=6, features=4, labelled=0.3, val=35)
     y = known_numbers(task)
     common = {"model": "gcn", "epochs": 5, "ensemble": 2, "device": "cpu", **changes}
-    if outcome == "bernoulli":
+    if outcome == "tags":
         return g3nn.G3NNClassifier(**common).fit(task.features, y, task.edges, val=task.val), task
     return g3nn.G3NNRegressor(**common, outcome=outcome).fit(task.features, y[:, 0], task.edges, val=task.val), task
 
 
-@pytest.mark.parametrize("outcome", ["gaussian", "poisson"])
+@pytest.mark.parametrize("outcome", ["real", "counts"])
 def test_a_page_of_numbers(tmp_path, outcome):
     estimator, task = fitted(outcome)
     ids = [WILD, *range(1, 120)]
@@ -58,7 +58,7 @@ def test_a_page_of_numbers(tmp_path, outcome):
 
 
 def test_a_page_of_tags(tmp_path):
-    estimator, task = fitted("bernoulli")
+    estimator, task = fitted("tags")
     write_model_report(estimator, tmp_path / "page.html")
     data = data_of(own_text(tmp_path / "page.html"))
     rows = data["tables"]["classes-table"]["rows"]
@@ -73,7 +73,7 @@ def test_a_page_of_tags(tmp_path):
 
 
 def test_every_tag_of_a_node_is_embedded(tmp_path):
-    estimator, task = fitted("bernoulli")
+    estimator, task = fitted("tags")
     write_model_report(estimator, tmp_path / "page.html")
     graph = data_of(own_text(tmp_path / "page.html"))["graph"]
     p, n = estimator.predict_proba(), task.num_nodes
@@ -95,7 +95,7 @@ def test_every_tag_of_a_node_is_embedded(tmp_path):
 
 
 def test_what_was_learned_is_not_judged(tmp_path):
-    estimator, _ = fitted("gaussian", refit=True)
+    estimator, _ = fitted("real", refit=True)
     write_model_report(estimator, tmp_path / "page.html")
     text = own_text(tmp_path / "page.html")
     assert data_of(text)["charts"] == {}
@@ -103,12 +103,12 @@ def test_what_was_learned_is_not_judged(tmp_path):
 
 
 def test_names_that_do_not_fit_are_refused(tmp_path):
-    estimator, _ = fitted("gaussian")
+    estimator, _ = fitted("real")
     with pytest.raises(InputError, match="one for each of the 120 nodes"):
         write_model_report(estimator, tmp_path / "page.html", ids=[1, 2])
 
 
-@pytest.mark.parametrize("outcome", ["gaussian", "bernoulli"])
+@pytest.mark.parametrize("outcome", ["real", "tags"])
 def test_of_a_large_graph_a_part_is_embedded(tmp_path, monkeypatch, outcome):
     """The surroundings of listed nodes: beliefs are those of the nodes whose ids are there, in their order. All tags
     that are listed here belong to nodes without edges."""
@@ -120,11 +120,11 @@ def test_of_a_large_graph_a_part_is_embedded(tmp_path, monkeypatch, outcome):
     nodes = np.array(graph["ids"], dtype=int)
     assert (graph["whole"], len(graph["uncertain"])) == (False, 5)
     assert 5 <= len(nodes) <= 60
-    assert (len(nodes) > 5) == (outcome == "gaussian")
+    assert (len(nodes) > 5) == (outcome == "real")
     np.testing.assert_array_equal(
         numbers(graph["degree"], np.uint32), np.bincount(task.edges.ravel(), minlength=120)[nodes]
     )
-    if outcome == "gaussian":
+    if outcome == "real":
         np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict()[nodes], rtol=1e-6)
     else:
         np.testing.assert_array_equal(numbers(graph["answered"], np.uint16), estimator.predict()[nodes].sum(1))

@@ -70,12 +70,12 @@ class TestAnswer:
 
 
 def test_validation_nodes_without_edges_are_judged_so(learnable: NodeTask):
-    options = {**QUICK, "ensemble": 2, "validation": "edge-free", "calibrated": True}
+    options = {**QUICK, "ensemble": 2, "validation": "isolated", "calibrated": True}
     result = g3nn.fit(learnable, "sbm-gcn", **options)
-    judged = TrainingOptions(validation="edge-free").judged(Inputs.of(learnable))
+    judged = TrainingOptions(validation="isolated").judged(Inputs.of(learnable))
     with torch.no_grad():
         answers = result.model.predict_log_prob(judged)
-    together = OUTCOMES["categorical"](learnable.num_classes).mixture(answers)
+    together = OUTCOMES["classes"](learnable.num_classes).mixture(answers)
     loss, _ = validated(together, Inputs.of(learnable), calibrated=True)
     np.testing.assert_allclose(result.val_loss, loss.numpy(), rtol=1e-5)
 
@@ -88,10 +88,10 @@ def test_one_member_that_diverges_spoils_its_trial_alone(learnable: NodeTask):
     assert np.isfinite(result.val_loss[0])
 
 
-@pytest.mark.parametrize("outcome", ["bernoulli", "gaussian", "poisson"])
+@pytest.mark.parametrize("outcome", ["tags", "real", "counts"])
 def test_numbers_are_answered_by_the_mixture(outcome: str):
     rng = np.random.default_rng(0)
-    values = {"bernoulli": rng.integers(0, 2, 40), "gaussian": rng.normal(size=40), "poisson": rng.poisson(3, 40)}
+    values = {"tags": rng.integers(0, 2, 40), "real": rng.normal(size=40), "counts": rng.poisson(3, 40)}
     edges = np.stack([np.arange(39), np.arange(1, 40)])
     nodes = np.arange(40)
     parts = nodes[:15], nodes[15:30], nodes[30:]

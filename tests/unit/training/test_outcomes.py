@@ -14,7 +14,7 @@ from g3nn.data import synthetic_values
 from g3nn.inputs import Inputs
 from g3nn.task import NodeTask
 
-MODELS = {"bernoulli": "tags-gcn", "gaussian": "near-gcn", "poisson": "near-gcn"}
+MODELS = {"tags": "tags-gcn", "real": "near-gcn", "counts": "near-gcn"}
 
 
 def task_of(outcome: str, **changes: Any) -> NodeTask:
@@ -69,9 +69,9 @@ class TestTraining:
         assert np.isnan(blind.test_log_prob).all()
 
     def test_another_unit_is_another_unit(self):
-        task = task_of("gaussian")
+        task = task_of("real")
         scaled = NodeTask.build(
-            task.features, task.edges, 1000 * task.labels - 7, task.train, task.val, task.test, outcome="gaussian"
+            task.features, task.edges, 1000 * task.labels - 7, task.train, task.val, task.test, outcome="real"
         )
         plain, other = (g3nn.fit(one, "near-gcn", epochs=4, device="cpu") for one in (task, scaled))
         np.testing.assert_allclose(other.predictions, 1000 * plain.predictions - 7, rtol=1e-4)
@@ -80,14 +80,14 @@ class TestTraining:
         np.testing.assert_allclose(other.test_accuracy, plain.test_accuracy, rtol=1e-3)
 
     def test_every_node_can_move_on_its_own(self):
-        task = task_of("gaussian")
+        task = task_of("real")
         result = g3nn.fit(task, "near-gcn", epochs=4, refine=True, device="cpu")
         own = result.model.posterior.nodes.own
         assert own.shape == (1, 120, 2)
         assert (own.flatten(1) != 0).all(1).all(), "the graph term reaches every node"
 
     def test_new_nodes_have_no_score_of_their_own(self):
-        task = task_of("gaussian")
+        task = task_of("real")
         posterior = g3nn.fit(task, "near-gcn", epochs=4, refine=True, device="cpu").model.posterior
         scores = torch.zeros(1, 125, 2)
         moved = posterior.nodes(scores)
@@ -95,7 +95,7 @@ class TestTraining:
         assert moved[:, :120].any()
 
     def test_the_graph_helps_where_labels_follow_it(self):
-        task = synthetic_values("gaussian", nodes=600, labelled=0.1, val=100, seed=1)
+        task = synthetic_values("real", nodes=600, labelled=0.1, val=100, seed=1)
         alone = g3nn.fit(task, "gcn", device="cpu", epochs=300)
         weight = task.num_edges / len(task.unlabelled)
         joint = g3nn.fit(task, "near-gcn", device="cpu", epochs=300, refine=True, graph_weight=weight)
@@ -104,12 +104,12 @@ class TestTraining:
 
 
 REFUSED = {
-    "classes as real values": ("gaussian", {"model": "sbm-gcn"}, "likelihood", "near"),
-    "real values as tags": ("bernoulli", {"model": "near-gcn"}, "likelihood", "sbm, tags"),
-    "label propagation of counts": ("poisson", {"model": "label-propagation"}, "posterior", "gcn, gat"),
-    "the authors' objective": ("bernoulli", {"model": "sbm-gcn", "objective": "released"}, "objective", "elbo"),
-    "noise of tags": ("bernoulli", {"model": "sbm-gcn", "noise": "node"}, "noise", "outcome gaussian"),
-    "nodes on their own without a graph": ("gaussian", {"model": "gcn", "refine": True}, "refine", "a likelihood"),
+    "classes as real values": ("real", {"model": "sbm-gcn"}, "likelihood", "near"),
+    "real values as tags": ("tags", {"model": "near-gcn"}, "likelihood", "sbm, tags"),
+    "label propagation of counts": ("counts", {"model": "label-propagation"}, "posterior", "gcn, gat"),
+    "the authors' objective": ("tags", {"model": "sbm-gcn", "objective": "released"}, "objective", "elbo"),
+    "noise of tags": ("tags", {"model": "sbm-gcn", "noise": "node"}, "noise", "outcome gaussian"),
+    "nodes on their own without a graph": ("real", {"model": "gcn", "refine": True}, "refine", "a likelihood"),
 }
 
 
@@ -123,5 +123,5 @@ def test_what_makes_no_sense_is_refused_with_what_does(outcome, request_, argume
 
 
 def test_an_option_of_another_outcome_is_refused_for_classes(learnable):
-    with pytest.raises(g3nn.InputError, match=r"refine: given True for outcome 'categorical'.*bernoulli"):
+    with pytest.raises(g3nn.InputError, match=r"refine: given True for outcome 'classes'.*bernoulli"):
         g3nn.fit(learnable, "sbm-gcn", refine=True)

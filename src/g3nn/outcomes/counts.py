@@ -20,7 +20,7 @@ for variances up to one."""
 
 
 @dataclass(frozen=True)
-class Poisson(NormalOutcome):
+class Counts(NormalOutcome):
     """y_it ~ Poisson(exp h_it) with a log-rate h_it ~ N(m_it, v_it): what no feature and no neighbour explains makes
     counts vary more than a Poisson does. An answer holds m and log v, (R, n, 2T); so do beliefs, with v for log v.
 
@@ -30,7 +30,7 @@ class Poisson(NormalOutcome):
     or enter through the moments of their distance (a closed bound).
     """
 
-    name: ClassVar[str] = "poisson"
+    name: ClassVar[str] = "counts"
     score_is: ClassVar[str] = "share of the deviance that is explained (D^2)"
     learns_start: ClassVar[bool] = True
 

@@ -14,7 +14,7 @@ from g3nn.outcomes.base import NumberOutcome, Targets, ValueOptions
 
 
 @dataclass(frozen=True)
-class Bernoulli(NumberOutcome):
+class Tags(NumberOutcome):
     """y_it is 0 or 1. An answer is the log-odds of each tag, (R, n, T): the share of the tag among the training nodes,
     plus a score. Beliefs are probabilities, (R, n, T).
 
@@ -22,7 +22,7 @@ class Bernoulli(NumberOutcome):
     closed bound (Jaakkola and Jordan, 2000) from the mean and the variance of the log-odds.
     """
 
-    name: ClassVar[str] = "bernoulli"
+    name: ClassVar[str] = "tags"
     score_is: ClassVar[str] = "share of tags that are right at a threshold of one half"
     pooled: ClassVar[bool] = True
 

@@ -17,13 +17,13 @@ from g3nn.parse import UNKNOWN
 
 
 @dataclass(frozen=True)
-class Categorical(Outcome):
+class Classes(Outcome):
     """y_i is one of K classes. An answer is log q(y_i = k), (R, n, K); beliefs are probabilities, (R, n, K).
 
     The expectation over the labels of two ends is the sum over their K x K pairs, exact.
     """
 
-    name: ClassVar[str] = "categorical"
+    name: ClassVar[str] = "classes"
     score_is: ClassVar[str] = "accuracy"
     pooled: ClassVar[bool] = True
 

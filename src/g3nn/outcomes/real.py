@@ -17,22 +17,22 @@ _LOG_VARIANCE = (-10.0, 5.0)
 
 
 @dataclass(frozen=True)
-class GaussianOptions(ValueOptions):
+class RealOptions(ValueOptions):
     noise: str = choice(
         "shared", ("shared", "node"), "one learned variance of each column, or one that depends on the node"
     )
 
 
 @dataclass(frozen=True)
-class Gaussian(NormalOutcome):
+class Real(NormalOutcome):
     """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
 
     We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
     (samples that gradients pass through, unbiased), or enter through the moments of their distance (a closed bound).
     """
 
-    Options: ClassVar[type] = GaussianOptions
-    name: ClassVar[str] = "gaussian"
+    Options: ClassVar[type] = RealOptions
+    name: ClassVar[str] = "real"
     score_is: ClassVar[str] = "share of the variance that is explained (R^2)"
     learns_start: ClassVar[bool] = True
 
@@ -40,7 +40,7 @@ class Gaussian(NormalOutcome):
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
         location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
-        return cls(columns, options or GaussianOptions(), location, scale, zeros, ones)
+        return cls(columns, options or RealOptions(), location, scale, zeros, ones)
 
     @property
     def num_scores(self) -> int:
