@@ -66,7 +66,7 @@ def real_figures(task: g3nn.NodeTask, result: g3nn.FitResult) -> Row:
 
 def count_figures(task: g3nn.NodeTask, result: g3nn.FitResult) -> Row:
     plain = poisson.logpmf(task.labels[task.test], result.predictions[0][task.test]).mean()
-    return {"plain_poisson_log_prob": float(plain), "deviance_explained": float(result.test_accuracy[0])}
+    return {"plain_poisson_log_prob": float(plain), "deviance_explained": float(result.test_score[0])}
 
 
 class PlainPoisson(Counts):
@@ -92,7 +92,7 @@ def plain_figures(task: g3nn.NodeTask, seed: int, device: str) -> Row:
     stack = Stack(ModelSpec("gcn").build(sizes, replicas, {}), Objective(), inputs, replicas, TrainingOptions())
     while not stack.finished:
         stack.step()
-    ended = stack.outcomes()
+    ended = stack.end()
     with torch.no_grad():
         answer = stack.model.predict_log_prob(inputs)
         score = outcome.validation(answer, inputs.targets, torch.from_numpy(task.test).to(place))[1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,6 +74,15 @@ class GenerativeModel(nn.Module):
             cold = inputs.outcome.mixture(torch.stack([answer, cold]).flatten(1, 2)).view_as(answer)
         return torch.where(inputs.linked, answer, cold)
 
+    @staticmethod
+    def join(models: Sequence[GenerativeModel]) -> GenerativeModel:
+        """One model with the replicas of several in a row."""
+        if len(models) == 1:
+            return models[0]
+        joined, states = copy.deepcopy(models[0]), [model.state_dict() for model in models]
+        joined.restore({name: torch.cat([state[name] for state in states]) for name in states[0]})
+        return joined
+
     @torch.no_grad()
     def select(self, keep: Tensor) -> None:
         """Keep only the replicas at these positions, in place. Every parameter and buffer leads with R."""
@@ -137,8 +147,8 @@ class ModelSpec:
         for argument, source, known in parts:
             if argument == "posterior" and not _is_component(source):
                 continue
-            if outcome not in _class(source, known).outcomes:
-                able = ", ".join(name for name, part in known.items() if outcome in part.outcomes)
+            if not serves(_class(source, known), outcome):
+                able = ", ".join(name for name, part in known.items() if serves(part, outcome))
                 problems.add(argument, f"{_name(source)!r} for outcome {outcome!r}", able)
 
     @property
@@ -173,6 +183,11 @@ class ModelSpec:
         return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"), pick(options, ModelOptions))
 
 
+def serves(component: Any, outcome: str) -> bool:
+    """Whether a likelihood, prior or posterior can be used with an outcome."""
+    return issubclass(OUTCOMES[outcome], component.outcomes)
+
+
 def allowed_models() -> str:
     """All of them in few words."""
     return f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
@@ -180,14 +195,14 @@ def allowed_models() -> str:
 
 def model_names(outcome: str | None = None) -> list[str]:
     """Every model that the registered parts make, for any outcome or for one."""
-    wanted = set(OUTCOMES) if outcome is None else {outcome}
+    wanted = list(OUTCOMES) if outcome is None else [outcome]
     pairs = [
         f"{likelihood}-{posterior}"
         for likelihood, graph in LIKELIHOODS.items()
         for posterior, q in POSTERIORS.items()
-        if wanted & set(graph.outcomes) & set(q.outcomes)
+        if any(serves(graph, name) and serves(q, name) for name in wanted)
     ]
-    return [*(name for name, q in POSTERIORS.items() if wanted & set(q.outcomes)), *pairs]
+    return [*(name for name, q in POSTERIORS.items() if any(serves(q, one) for one in wanted)), *pairs]
 
 
 def registered_options() -> list[type]:

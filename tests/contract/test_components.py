@@ -20,9 +20,9 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, Pairs
-from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.model import GenerativeModel, ModelSpec, serves
 from g3nn.options import Rule
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -55,7 +55,7 @@ class Case:
         return tuple(range(3, 3 + self.R))
 
     def spec(self) -> ModelSpec:
-        likelihood = next(name for name, part in LIKELIHOODS.items() if self.outcome in part.outcomes)
+        likelihood = next(name for name, part in LIKELIHOODS.items() if serves(part, self.outcome))
         return ModelSpec(**{"posterior": "mlp", "likelihood": likelihood, "prior": "uniform", self.kind: self.name})
 
     def model(self) -> GenerativeModel:
@@ -75,7 +75,7 @@ class Case:
         return f"{self.kind}-{self.name}-{self.outcome}-{ends}-R{self.R}-K{self.K}"
 
 
-def cases(*kinds: str, outcomes: Sequence[str] = EVERY_OUTCOME, **fixed: Any) -> Any:
+def cases(*kinds: str, outcomes: Sequence[str] = tuple(OUTCOMES), **fixed: Any) -> Any:
     """Parametrises a test over every registered component of the kinds and every outcome that it declares, in every
     situation not fixed. One column of numbers stands where there would be two classes, three where there are four."""
     ranges = {"directed": (False, True), "R": (1, 3), "K": (2, 4)}
@@ -86,13 +86,13 @@ def cases(*kinds: str, outcomes: Sequence[str] = EVERY_OUTCOME, **fixed: Any) ->
         for kind in kinds
         for name, component in REGISTRIES[kind].items()
         for outcome in outcomes
-        if outcome in component.outcomes
+        if serves(component, outcome)
     ]
     return pytest.mark.parametrize("case", found, ids=str)
 
 
 CLASSES = ("classes",)
-NUMBERS = tuple(outcome for outcome in EVERY_OUTCOME if outcome != "classes")
+NUMBERS = tuple(outcome for outcome in tuple(OUTCOMES) if outcome != "classes")
 
 
 COMPONENTS = [

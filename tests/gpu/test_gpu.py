@@ -162,7 +162,7 @@ def test_books_are_kept_as_on_the_cpu():
         val_loss[2] = torch.inf if epoch == 3 else val_loss[2]
         here.update(losses, val_loss, val_accuracy)
         there.update(losses.cuda(), val_loss.cuda(), val_accuracy.cuda())
-        for name in ("clock", "best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged", "fresh"):
+        for name in ("clock", "best_loss", "best_score", "best_epoch", "epochs", "active", "diverged", "fresh"):
             torch.testing.assert_close(getattr(there, name).cpu(), getattr(here, name), equal_nan=True)
 
 

@@ -9,14 +9,14 @@ import torch
 
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import GenerativeModel
+from g3nn.model import GenerativeModel, serves
 from g3nn.networks import PerceptronOptions
 from g3nn.pairs import PairSource
 from g3nn.posteriors.gcn import GCN, GCNOptions
 from g3nn.priors.mlp import MLPPrior
 from g3nn.replicas import Replicas, Sizes
 
-CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if "classes" in likelihood.outcomes]
+CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if serves(likelihood, "classes")]
 NODES, CLASSES, FEATURES = 6, 3, 4
 EDGES = np.array([[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]])
 OBSERVED = (0, 1, 2)

@@ -12,6 +12,7 @@ from g3nn.likelihoods import LIKELIHOODS
 from g3nn.likelihoods.sbm import PlantedPartition
 from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel, ModelOptions, ModelSpec, model_names
 from g3nn.options import known_names
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
 from g3nn.posteriors.gcn import GCN
 from g3nn.posteriors.mlp import MLPPosterior
@@ -30,7 +31,7 @@ class TestParse:
             f"{left}-{right}"
             for left, graph in LIKELIHOODS.items()
             for right, q in POSTERIORS.items()
-            if set(graph.outcomes) & set(q.outcomes)
+            if any(issubclass(one, graph.outcomes) and issubclass(one, q.outcomes) for one in OUTCOMES.values())
         }
         assert set(model_names()) == {*POSTERIORS, *pairs}
         assert "near-gmnn" not in pairs

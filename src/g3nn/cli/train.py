@@ -121,8 +121,8 @@ def _show(result: FitResult) -> None:
     for column in ("seed", "test accuracy", "val accuracy", "val loss", "epochs", "status"):
         table.add_column(column, justify="right")
     for t, seed in enumerate(result.seeds):
-        scores = (result.test_accuracy[t], result.val_accuracy[t], result.val_loss[t])
+        scores = (result.test_score[t], result.val_score[t], result.val_loss[t])
         table.add_row(str(seed), *(f"{score:.3f}" for score in scores), str(result.epochs[t]), result.status[t])
     console.print(table)
-    spread = f" ± {result.test_accuracy.std(ddof=1):.3f}" if result.trials > 1 else ""
-    console.print(f"test accuracy {result.test_accuracy.mean():.3f}{spread}, {result.seconds:.1f} s")
+    spread = f" ± {result.test_score.std(ddof=1):.3f}" if result.trials > 1 else ""
+    console.print(f"test {result.outcome.score_title} {result.test_score.mean():.3f}{spread}, {result.seconds:.1f} s")

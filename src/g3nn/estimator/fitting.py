@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.candidates import Candidate
 from g3nn.estimator.fitted import Fitted
@@ -18,7 +18,6 @@ from g3nn.estimator.missing import column_means, impute
 from g3nn.estimator.panel import Search
 from g3nn.estimator.prediction import Known
 from g3nn.estimator.reading import Features, below
-from g3nn.estimator.refit import train_on_all
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.trained import Trained
 from g3nn.model import GenerativeModel
@@ -26,7 +25,7 @@ from g3nn.parse import Matrix
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.plan import Plan
-from g3nn.training.stack import HISTORY_NAMES
+from g3nn.training.result import history_names
 
 FEW_VALIDATION_NODES = 30
 
@@ -114,7 +113,7 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
     epochs, seen = int(trained.epochs.max()), request.train
     if parameters["refit"]:
         epochs = int(np.median(trained.best_epoch))
-        answerer = replace(answerer, model=train_on_all(tasks.training, plan, epochs))
+        answerer = replace(answerer, model=_refitted(tasks.training, plan, epochs))
         seen = request.labels.known
     answerer = replace(answerer, model=_numbered(answerer.model, tasks.seen, tasks.whole.num_nodes))
     key = fingerprint(request.features, request.edges)
@@ -129,11 +128,20 @@ def run(request: Request, parameters: dict[str, Any]) -> Fitted:
         panel,
         epochs,
         trained.history,
-        HISTORY_NAMES,
+        history_names(answerer.outcome),
         known,
         calibrations,
         request.labels.flat,
     )
+
+
+def _refitted(task: NodeTask, plan: Plan, epochs: int) -> GenerativeModel:
+    """Replicas trained on the labels of training and validation nodes alike."""
+    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False)
+    usable = [trial for trial, status in enumerate(result.status) if status != "diverged"]
+    if not usable:
+        raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
+    return result.select(usable).model
 
 
 def _model(plan: Plan, trained: Trained, task: NodeTask) -> GenerativeModel:

@@ -111,7 +111,7 @@ class Trained:
 
 def _answers(result: FitResult, task: NodeTask) -> np.ndarray:
     """(R, validation nodes, width): probabilities of classes, else the answers of the replicas."""
-    if result.outcome == "classes":
+    if result.outcome.name == "classes":
         return result.probabilities[:, task.val]
     inputs = Inputs.of(task, outcome=result.model.posterior.sizes.outcome)
     with torch.no_grad():

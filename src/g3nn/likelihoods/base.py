@@ -13,6 +13,7 @@ from torch.nn.functional import logsigmoid
 from g3nn.inputs import Inputs
 from g3nn.kernels import Pattern, gather
 from g3nn.options import NoOptions
+from g3nn.outcomes import Classes, Outcome
 from g3nn.replicas import Noise, Replicas, Sizes
 
 NodeState = Tensor | None
@@ -48,7 +49,7 @@ class GraphLikelihood(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
     """Which outcomes can explain a graph by it."""
     uses_features: ClassVar[bool]
     """Whether p(e_ij) depends on x_i and x_j."""

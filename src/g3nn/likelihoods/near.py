@@ -12,6 +12,7 @@ from torch.nn.functional import logsigmoid
 from g3nn.kernels import gather, logistic_bound, pair_dot, pair_sum
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice
+from g3nn.outcomes import NormalOutcome, Outcome
 from g3nn.replicas import Replicas, Sizes
 
 
@@ -35,7 +36,7 @@ class NearValues(GraphLikelihood):
 
     Options = NearOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("real", "counts")
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (NormalOutcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

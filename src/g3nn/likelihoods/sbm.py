@@ -12,6 +12,7 @@ from torch.nn.functional import logsigmoid
 from g3nn.kernels import logistic_bound, pair_dot, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import flag, number
+from g3nn.outcomes import Classes, Outcome, Tags
 from g3nn.replicas import Replicas, Scalar, Sizes
 
 
@@ -34,7 +35,7 @@ class PlantedPartition(GraphLikelihood):
 
     Options = PlantedPartitionOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("classes", "tags")
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes, Tags)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
         super().__init__(sizes, replicas)
@@ -54,7 +55,7 @@ class PlantedPartition(GraphLikelihood):
 
     @property
     def _has_tags(self) -> bool:
-        return self.sizes.outcome.name == "tags"
+        return isinstance(self.sizes.outcome, Tags)
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         both = torch.cat([values, 1 - values], dim=2) if self._has_tags else values

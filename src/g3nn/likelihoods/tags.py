@@ -13,6 +13,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import Pattern, gather, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice, flag, number
+from g3nn.outcomes import Outcome, Tags
 from g3nn.replicas import Noise, Replicas, Scalar, Sizes
 
 
@@ -56,7 +57,7 @@ class TagBlocks(GraphLikelihood):
 
     Options = TagOptions
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = ("tags",)
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Tags,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from g3nn.options import pick
-from g3nn.outcomes.base import NumberOutcome, Outcome, Targets, ValueOptions
+from g3nn.outcomes.base import NormalOutcome, NumberOutcome, Outcome, Targets, ValueOptions
 from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
 from g3nn.outcomes.real import Real
@@ -22,9 +22,6 @@ OUTCOMES: dict[str, type[Outcome]] = {
     "counts": Counts,
 }
 
-EVERY_OUTCOME = tuple(OUTCOMES)
-"""For a component that turns the scores of a network into an answer: it serves them all."""
-
 
 def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outcome:
     """The outcome of a task, in the unit of its training labels, with those of the options that it declares."""
@@ -32,4 +29,16 @@ def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outc
     return kind.of(task.labels[task.train], task.num_classes, pick(options or {}, kind.Options))
 
 
-__all__ = ["EVERY_OUTCOME", "OUTCOMES", "NumberOutcome", "Outcome", "Targets", "ValueOptions", "outcome_of"]
+__all__ = [
+    "OUTCOMES",
+    "Classes",
+    "Counts",
+    "NormalOutcome",
+    "NumberOutcome",
+    "Outcome",
+    "Real",
+    "Tags",
+    "Targets",
+    "ValueOptions",
+    "outcome_of",
+]

@@ -63,8 +63,12 @@ class Outcome(ABC):
 
     Options: ClassVar[type] = NoOptions
     name: ClassVar[str]
-    score_is: ClassVar[str]
-    """What `score` measures. 1 is perfect."""
+    score_key: ClassVar[str]
+    """What the score is called in records and JSON. 1 is perfect."""
+    score_title: ClassVar[str]
+    """What the score is called in a sentence."""
+    view: ClassVar[str] = "numbers"
+    """How a page shows its answers."""
     learns_start: ClassVar[bool] = False
     """Whether `start` is where learned parameters begin; else it is fixed."""
     pooled: ClassVar[bool] = False

@@ -24,7 +24,9 @@ class Classes(Outcome):
     """
 
     name: ClassVar[str] = "classes"
-    score_is: ClassVar[str] = "accuracy"
+    score_key: ClassVar[str] = "accuracy"
+    score_title: ClassVar[str] = "accuracy"
+    view: ClassVar[str] = "classes"
     pooled: ClassVar[bool] = True
 
     @classmethod

@@ -31,7 +31,8 @@ class Counts(NormalOutcome):
     """
 
     name: ClassVar[str] = "counts"
-    score_is: ClassVar[str] = "share of the deviance that is explained (D^2)"
+    score_key: ClassVar[str] = "d2"
+    score_title: ClassVar[str] = "share of deviance explained"
     learns_start: ClassVar[bool] = True
 
     @classmethod

@@ -33,7 +33,8 @@ class Real(NormalOutcome):
 
     Options: ClassVar[type] = RealOptions
     name: ClassVar[str] = "real"
-    score_is: ClassVar[str] = "share of the variance that is explained (R^2)"
+    score_key: ClassVar[str] = "r2"
+    score_title: ClassVar[str] = "R²"
     learns_start: ClassVar[bool] = True
 
     @classmethod

@@ -23,7 +23,9 @@ class Tags(NumberOutcome):
     """
 
     name: ClassVar[str] = "tags"
-    score_is: ClassVar[str] = "share of tags that are right at a threshold of one half"
+    score_key: ClassVar[str] = "tag_accuracy"
+    score_title: ClassVar[str] = "share of tags right"
+    view: ClassVar[str] = "tags"
     pooled: ClassVar[bool] = True
 
     @classmethod

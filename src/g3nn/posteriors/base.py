@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from g3nn.inputs import Inputs
 from g3nn.networks import Head, NodeScores
 from g3nn.options import NoOptions
+from g3nn.outcomes import Classes, Outcome
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
@@ -20,8 +21,8 @@ class LabelPosterior(nn.Module, ABC):
     """
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
-    """Which outcomes it can answer for; whatever ends in `answer` serves `EVERY_OUTCOME`."""
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
+    """Which outcomes it can answer for; whatever ends in `answer` serves every `Outcome`."""
     uses_graph: ClassVar[bool]
     """Whether q_i depends on the neighbours of i."""
     capturable: ClassVar[bool] = True

@@ -12,7 +12,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.networks import BatchNorm, LabelInput
 from g3nn.options import choice, flag, integer, number
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropout
 
@@ -48,7 +48,7 @@ class Grand(LabelPosterior):
 
     Options = GrandOptions
     uses_graph: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
         super().__init__(sizes, replicas)

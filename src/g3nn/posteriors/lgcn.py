@@ -11,7 +11,7 @@ from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.networks import LabelInput
 from g3nn.options import integer, number
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -32,7 +32,7 @@ class LabelGCN(LabelPosterior):
 
     Options = LabelGCNOptions
     uses_graph: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelGCNOptions | None = None) -> None:
         super().__init__(sizes, replicas)

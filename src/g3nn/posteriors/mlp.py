@@ -8,7 +8,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -18,7 +18,7 @@ class MLPPosterior(LabelPosterior):
 
     Options = PerceptronOptions
     uses_graph: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from g3nn.errors import Problems
 from g3nn.inputs import Inputs
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -27,7 +27,7 @@ class ModulePosterior(LabelPosterior):
     """
 
     uses_graph: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
     capturable: ClassVar[bool] = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, source: nn.Module | Callable[[], nn.Module]) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
 from g3nn.options import integer, number
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
@@ -29,7 +29,7 @@ class Sage(LabelPosterior):
 
     Options = SageOptions
     uses_graph: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: SageOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from g3nn.inputs import Inputs
 from g3nn.networks import Head
 from g3nn.options import NoOptions, number
+from g3nn.outcomes import Classes, Outcome
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
@@ -18,8 +19,8 @@ class LabelPrior(nn.Module, ABC):
     """p(Y | X) = prod_i p(y_i | x_i): what the features of a node alone say about its class."""
 
     Options: ClassVar[type] = NoOptions
-    outcomes: ClassVar[tuple[str, ...]] = ("classes",)
-    """Which outcomes it can answer for; whatever ends in `answer` serves `EVERY_OUTCOME`."""
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
+    """Which outcomes it can answer for; whatever ends in `answer` serves every `Outcome`."""
     uses_features: ClassVar[bool]
     """Whether p(y_i) depends on x_i."""
 

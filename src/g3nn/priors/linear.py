@@ -9,7 +9,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.options import number
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -24,7 +24,7 @@ class LinearPrior(LabelPrior):
 
     Options = LinearOptions
     uses_features: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LinearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

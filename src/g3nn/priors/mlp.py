@@ -8,7 +8,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -18,7 +18,7 @@ class MLPPrior(LabelPrior):
 
     Options = PerceptronOptions
     uses_features: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.networks import ReplicaCount
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import Outcome
 from g3nn.priors.base import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -17,7 +17,7 @@ class UniformPrior(LabelPrior):
     """p(y_i = k | x_i) = 1 / K; of another outcome, what is true of the training nodes as a whole."""
 
     uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[str, ...]] = EVERY_OUTCOME
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__(sizes, replicas)

@@ -30,11 +30,11 @@ from g3nn.training.checks import (
     outcome_options,
     plain,
 )
-from g3nn.training.ensemble import joined, member_seeds, of_trials, together
+from g3nn.training.ensemble import joined, member_seeds, mixed, trial_endings
 from g3nn.training.memory import replicas_that_fit
 from g3nn.training.progress import Monitor, monitor
 from g3nn.training.result import FitResult
-from g3nn.training.stack import HISTORY_NAMES, Outcomes, Stack, TrainingOptions
+from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
 """Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
@@ -87,6 +87,13 @@ class Plan:
         target = chosen.build(changes)
         return cls(spec, target, chosen.name, pick(given, TrainingOptions), given, seeds, place)
 
+    def for_all_labels(self, epochs: int) -> Plan:
+        """The same plan for training on every label, with nothing held back: a fixed number of epochs."""
+        changes: dict[str, Any] = {"epochs": epochs, "keep": LAST}
+        return dataclasses.replace(
+            self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
+        )
+
     def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
         """Train and evaluate all trials on a task."""
         check_task(task, self.spec, self.objective, self.options)
@@ -102,11 +109,11 @@ class Plan:
             parts = self._run(task, inputs, watch)
         return self._result(task, inputs, parts, time.perf_counter() - start)
 
-    def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Outcomes, GenerativeModel]]:
+    def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory asks for."""
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = [list(chunk) for chunk in _chunks(replicas, self._stack_size(task, inputs))]
-        parts: list[tuple[Outcomes, GenerativeModel]] = []
+        parts: list[tuple[Endings, GenerativeModel]] = []
         while waiting:
             chunk = waiting.pop(0)
             try:
@@ -132,13 +139,13 @@ class Plan:
 
     def _train(
         self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Monitor
-    ) -> tuple[Outcomes, GenerativeModel]:
+    ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
         while not stack.finished:
             before = stack.num_live
             stack.step()
             watch.update(stack, before - stack.num_live)
-        return stack.outcomes(), stack.model
+        return stack.end(), stack.model
 
     def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. What a trial was given for itself holds for all its members."""
@@ -155,18 +162,17 @@ class Plan:
         return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
 
     def _result(
-        self, task: NodeTask, inputs: Inputs, parts: list[tuple[Outcomes, GenerativeModel]], seconds: float
+        self, task: NodeTask, inputs: Inputs, parts: list[tuple[Endings, GenerativeModel]], seconds: float
     ) -> FitResult:
-        log_prob = self._answered(parts, inputs)
-        ended = joined([outcomes for outcomes, _ in parts])
+        answers = self._answered(parts, inputs)
+        ended = joined([endings for endings, _ in parts])
         if self.training.ensemble > 1:
-            ended = of_trials(ended, self._answered(parts, self.training.judged(inputs)), inputs, self.training)
+            validation_answers = self._answered(parts, self.training.validation_inputs(inputs))
+            ended = trial_endings(ended, validation_answers, inputs, self.training)
         diverged, epochs, best_epoch = (part.numpy() for part in (ended.diverged, ended.epochs, ended.best_epoch))
-        cost, test = _evaluated(log_prob, inputs)
+        cost, test = _evaluated(answers, inputs)
         test[best_epoch == 0] = np.nan
         cost[best_epoch == 0] = np.nan
-        of_classes = task.outcome == "classes"
-        predictions, deviations = (None, None) if of_classes else inputs.outcome.in_units(log_prob)
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
             for bad, count in zip(diverged, epochs, strict=True)
@@ -179,30 +185,25 @@ class Plan:
             objective=self.objective_name,
             hyperparameters=self.hyperparameters(task.outcome),
             seeds=self.seeds,
-            test_accuracy=test,
-            val_accuracy=ended.val_accuracy.double().numpy(),
+            test_score=test,
+            val_score=ended.val_score.double().numpy(),
             val_loss=ended.val_loss.double().numpy(),
             epochs=epochs,
             best_epoch=best_epoch,
             status=status,
             seconds=seconds,
-            probabilities=(inputs.outcome.mean(log_prob) if inputs.outcome.pooled else log_prob[:, :, :0])
-            .cpu()
-            .numpy(),
+            answers=answers.cpu(),
             history=ended.history.numpy(),
-            history_names=HISTORY_NAMES,
-            model=_joined_model([model for _, model in parts]).cpu(),
-            outcome=task.outcome,
-            predictions=predictions,
-            deviations=deviations,
+            model=GenerativeModel.join([model for _, model in parts]).cpu(),
+            outcome=inputs.outcome,
             test_log_prob=-cost,
         )
 
     @torch.no_grad()
-    def _answered(self, parts: list[tuple[Outcomes, GenerativeModel]], inputs: Inputs) -> torch.Tensor:
+    def _answered(self, parts: list[tuple[Endings, GenerativeModel]], inputs: Inputs) -> torch.Tensor:
         """(trials, n, width): what all members of a trial answer together."""
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
-        return together(answers, self.training.ensemble, inputs.outcome)
+        return mixed(answers, self.training.ensemble, inputs.outcome)
 
     def hyperparameters(self, outcome: str = "classes") -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
@@ -241,11 +242,3 @@ def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
             G3NNWarning,
             stacklevel=5,
         )
-
-
-def _joined_model(models: list[GenerativeModel]) -> GenerativeModel:
-    """One stack from several: parameters concatenated along R."""
-    if len(models) > 1:
-        states = [model.state_dict() for model in models]
-        models[0].restore({name: torch.cat([state[name] for state in states]) for name in states[0]})
-    return models[0]

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from g3nn.training.stack import Stack
 
-_SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_accuracy": "acc"}
+_SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
 _EVERY = 10
 
 

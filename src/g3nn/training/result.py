@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from g3nn.model import GenerativeModel
+from g3nn.outcomes import Outcome
+from g3nn.training.stack import HISTORY_NAMES
+
+_PER_TRIAL = ("test_score", "val_score", "val_loss", "epochs", "best_epoch", "test_log_prob")
+
+
+def history_names(outcome: Outcome) -> tuple[str, ...]:
+    """The names of what is recorded in each epoch, the score by its own."""
+    return (*HISTORY_NAMES[:-1], f"val_{outcome.score_key}")
 
 
 @dataclass(frozen=True, eq=False)
 class FitResult:
     """The trials of one model on one task. Arrays have one entry per trial, in the order of `seeds`.
 
-    test_accuracy, val_accuracy: at the epoch of the lowest validation loss `val_loss`.
-    status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (loss no longer finite; its numbers are
-    those of the best epoch before that, NaN if there was none).
-    With an `ensemble` a trial has several members: probabilities are their mean, epochs and status those of the slowest
-    and the worst of them, and `model` holds all members, those of a trial in a row.
-
-    probabilities: (trials, n, K), of classes or tags. history: (epochs, terms, trials), names in `history_names`.
-
-    outcome: what the labels are. If they are not classes, test_accuracy and val_accuracy hold the score of the outcome
-    instead: the share of tags that are right, of the variance (real values) or of the deviance (counts) explained.
-    predictions, deviations: (trials, n, T), mean and standard deviation of q in the unit of the labels; None for
-    classes. test_log_prob: the mean log-probability (density) of a test label; val_loss is minus that of a validation
+    test_score, val_score: what the outcome is scored by (accuracy for classes), at the epoch of the lowest validation
+    loss `val_loss`. For classes they are also called `test_accuracy` and `val_accuracy`.
+    test_log_prob: the mean log-probability (or density) of a test label; `val_loss` is minus that of a validation
     label.
+    status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (the loss was no longer finite; the
+    numbers are those of the best epoch before that, NaN if there was none).
+    answers: (trials, n, width), the parameters of q at each node in the form of the outcome.
+    history: (epochs, terms, trials), the terms as in `history_names`; NaN after a trial stopped.
+
+    With an `ensemble`, a trial has several members: its answer is their mixture, its epochs and status those of the
+    slowest and the worst of them, and `model` holds all members, those of one trial in a row.
     """
 
     dataset: str
@@ -35,48 +47,133 @@ class FitResult:
     objective: str
     hyperparameters: dict[str, Any]
     seeds: tuple[int, ...]
-    test_accuracy: np.ndarray
-    val_accuracy: np.ndarray
+    test_score: np.ndarray
+    val_score: np.ndarray
     val_loss: np.ndarray
     epochs: np.ndarray
     best_epoch: np.ndarray
     status: tuple[str, ...]
     seconds: float
-    probabilities: np.ndarray
+    answers: Tensor
     history: np.ndarray
-    history_names: tuple[str, ...]
     model: GenerativeModel
-    outcome: str
-    predictions: np.ndarray | None
-    deviations: np.ndarray | None
+    outcome: Outcome
     test_log_prob: np.ndarray
 
     @property
     def trials(self) -> int:
         return len(self.seeds)
 
+    @property
+    def test_accuracy(self) -> np.ndarray:
+        """(trials,): the share of test nodes whose class is right."""
+        self._need("accuracy", "test_accuracy", "test_score")
+        return self.test_score
+
+    @property
+    def val_accuracy(self) -> np.ndarray:
+        """(trials,): the share of validation nodes whose class is right."""
+        self._need("accuracy", "val_accuracy", "val_score")
+        return self.val_score
+
+    def _need(self, score: str, asked: str, instead: str) -> None:
+        if self.outcome.score_key != score:
+            kind = f"outcome {self.outcome.name!r} is scored by {self.outcome.score_title}"
+            raise AttributeError(f"no {asked}: {kind}; use {instead}")
+
+    @cached_property
+    def probabilities(self) -> np.ndarray:
+        """(trials, n, K): of classes, or of each tag by itself."""
+        if not self.outcome.pooled:
+            raise AttributeError(f"outcome {self.outcome.name!r} has no probabilities; use predictions and deviations")
+        return np.asarray(self.outcome.mean(self.answers).numpy())
+
+    @property
+    def predictions(self) -> np.ndarray:
+        """(trials, n, K or T): the mean of q in the unit of the labels; of classes and tags their probabilities."""
+        return self.outcome.in_units(self.answers)[0]
+
+    @property
+    def deviations(self) -> np.ndarray:
+        """(trials, n, K or T): the standard deviation of q in the unit of the labels."""
+        return self.outcome.in_units(self.answers)[1]
+
+    @property
+    def history_names(self) -> tuple[str, ...]:
+        return history_names(self.outcome)
+
+    @property
+    def members(self) -> int:
+        """How many networks answer together for a trial."""
+        return int(self.hyperparameters["ensemble"])
+
+    def select(self, keep: Sequence[int] | np.ndarray) -> FitResult:
+        """The trials at these positions; this result stays as it was."""
+        at = np.asarray(keep, dtype=np.int64)
+        rows = (at[:, None] * self.members + np.arange(self.members)).ravel()
+        model = copy.deepcopy(self.model)
+        model.select(torch.from_numpy(rows))
+        return replace(
+            self,
+            **{name: getattr(self, name)[at] for name in _PER_TRIAL},
+            hyperparameters={
+                name: [value[t] for t in at.tolist()] if isinstance(value, list) else value
+                for name, value in self.hyperparameters.items()
+            },
+            seeds=tuple(self.seeds[t] for t in at.tolist()),
+            status=tuple(self.status[t] for t in at.tolist()),
+            answers=self.answers[torch.from_numpy(at)],
+            history=self.history[: int(self.epochs[at].max(initial=0)), :, at],
+            model=model,
+        )
+
+    @staticmethod
+    def join(results: Sequence[FitResult]) -> FitResult:
+        """The trials of several results of one model on one task, in a row."""
+        if len(results) == 1:
+            return results[0]
+        longest = max(len(result.history) for result in results)
+        histories = [
+            np.pad(result.history, ((0, longest - len(result.history)), (0, 0), (0, 0)), constant_values=np.nan)
+            for result in results
+        ]
+        arrays: dict[str, Any] = {
+            name: np.concatenate([getattr(result, name) for result in results]) for name in _PER_TRIAL
+        }
+        return replace(
+            results[0],
+            **arrays,
+            seeds=tuple(seed for result in results for seed in result.seeds),
+            status=tuple(status for result in results for status in result.status),
+            seconds=sum(result.seconds for result in results),
+            answers=torch.cat([result.answers for result in results]),
+            history=np.concatenate(histories, axis=2),
+            model=GenerativeModel.join([result.model for result in results]),
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The numbers as plain types, as `g3nn train --json` prints them. A missing number is null."""
-        beyond_classes = {"outcome": self.outcome, "test_log_prob": _numbers(self.test_log_prob)}
+        score = self.outcome.score_key
+        beyond_classes = {"outcome": self.outcome.name, "test_log_prob": _numbers(self.test_log_prob)}
         return {
             "dataset": self.dataset,
             "setting": self.setting,
             "model": self.model_name,
             "objective": self.objective,
             "hyperparameters": self.hyperparameters,
-            "test_accuracy": _numbers(self.test_accuracy),
-            "val_accuracy": _numbers(self.val_accuracy),
+            f"test_{score}": _numbers(self.test_score),
+            f"val_{score}": _numbers(self.val_score),
             "val_loss": _numbers(self.val_loss),
             "epochs": self.epochs.tolist(),
             "status": list(self.status),
             "seeds": list(self.seeds),
             "seconds": round(self.seconds, 3),
-            **(beyond_classes if self.outcome != "classes" else {}),
+            **(beyond_classes if score != "accuracy" else {}),
         }
 
     def __repr__(self) -> str:
-        known = self.test_accuracy[np.isfinite(self.test_accuracy)]
-        mean, std = (known.mean(), known.std(ddof=int(known.size > 1))) if known.size else (np.nan, np.nan)
+        scores = self.test_score[np.isfinite(self.test_score)]
+        mean, std = (scores.mean(), scores.std(ddof=int(scores.size > 1))) if scores.size else (np.nan, np.nan)
         trials = f"{self.trials} trial{'s' if self.trials > 1 else ''}"
         where = f"{self.dataset} {self.setting}"
         return f"FitResult({self.model_name} [{self.objective}] on {where}: test {mean:.3f} ± {std:.3f}, {trials})"

@@ -17,7 +17,10 @@ from g3nn.training.adam import StackedAdam
 from g3nn.training.capture import Repeated
 from g3nn.training.track import Track, is_moving
 
-HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_accuracy")
+BEST, LAST = "best", "last"
+"""Which parameters a replica ends with."""
+
+HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 """What is recorded in each epoch for each replica."""
 
 _EPOCHS_PER_LOOK = 25
@@ -34,10 +37,15 @@ class TrainingOptions:
         "graph", ("graph", "isolated"), "validation nodes are answered with their edges, or as if they had none"
     )
     calibrated: bool = flag(False, "compare validation losses at the temperature that is best for each answer")
+    keep: str = choice(
+        BEST,
+        (BEST, LAST),
+        "keep the parameters of the lowest validation loss and stop early, or train all epochs and keep the last ones",
+    )
     ensemble: int = integer(1, "networks of a trial, trained apart, whose mean probabilities are its answer", low=1)
 
-    def judged(self, inputs: Inputs) -> Inputs:
-        """Where validation nodes are answered."""
+    def validation_inputs(self, inputs: Inputs) -> Inputs:
+        """The graph on which validation nodes are answered."""
         return inputs if self.validation == "graph" else inputs.without_edges_of(inputs.task.val)
 
 
@@ -49,11 +57,11 @@ def validated(answer: Tensor, inputs: Inputs, calibrated: bool) -> Tensor:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcomes:
+class Endings:
     """How each of the R trainings ended, in the order of the seeds; tensors on the CPU."""
 
     val_loss: Tensor
-    val_accuracy: Tensor
+    val_score: Tensor
     epochs: Tensor
     best_epoch: Tensor
     diverged: Tensor
@@ -78,7 +86,7 @@ class Stack:
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
         self.source = PairSource(inputs, objective.isolated_nodes)
-        self._judged = options.judged(inputs)
+        self._validation_inputs = options.validation_inputs(inputs)
         self.epoch = 0
         self._size = replicas.size
         self._live = torch.arange(replicas.size)
@@ -138,10 +146,14 @@ class Stack:
             losses.sum().backward()
             self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
         with torch.no_grad():
-            validation = validated(self.model.predict_log_prob(self._judged), self.inputs, self.options.calibrated)
+            answer = self.model.predict_log_prob(self._validation_inputs)
+            validation = validated(answer, self.inputs, self.options.calibrated)
             record = torch.cat([self._weights.recorded(terms), validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
-            self._track.update(losses.detach(), *validation)
+            val_loss, val_score = validation
+            # Where the last parameters are kept, every epoch counts as better than the one before.
+            criterion = val_loss if self.options.keep == BEST else -(clock + 1).to(val_loss).expand_as(val_loss)
+            self._track.update(losses.detach(), criterion.contiguous(), val_score)
             self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
@@ -165,8 +177,8 @@ class Stack:
         self._adam.select(keep, self._trainable())
         self._repeated.forget()
 
-    def outcomes(self) -> Outcomes:
-        """Restores the best snapshots into `model`, all R of them, and says how each training ended."""
+    def end(self) -> Endings:
+        """Restores the snapshots into `model`, all R of them, and says how each training ended."""
         self._track.flush(self.model.state_dict())
         parts = [*self._gone, (self._live, self._track)]
         order = torch.cat([ids for ids, _ in parts]).argsort()
@@ -180,11 +192,16 @@ class Stack:
         epochs = track.epochs.cpu()
         stopped = torch.arange(self.epoch)[:, None] >= epochs[None, :]
         history.masked_fill_(stopped.unsqueeze(1), torch.nan)
-        return Outcomes(
-            val_loss=torch.where(track.best_epoch > 0, track.best_loss, torch.nan).cpu(),
-            val_accuracy=track.best_accuracy.cpu(),
+        best_epoch = track.best_epoch.cpu()
+        val_loss = track.best_loss.cpu()
+        if self.options.keep == LAST:
+            at = (best_epoch - 1).clamp_min(0).unsqueeze(0)
+            val_loss = history[:, len(TERM_NAMES)].gather(0, at).squeeze(0)
+        return Endings(
+            val_loss=torch.where(best_epoch > 0, val_loss, torch.nan),
+            val_score=track.best_score.cpu(),
             epochs=epochs,
-            best_epoch=track.best_epoch.cpu(),
+            best_epoch=best_epoch,
             diverged=track.diverged.cpu(),
             history=history[: int(epochs.max())],
         )

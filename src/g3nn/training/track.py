@@ -11,7 +11,7 @@ from torch import Tensor
 
 from g3nn.kernels.backend import fast
 
-_PER_REPLICA = ("best_loss", "best_accuracy", "best_epoch", "epochs", "active", "diverged", "fresh")
+_PER_REPLICA = ("best_loss", "best_score", "best_epoch", "epochs", "active", "diverged", "fresh")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +24,7 @@ class Track:
 
     clock: Tensor
     best_loss: Tensor
-    best_accuracy: Tensor
+    best_score: Tensor
     best_epoch: Tensor
     epochs: Tensor
     active: Tensor
@@ -44,7 +44,7 @@ class Track:
         return cls(
             clock=torch.zeros((), dtype=torch.int64, device=device),
             best_loss=full(torch.inf, dtype),
-            best_accuracy=full(torch.nan, dtype),
+            best_score=full(torch.nan, dtype),
             best_epoch=full(0, torch.int64),
             epochs=full(0, torch.int64),
             active=full(True, torch.bool),
@@ -55,18 +55,18 @@ class Track:
             patience=patience,
         )
 
-    def update(self, losses: Tensor, val_loss: Tensor, val_accuracy: Tensor) -> None:
+    def update(self, losses: Tensor, val_loss: Tensor, val_score: Tensor) -> None:
         """After an epoch: who improved, who diverged, who has waited long enough."""
         kernels: Any = fast(losses) if losses.is_cuda else None
         if kernels is not None:
             books = (self.clock, *(getattr(self, name) for name in _PER_REPLICA))
-            kernels.keep_book(losses, val_loss, val_accuracy, books, self.limit, self.patience)
+            kernels.keep_book(losses, val_loss, val_score, books, self.limit, self.patience)
             return
         self.clock.add_(1)
         finite = torch.isfinite(losses) & torch.isfinite(val_loss)
         improved = self.active & finite & (val_loss < self.best_loss)
         _overwrite(self.best_loss, improved, val_loss)
-        _overwrite(self.best_accuracy, improved, val_accuracy)
+        _overwrite(self.best_score, improved, val_score)
         _overwrite(self.best_epoch, improved, self.clock)
         _overwrite(self.epochs, self.active, self.clock)
         self.diverged.logical_or_(self.active & ~finite)

@@ -238,7 +238,7 @@ def problems_of(**changes):
 @pytest.mark.parametrize(
     ("changes", "argument", "said"),
     [
-        ({"outcome": "normal"}, "outcome", "gaussian, poisson"),
+        ({"outcome": "normal"}, "outcome", "real, counts"),
         ({"data": {"y": None}}, "y", "None or NaN"),
         ({"data": {"y": ["a", "b"] * 20}}, "y", "G3NNClassifier"),
         ({"data": {"y": np.arange(40) % 2 == 0}}, "y", "G3NNClassifier"),

@@ -72,7 +72,7 @@ class TestAnswer:
 def test_validation_nodes_without_edges_are_judged_so(learnable: NodeTask):
     options = {**QUICK, "ensemble": 2, "validation": "isolated", "calibrated": True}
     result = g3nn.fit(learnable, "sbm-gcn", **options)
-    judged = TrainingOptions(validation="isolated").judged(Inputs.of(learnable))
+    judged = TrainingOptions(validation="isolated").validation_inputs(Inputs.of(learnable))
     with torch.no_grad():
         answers = result.model.predict_log_prob(judged)
     together = OUTCOMES["classes"](learnable.num_classes).mixture(answers)

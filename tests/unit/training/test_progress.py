@@ -43,7 +43,7 @@ def test_the_bar_counts_finished_trials_and_shows_the_terms(shown):
     assert call["advance"] == 2
     terms = call["terms"]
     assert "epoch 7 " in terms
-    for name in ("graph", "supervised", "val_loss", "val_accuracy"):
+    for name in ("graph", "supervised", "val_loss", "val_score"):
         assert f"{HISTORY_NAMES.index(name):.2f}" in terms
 
 

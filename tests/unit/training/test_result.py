@@ -42,19 +42,19 @@ def test_json_says_what_the_result_says(result):
 
 
 def test_a_missing_number_is_null(result):
-    holed = replace(result, val_loss=np.array([np.nan, np.inf, 0.5]), test_accuracy=np.full(3, np.nan))
+    holed = replace(result, val_loss=np.array([np.nan, np.inf, 0.5]), test_score=np.full(3, np.nan))
     written = json.loads(json.dumps(holed.to_json(), allow_nan=False))
     assert written["val_loss"] == [None, None, 0.5]
     assert written["test_accuracy"] == [None, None, None]
 
 
 def test_in_one_line(result):
-    known = replace(result, test_accuracy=np.array([0.5, 0.6, 0.7]), dataset="toy", setting="hard")
+    known = replace(result, test_score=np.array([0.5, 0.6, 0.7]), dataset="toy", setting="hard")
     assert repr(known) == "FitResult(sbm-gcn [elbo] on toy hard: test 0.600 ± 0.100, 3 trials)"
 
 
 def test_one_trial_in_one_line(result):
-    single = replace(result, seeds=(4,), test_accuracy=np.array([0.5]), dataset="toy", setting="hard")
+    single = replace(result, seeds=(4,), test_score=np.array([0.5]), dataset="toy", setting="hard")
     assert repr(single) == "FitResult(sbm-gcn [elbo] on toy hard: test 0.500 ± 0.000, 1 trial)"
 
 

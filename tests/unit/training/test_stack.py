@@ -18,7 +18,7 @@ from g3nn.objective import TERM_NAMES
 from g3nn.posteriors import ModulePosterior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.training import plan
-from g3nn.training.stack import HISTORY_NAMES, Outcomes, Stack, TrainingOptions
+from g3nn.training.stack import HISTORY_NAMES, Endings, Stack, TrainingOptions
 
 VAL_LOSS = HISTORY_NAMES.index("val_loss")
 
@@ -29,15 +29,15 @@ def fit(task: g3nn.NodeTask, model: str | ModelSpec, **options: Any) -> FitResul
 
 def train_double(
     task: g3nn.NodeTask, name: str, seeds: tuple[int, ...], **options: Any
-) -> tuple[Outcomes, dict[str, torch.Tensor]]:
-    """Outcomes and best parameters of a stack in float64."""
+) -> tuple[Endings, dict[str, torch.Tensor]]:
+    """Endings and best parameters of a stack in float64."""
     replicas = Replicas(seeds)
     model = ModelSpec.parse(name).build(Sizes(task.num_features, task.num_classes), replicas, {})
     inputs = Inputs.of(task, dtype=torch.float64)
     stack = Stack(model, Objective.elbo(), inputs, replicas, TrainingOptions(**options))
     while not stack.finished:
         stack.step()
-    return stack.outcomes(), stack.model.state_dict()
+    return stack.end(), stack.model.state_dict()
 
 
 def assert_same_trial(one: FitResult, t: int, other: FitResult, s: int, *, exactly: bool = False) -> None:
@@ -62,7 +62,7 @@ class TestStackEqualsSingles:
             assert together.epochs[t] == alone.epochs[0]
             assert together.best_epoch[t] == alone.best_epoch[0]
             torch.testing.assert_close(together.val_loss[t], alone.val_loss[0], rtol=0, atol=1e-10)
-            torch.testing.assert_close(together.val_accuracy[t], alone.val_accuracy[0], rtol=0, atol=1e-10)
+            torch.testing.assert_close(together.val_score[t], alone.val_score[0], rtol=0, atol=1e-10)
             torch.testing.assert_close(together.history[:length, :, t], alone.history[:, :, 0], rtol=0, atol=1e-6)
             for key, tensor in own.items():
                 torch.testing.assert_close(state[key][t], tensor[0], rtol=0, atol=1e-9)

@@ -30,7 +30,7 @@ def export(task: NodeTask, folder: str | Path) -> Path:
     """
     folder, problems = Path(folder), Problems()
     check_new_folder(folder, problems, "export")
-    if task.outcome != "categorical":
+    if task.outcome != "classes":
         problems.add("task", f"{task.name} with the outcome {task.outcome}", "labels that are classes")
     problems.raise_if_any()
     ids = pa.array([f"paper-{node}" for node in range(task.num_nodes)])
