@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,22 +70,27 @@ def tempered(log_prob: np.ndarray, temperature: float) -> np.ndarray:
     return scores
 
 
-def fit_temperature(log_prob: np.ndarray, labels: np.ndarray) -> float:
-    """The temperature with the lowest loss of these answers, log_prob (n, K), on these labels (n,).
+def best_temperature(loss: Callable[[float], float], labels: int) -> float:
+    """The temperature that minimises labels * loss(T) + (log T)^2 / 2, a standard normal prior on log T.
 
-    It minimises the sum of - log p(label) + (log T)^2 / 2, a standard normal prior on log T. Among hundreds of labels
-    the prior is not felt; with a handful that are all right, T would fall to the lowest that is looked at without it.
+    With hundreds of labels the prior hardly matters; with a handful that are all right, T would fall to the lowest
+    value that is tried without it.
     """
-    if len(labels) == 0:
+    if labels == 0:
         return 1.0
     from scipy.optimize import minimize_scalar
 
     def cost(log_temperature: float) -> float:
-        loss = negative_log_likelihood(tempered(log_prob, math.exp(log_temperature)), labels)
-        return len(labels) * loss + log_temperature**2 / 2
+        value = loss(math.exp(log_temperature))
+        return labels * value + log_temperature**2 / 2 if math.isfinite(value) else math.inf
 
     bounds = tuple(math.log(limit) for limit in TEMPERATURES)
     return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
+
+
+def fit_temperature(log_prob: np.ndarray, labels: np.ndarray) -> float:
+    """The `best_temperature` of answers log_prob (n, K) on labels (n,)."""
+    return best_temperature(lambda T: negative_log_likelihood(tempered(log_prob, T), labels), len(labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,43 +153,19 @@ def _scaling(log_prob: np.ndarray, labels: np.ndarray, width: float) -> Scaling:
     return Scaling(math.exp(found[0]), width * found[1:])
 
 
-def conformal_scores(probabilities: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """(n,): how strange each label is, 1 - p(label), of nodes that were not trained on."""
-    return 1.0 - probabilities[np.arange(len(labels)), labels].astype(np.float64)
-
-
 def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
     """(m, K) booleans: the classes that are no stranger than all but a share alpha of the `scores` (split conformal).
 
     If the nodes of the scores and of the answers are alike, a set holds the true class with probability 1 - alpha or
     more. With fewer than 1 / alpha - 1 scores nothing can be left out. The likeliest class is always in its set.
     """
-    threshold = _threshold(scores, alpha)
+    threshold = conformal_threshold(scores, alpha)
     sets: np.ndarray = 1.0 - probabilities <= threshold
     sets[np.arange(len(sets)), probabilities.argmax(1)] = True
     return sets
 
 
-def interval_scores(mean: np.ndarray, deviation: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """How many standard deviations each known value is from its mean, of nodes that were not trained on."""
-    known = ~np.isnan(values)
-    scores: np.ndarray = np.abs(values - mean)[known] / deviation[known]
-    return scores
-
-
-def conformal_intervals(
-    mean: np.ndarray, deviation: np.ndarray, scores: np.ndarray, alpha: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Lowest and highest values that are no stranger than all but a share alpha of the `scores` (split conformal).
-
-    If the nodes of the scores and of the answers are alike, an interval holds the value with probability 1 - alpha or
-    more. With fewer than 1 / alpha - 1 scores nothing can be left out.
-    """
-    width = _threshold(scores, alpha)
-    return mean - width * deviation, mean + width * deviation
-
-
-def _threshold(scores: np.ndarray, alpha: float) -> float:
+def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
     """What all but a share alpha of the scores stay below, with one score more at infinity."""
     rank = math.ceil((len(scores) + 1) * (1 - alpha))
     return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf

@@ -67,6 +67,17 @@ class NodeScores(nn.Module):
         own = self.own if missing == 0 else nn.functional.pad(self.own, (0, 0, 0, missing))
         return scores + _REACH * own
 
+    def renumber(self, nodes: Tensor, n: int) -> None:
+        """The scores of a graph of n nodes, in which those of training are `nodes`; the others have none."""
+        own = self.own.new_zeros(self.own.shape[0], n, self.own.shape[2])
+        own[:, nodes] = self.own.data
+        self.own = nn.Parameter(own)
+
+    def clear(self, where: Tensor) -> None:
+        """The scores of a graph whose first nodes are those of training, with none at the nodes `where` (n,)."""
+        own = nn.functional.pad(self.own.data, (0, 0, 0, len(where) - self.own.shape[1]))
+        self.own = nn.Parameter(own * ~where.view(1, -1, 1), requires_grad=False)
+
     def put(self, nodes: Tensor, scores: Tensor) -> None:
         """Scores (R, m, scores) of these nodes (m,), on top of those of a network."""
         self.own.data[:, nodes] = scores / _REACH

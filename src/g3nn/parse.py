@@ -1,14 +1,14 @@
-"""From what a caller passes in to checked arrays: features, edges, labels, and the nodes of a split.
+"""From what a caller passes in to checked arrays: features, edges, and the nodes of a split.
 
 Each function records what is wrong in a `Problems` list and returns None where it cannot go on.
 """
 
 from __future__ import annotations
 
-import itertools
 import warnings
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 
@@ -19,6 +19,11 @@ Matrix = Any
 
 UNKNOWN = -1
 """The label of a node whose class nobody has told us."""
+
+SHOWN = 5
+"""How many examples a message gives."""
+
+NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
 _SPLIT = "a boolean mask or a list of node numbers"
 
@@ -54,37 +59,78 @@ def feature_matrix(features: Any, problems: Problems) -> Matrix:
     return matrix
 
 
-def node_labels(labels: Any, n: int, problems: Problems) -> np.ndarray:
-    """(n,) int64. Raises at once when there are no labels to go on with."""
-    y = to_numpy(labels)
-    if y.shape != (n,):
-        problems.add("labels", f"shape {y.shape}", f"one label per node, shape ({n},)")
-    elif y.dtype.kind not in "biuf" or not np.isfinite(y).all() or not (y == np.round(y)).all():
-        problems.add("labels", f"values of type {y.dtype}", "whole numbers 0..K-1, or -1 for unknown")
+def is_frame(value: Any) -> bool:
+    """Whether it is a data frame of any library that narwhals knows."""
+    return nw.dependencies.is_into_dataframe(value) or nw.dependencies.is_narwhals_dataframe(value)
+
+
+def read_edges(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
+    """(2, E) int64 from (2, E), (E, 2), a scipy adjacency matrix, a networkx graph or a data frame; None: no edges."""
+    if edges is None:
+        return NO_EDGES
+    if sp.issparse(edges):
+        pairs = _adjacency(edges, n, problems)
+    elif hasattr(edges, "nodes") and hasattr(edges, "edges"):
+        pairs = _networkx(edges, n, problems)
+    elif is_frame(edges):
+        pairs = _edge_frame(edges, problems)
     else:
-        return y.astype(np.int64)
-    problems.raise_if_any()
-    raise AssertionError("unreachable: a problem was added above")
+        pairs = to_numpy(edges)
+        if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2:
+            pairs = pairs.T
+    return edge_list(pairs, n, directed, problems)
+
+
+def _adjacency(matrix: Any, n: int, problems: Problems) -> np.ndarray:
+    if matrix.shape != (n, n):
+        problems.add("edges", f"an adjacency matrix of shape {matrix.shape}", f"shape ({n}, {n}), one row per node")
+        return NO_EDGES
+    entries = sp.coo_array(matrix)
+    stored = entries.data != 0
+    return np.stack([entries.row[stored], entries.col[stored]]).astype(np.int64)
+
+
+def _networkx(graph: Any, n: int, problems: Problems) -> np.ndarray:
+    """Nodes called 0..n-1 are what they are called; others stand for the rows of X in the order of the graph."""
+    names = list(graph.nodes)
+    numbered = all(isinstance(name, int | np.integer) and 0 <= name < n for name in names)
+    if not numbered and len(names) != n:
+        allowed = f"nodes named 0..{n - 1}, or as many nodes as X has rows ({n}), in the same order"
+        problems.add("edges", f"a graph of {len(names)} nodes", allowed)
+        return NO_EDGES
+    number = {name: name if numbered else position for position, name in enumerate(names)}
+    ends = [(number[i], number[j]) for i, j in graph.edges()]
+    return np.array(ends, dtype=np.int64).reshape(-1, 2).T
+
+
+def _edge_frame(edges: Any, problems: Problems) -> np.ndarray:
+    """The columns `source` and `target` if there are such, else the two that there are."""
+    frame = nw.from_native(edges, eager_only=True)
+    columns = ["source", "target"] if {"source", "target"} <= set(frame.columns) else frame.columns
+    if len(columns) != 2:
+        problems.add("edges", f"a data frame with columns {frame.columns[:SHOWN]}", "two columns: the ends of an edge")
+        return NO_EDGES
+    return np.stack([frame[name].to_numpy() for name in columns])
 
 
 def edge_list(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
     """(2, E) int64, each pair once, no self-loop. What was merged or dropped is said in one warning."""
     pairs = to_numpy(edges)
     if pairs.size == 0:
-        return np.zeros((2, 0), dtype=np.int64)
+        return NO_EDGES
     if pairs.ndim != 2 or pairs.shape[0] != 2:
         advice = "Transpose it: edges.T." if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
         problems.add("edges", f"shape {pairs.shape}", "shape (2, E)", advice)
-        return np.zeros((2, 0), dtype=np.int64)
+        return NO_EDGES
     if not np.issubdtype(pairs.dtype, np.integer):
         problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
-        return np.zeros((2, 0), dtype=np.int64)
+        return NO_EDGES
     pairs = pairs.astype(np.int64)
     outside = (pairs < 0) | (pairs >= n)
     if outside.any():
         found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
         problems.add("edges", found, f"node numbers 0..{n - 1}")
-        return np.zeros((2, 0), dtype=np.int64)
+        return NO_EDGES
     loops = int((pairs[0] == pairs[1]).sum())
     pairs = pairs[:, pairs[0] != pairs[1]]
     arcs = distinct(pairs[0] * n + pairs[1])
@@ -126,57 +172,3 @@ def node_indices(key: str, value: Any, n: int, problems: Problems) -> np.ndarray
     else:
         return np.unique(raw).astype(np.int64)
     return None
-
-
-def check_classes(y: np.ndarray, K: int, problems: Problems) -> bool:
-    """Whether every label is unknown or one of K >= 2 classes."""
-    if K < 2:
-        problems.add("labels", f"{max(K, 0)} classes", "at least 2 classes")
-    wrong = (y < UNKNOWN) | (y >= K)
-    if wrong.any():
-        found = f"{int(wrong.sum())} values outside the classes, e.g. {int(y[wrong][0])}"
-        problems.add("labels", found, f"-1..{K - 1}")
-    return not wrong.any()
-
-
-def check_split(y: np.ndarray, K: int, split: dict[str, np.ndarray | None], problems: Problems) -> None:
-    """The parts of a split that could be read must hold labelled nodes, be disjoint, and leave something to do.
-
-    K is 0 where the labels are wrong, and nothing can be said about which classes have training labels.
-    """
-    known = check_parts(y == UNKNOWN, split, problems)
-    if "train" in known:
-        _check_train(y, K, known["train"], problems)
-    check_validation(known, problems)
-
-
-def check_parts(unknown: np.ndarray, split: dict[str, np.ndarray | None], problems: Problems) -> dict[str, np.ndarray]:
-    """The parts of a split that could be read, checked: labelled nodes, in one part only. unknown: (n,) booleans."""
-    known = {key: nodes for key, nodes in split.items() if nodes is not None}
-    for key, nodes in known.items():
-        missing = int(unknown[nodes].sum())
-        if missing:
-            problems.add(key, f"{missing} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
-    for first, second in itertools.combinations(known, 2):
-        shared = np.intersect1d(known[first], known[second]).size
-        if shared:
-            problems.add(f"{first} and {second}", f"{shared} nodes in both", "disjoint sets of nodes")
-    return known
-
-
-def check_validation(known: dict[str, np.ndarray], problems: Problems) -> None:
-    if "val" in known and known["val"].size == 0:
-        advice = "Early stopping needs it."
-        problems.add("val", "no validation node", "at least one labelled node outside train", advice)
-
-
-def _check_train(y: np.ndarray, K: int, train: np.ndarray, problems: Problems) -> None:
-    missing = np.setdiff1d(np.arange(K), y[train])
-    if train.size == 0:
-        problems.add("train", "no labelled node", "at least one labelled node of each class")
-    elif missing.size:
-        named = ", ".join(map(str, missing[:5]))
-        advice = "Label a node of each class, or number the classes without gaps."
-        problems.add("train", f"no training label of class {named}", "at least one of each class", advice)
-    if train.size == y.size:
-        problems.add("train", f"all {y.size} nodes", "at least one unlabelled node", "Nothing is left to predict.")

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import Problems
-from g3nn.parse import UNKNOWN, Matrix, check_classes, check_split, edge_list, feature_matrix, node_indices, node_labels
-from g3nn.values import KINDS, check_value_split, node_values
+from g3nn.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
+from g3nn.parse import Matrix, edge_list, feature_matrix, node_indices
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -22,11 +22,10 @@ class NodeTask:
 
     features: (n, d) float32, a scipy CSR array or a dense numpy array.
     edges:    (2, E) int64. Undirected: each pair once, with i < j. Directed: (source, target). No self-loops.
-    labels:   (n,) int64 in 0..K-1, or -1 where unknown. With another outcome than "classes": (n, T) float64, NaN
-              where unknown, and `num_classes` is T, the number of columns.
+    labels:   (n,) int64 in 0..K-1, -1 where unknown. Tags and numbers: (n, T) float64, NaN where unknown, and
+              `num_classes` is T, the number of columns.
     train, val, test: sorted node indices. Only `train` is the observed part L; every other node belongs to U.
-    outcome:  what the labels are: "classes" (classes), "tags" (a flag, or tags), "real" (real numbers),
-              "counts" (counts).
+    outcome:  what the labels are, by name: see `g3nn.outcomes`.
     """
 
     features: Matrix
@@ -39,7 +38,7 @@ class NodeTask:
     directed: bool = False
     name: str = "custom"
     setting: str = "standard"
-    outcome: str = "classes"
+    outcome: str = Classes.name
 
     @property
     def num_nodes(self) -> int:
@@ -60,16 +59,24 @@ class NodeTask:
         mask[self.train] = False
         return np.flatnonzero(mask)
 
+    @property
+    def isolated(self) -> np.ndarray:
+        """(n,) booleans: the nodes without edges."""
+        mask = np.ones(self.num_nodes, dtype=bool)
+        mask[self.edges.ravel()] = False
+        return mask
+
     def __repr__(self) -> str:
         return (
             f"NodeTask({self.name!r}, {self.setting!r}: {self.num_nodes} nodes, {self.num_edges} edges, "
-            f"{self.num_features} features, {self.num_classes} {self._columns}, "
+            f"{self.num_features} features, {self.num_classes} {self.kind.columns_title}, "
             f"{len(self.train)}/{len(self.val)}/{len(self.test)} train/val/test)"
         )
 
     @property
-    def _columns(self) -> str:
-        return KINDS[self.outcome].columns if self.outcome in KINDS else "classes"
+    def kind(self) -> type[Outcome]:
+        """What the labels are."""
+        return OUTCOMES[self.outcome]
 
     @classmethod
     def build(
@@ -85,7 +92,7 @@ class NodeTask:
         directed: bool = False,
         name: str = "custom",
         setting: str = "standard",
-        outcome: str = "classes",
+        outcome: str = Classes.name,
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order.
 
@@ -100,7 +107,8 @@ class NodeTask:
         pairs = edge_list(edges, n, directed, problems)
         parts = {"train": train, "val": val, "test": test}
         split = {key: node_indices(key, value, n, problems) for key, value in parts.items()}
-        y, K = _checked_labels(labels, n, num_classes, outcome, split, problems)
+        problems.name("outcome", outcome, OUTCOMES)
+        y, K = OUTCOMES.get(outcome, Classes).task_labels(labels, n, num_classes, split, problems)
         problems.raise_if_any()
         nodes = {key: part for key, part in split.items() if part is not None}
         return cls(
@@ -109,7 +117,7 @@ class NodeTask:
 
     @classmethod
     def from_pyg(
-        cls, data: Data, *, name: str = "custom", setting: str = "standard", outcome: str = "classes"
+        cls, data: Data, *, name: str = "custom", setting: str = "standard", outcome: str = Classes.name
     ) -> NodeTask:
         """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask."""
         problems = Problems()
@@ -150,15 +158,17 @@ class NodeTask:
         """The same task on another set of edges."""
         return replace(self, edges=edges, setting=setting or self.setting)
 
+    def with_classes(self, labels: np.ndarray, num_classes: int) -> NodeTask:
+        """The same graph with classes (n,) as labels."""
+        return replace(self, labels=labels, num_classes=num_classes, outcome=Classes.name)
+
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""
         return self.with_edges(self.edges[:, ~np.isin(self.edges, nodes).any(axis=0)], setting=setting)
 
     def without_test(self) -> NodeTask:
         """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
-        labels = self.labels.copy()
-        labels[self.test] = UNKNOWN if self.outcome == "classes" else np.nan
-        return replace(self, labels=labels, test=self.test[:0])
+        return replace(self, labels=without_labels_of(self.labels, self.test), test=self.test[:0])
 
     def with_split(
         self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
@@ -177,27 +187,3 @@ class NodeTask:
             setting=setting or self.setting,
             outcome=self.outcome,
         )
-
-
-def _checked_labels(
-    labels: Any,
-    n: int,
-    num_classes: int | None,
-    outcome: str,
-    split: dict[str, np.ndarray | None],
-    problems: Problems,
-) -> tuple[np.ndarray, int]:
-    """Classes (n,) and K, or numbers (n, T) and T."""
-    problems.name("outcome", outcome, ("classes", *KINDS))
-    if outcome in KINDS:
-        values = node_values(labels, n, outcome, problems)
-        T = int(values.shape[1])
-        if num_classes is not None and num_classes != T:
-            problems.add("num_classes", num_classes, f"{T}, the number of columns of the labels")
-        check_value_split(values, outcome, split, problems)
-        return values, T
-    y = node_labels(labels, n, problems)
-    K = int(num_classes) if num_classes is not None else int(y.max(initial=UNKNOWN)) + 1
-    valid = check_classes(y, K, problems)
-    check_split(y, K if valid else 0, split, problems)
-    return y, K

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import typer
@@ -20,9 +19,10 @@ from g3nn.cli.results import MISSING_EDGES, MODEL, NOTES, PAGE, answers_table, e
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.data.tables.graph import TableGraph, read_graph
 from g3nn.data.tables.notes import TableNotes
-from g3nn.data.tables.outcome_columns import AUTO, CLASSES, COUNTS, OUTCOMES, REAL, TAGS
+from g3nn.data.tables.outcome_columns import AUTO
 from g3nn.data.tables.reading import EdgeColumns, NodeColumns, NodeTable
 from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.outcomes import OUTCOMES, Classes, Outcome, Tags
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -94,6 +94,9 @@ def fit(
     times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and low and
     high ends of an interval that holds the true one 9 times in 10.
     """
+    from g3nn.estimator import estimator_for
+    from g3nn.estimator.request import check_parameters
+
     start, problems = time.perf_counter(), Problems()
     check_new_folder(out, problems)
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
@@ -103,9 +106,9 @@ def fit(
     columns = NodeColumns(id, _several(label), *special, outcome if outcome in OUTCOMES else AUTO)
     ends = EdgeColumns(source, target, weight)
     graph = read_graph(nodes, edges, columns, ends, problems, missing=missing, drop_unknown=drop_unknown_edges)
-    kind = graph.nodes.outcome if graph is not None else (CLASSES if outcome not in OUTCOMES else outcome)
-    classifier = made(kind, chosen)
-    check_parameters(classifier, kind, problems)
+    kind = graph.nodes.outcome if graph is not None else (Classes.name if outcome not in OUTCOMES else outcome)
+    classifier = estimator_for(kind, chosen)
+    check_parameters(classifier.get_params(deep=False), OUTCOMES[kind], problems)
     problems.raise_if_any()
     assert graph is not None
     classifier.fit(graph.features, labels_of(graph), graph.edges, val=graph.val)
@@ -124,33 +127,11 @@ def _several(names: str | list[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def made(kind: str, chosen: dict[str, Any]) -> GraphEstimator:
-    """The estimator for labels of this kind."""
-    from g3nn.estimator import G3NNClassifier, G3NNRegressor
-
-    if kind in _REGRESSION:
-        return G3NNRegressor(**chosen, outcome=_REGRESSION[kind])
-    return G3NNClassifier(**chosen)
-
-
-_REGRESSION = {REAL: "real", COUNTS: "counts"}
-
-
 def labels_of(graph: TableGraph) -> Any:
     """As the estimator takes them: tags with their names."""
-    if graph.nodes.outcome != TAGS:
+    if graph.nodes.outcome != Tags.name:
         return graph.y
     return pa.table(dict(zip(graph.nodes.value_names, graph.y.T, strict=True)))
-
-
-def check_parameters(classifier: GraphEstimator, kind: str, problems: Problems) -> None:
-    """Record what is wrong with the options, whatever the tables are like."""
-    from g3nn.estimator.request import read_request
-
-    # Any graph will do.
-    y: Any = np.array([0, 0, 1, 1])
-    with problems.gathered():
-        read_request(classifier.get_params(deep=False), np.eye(4), y[:, None] if kind == TAGS else y, None, None)
 
 
 def write_results(classifier: GraphEstimator, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
@@ -184,7 +165,7 @@ def audit(classifier: GraphEstimator) -> AuditTables | None:
 
 def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     """What was fitted and how well, as JSON has it."""
-    task = classifier.task_
+    task, outcome = classifier.task_, classifier.fitted_.outcome
     chosen = next(entry for entry in classifier.panel_ if entry.chosen)
     test = None
     if graph.test.size:
@@ -194,13 +175,13 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "edges": task.num_edges,
         "features": task.num_features,
         "outcome": graph.nodes.outcome,
-        "classes": classifier.fitted_.classes.tolist(),
+        _columns_key(outcome): classifier.fitted_.columns.tolist(),
         "train": len(task.train),
         "val": len(task.val),
         "model": classifier.model_,
         "objective": chosen.objective,
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
-        "val_accuracy": chosen.val_accuracy,
+        f"val_{outcome.score_key}": chosen.val_score,
         "val_loss": chosen.val_loss,
         "test": test,
     }
@@ -210,9 +191,14 @@ def judged_labels(graph: TableGraph) -> Any:
     """The labels of the test nodes."""
     nodes = graph.nodes
     if nodes.values is not None:
-        return nodes.values[graph.test] if nodes.outcome == TAGS else nodes.values[graph.test, 0]
+        return nodes.values[graph.test] if nodes.outcome == Tags.name else nodes.values[graph.test, 0]
     assert nodes.labels is not None
     return nodes.labels.take(pa.array(graph.test)).to_pylist()
+
+
+def _columns_key(outcome: Outcome | type[Outcome]) -> str:
+    """Where a summary lists the classes, the tags, or the columns of numbers."""
+    return outcome.name if outcome.pooled else "columns"
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
@@ -220,22 +206,13 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     return {name: None if value in (math.inf, -math.inf) else value for name, value in values.items()}
 
 
-_NUMBER_MEASURES = {"rmse": "RMSE", "r2": "R^2", "coverage": "share inside 90 % intervals"}
-_WORDS: dict[str, tuple[str, dict[str, str]]] = {
-    CLASSES: ("accuracy", {"accuracy": "accuracy", "ece": "calibration error"}),
-    TAGS: ("share of tags right", {"accuracy": "share of tags right", "f1_micro": "micro F1", "f1_macro": "macro F1"}),
-    REAL: ("R^2", _NUMBER_MEASURES),
-    COUNTS: ("share of deviance explained", _NUMBER_MEASURES),
-}
-"""What the score is called, and which measures of test nodes are told."""
-
-
 def _show(told: dict[str, Any]) -> None:
+    outcome = OUTCOMES[told["outcome"]]
     sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
-    what = f", {len(told['classes'])} {told['outcome']}" if told["outcome"] in (CLASSES, TAGS) else ""
+    what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
     print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
-    score, measures = _WORDS[told["outcome"]]
-    print(f"model {told['model']} ({told['objective']}), validation {score} {told['val_accuracy']:.3f}")
+    score = told[f"val_{outcome.score_key}"]
+    print(f"model {told['model']} ({told['objective']}), validation {outcome.score_title} {score:.3f}")
     if told["test"]:
-        print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in measures.items()))
+        print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
     print(f"results in {told['out']}, {told['seconds']:.1f} s; look at {Path(told['out']) / PAGE}")

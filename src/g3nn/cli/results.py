@@ -75,6 +75,7 @@ def tags_table(ids: pa.Array, names: np.ndarray, probabilities: np.ndarray, has_
 def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ...] = ()) -> pa.Table:
     """What an estimator answers for its own nodes or, given features and edges, for new ones."""
     from g3nn.estimator import G3NNClassifier, G3NNRegressor
+    from g3nn.outcomes import Tags
 
     task = estimator.task_
     has_edges = linked(task.edges, task.num_nodes)
@@ -85,7 +86,7 @@ def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ..
         return numbers_table(ids, *moments, estimator.predict_interval(1 - ALPHA, *graph), has_edges)
     assert isinstance(estimator, G3NNClassifier)
     probabilities = estimator.predict_proba(*graph)
-    if task.outcome == "tags":
+    if isinstance(estimator.fitted_.outcome, Tags):
         return tags_table(ids, estimator.classes_, probabilities, has_edges)
     return predictions_table(ids, estimator.classes_, probabilities, estimator.predict_set(ALPHA, *graph), has_edges)
 

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from g3nn.data.sources import BLOGCATALOG, raw_files
 from g3nn.errors import Problems
+from g3nn.outcomes import Tags
 from g3nn.parse import Matrix
 from g3nn.task import NodeTask
 
@@ -36,7 +37,7 @@ def load_blogcatalog(
     order, train = _order(tags, np.random.default_rng(seed)), told - max(1, round(validation * told))
     x = spectral_features(size) if features == "spectral" else sp.eye_array(n, dtype=np.float32, format="csr")
     split = order[:train], order[train:told], order[told:]
-    return NodeTask.build(x, edges, tags, *split, outcome="tags", name="blogcatalog")
+    return NodeTask.build(x, edges, tags, *split, outcome=Tags.name, name="blogcatalog")
 
 
 @cache

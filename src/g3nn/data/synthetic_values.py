@@ -12,7 +12,6 @@ import numpy as np
 from g3nn.data.random_graph import decode, draw_near
 from g3nn.errors import Problems
 from g3nn.task import NodeTask
-from g3nn.values import KINDS
 
 
 def synthetic_values(
@@ -78,7 +77,7 @@ _RULES: dict[str, tuple[type, Callable[[Any], bool], str]] = {
 
 def _check(outcome: str, given: dict[str, Any]) -> None:
     problems = Problems()
-    problems.name("outcome", outcome, KINDS)
+    problems.name("outcome", outcome, _LABELS)
     sound = set()
     for argument, (kind, holds, allowed) in _RULES.items():
         value = given[argument]

@@ -2,9 +2,17 @@
 
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
+from g3nn.estimator.loading import estimator_for, load_model
 from g3nn.estimator.nodes import Nodes
+from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.regressor import G3NNRegressor
-from g3nn.estimator.saving import load_model
-from g3nn.estimator.trained import PanelEntry
 
-__all__ = ["G3NNClassifier", "G3NNRegressor", "GraphEstimator", "Nodes", "PanelEntry", "load_model"]
+__all__ = [
+    "G3NNClassifier",
+    "G3NNRegressor",
+    "GraphEstimator",
+    "Nodes",
+    "PanelEntry",
+    "estimator_for",
+    "load_model",
+]

@@ -15,15 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.errors import Problems
-from g3nn.estimator.answers import Answers
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.fitting import run
-from g3nn.estimator.judging import NumberJudge, judge_of
-from g3nn.estimator.request import read_request
+from g3nn.estimator.request import is_share, read_request, take_apart
+from g3nn.estimator.saving import save_model
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
+from g3nn.outcomes import COVERAGE, Outcome
 from g3nn.parse import to_numpy
-from g3nn.task import NodeTask
 
 
 @dataclass(eq=False, repr=False)
@@ -64,10 +62,11 @@ class GraphEstimator(BaseEstimator):
                graph, a data frame with two columns, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         """
-        parameters = self.get_params(deep=False)
-        request = read_request(parameters, X, y, edges, val)
+        parameters, problems = self.get_params(deep=False), Problems()
+        given = take_apart(X, y, edges, val, bool(self.directed), problems)
+        request = read_request(parameters, self.outcome_for(given.y, problems), given, problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        self.restore(run(request, parameters))
+        self.restore(Fitted.fit(request, parameters))
         self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
         return self
 
@@ -75,53 +74,70 @@ class GraphEstimator(BaseEstimator):
         if self.verbose:
             print(text, file=sys.stderr)
 
+    @abstractmethod
+    def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
+        """What these labels are."""
+
     def restore(
         self,
         fitted: Fitted,
         notes: Mapping[str, Any] | None = None,
         audit: Mapping[str, np.ndarray] | None = None,
     ) -> None:
-        """Take over what a fit found out, now or before it was saved; audit: the state of a `GraphAudit`."""
-        known, calibrations = fitted.known, fitted.calibrations
+        """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""
+        answerer, task = fitted.answerer, fitted.task
         self.fitted_ = fitted
         self._name_labels(fitted)
-        self.n_features_in_ = fitted.task.num_features
-        if known.names is not None:
-            self.feature_names_in_ = np.array(known.names, dtype=object)
+        self.n_features_in_ = task.num_features
+        if fitted.features is not None:
+            self.feature_names_in_ = np.array(fitted.features, dtype=object)
         elif hasattr(self, "feature_names_in_"):
             del self.feature_names_in_
         self.model_ = fitted.spec.name
         self.panel_ = list(fitted.panel)
-        self.temperature_ = calibrations.linked.scaling.temperature
-        self.isolated_temperature_ = calibrations.alone.scaling.temperature
-        self.isolated_answer_ = known.answerer.isolated_answer
-        self.task_ = fitted.task
-        self.val_nodes_ = fitted.task.val
-        self.n_validation_ = len(fitted.task.val)
+        self.temperature_ = answerer.calibrations.linked.scaling.temperature
+        self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
+        self.isolated_answer_ = answerer.isolated_answer
+        self.task_ = task
+        self.val_nodes_ = task.val
+        self.n_validation_ = len(task.val)
         self.n_iter_ = fitted.epochs
         self.history_ = fitted.history
         self.history_names_ = fitted.history_names
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
         if audit is not None:
-            self.graph_audit_ = GraphAudit.from_state(*self._for_audit(), audit)
+            self.graph_audit_ = GraphAudit.from_state(*fitted.groups(), audit)
 
     @abstractmethod
     def _name_labels(self, fitted: Fitted) -> None:
         """Take over what the labels are called."""
 
-    @abstractmethod
-    def _for_audit(self) -> tuple[NodeTask, np.ndarray]:
-        """A task with K classes, and beliefs (n, K) about them: the labels where they are known, else the answers."""
-
-    def _ask(self, X: Any, edges: Any) -> Answers:
+    def _answer(self, X: Any, edges: Any) -> np.ndarray:
+        """(n, width): calibrated."""
         check_is_fitted(self)
-        return self.fitted_.known.ask(X, edges)
+        return self.fitted_.calibrated(X, edges)
 
-    def _number_judge(self) -> NumberJudge:
-        judge = judge_of(self.fitted_.known.answerer.outcome)
-        assert isinstance(judge, NumberJudge)
-        return judge
+    def _moments(self, X: Any, edges: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation (n, K or T); the means of classes and tags are their probabilities."""
+        answer = self._answer(X, edges)
+        return self.fitted_.outcome.moments(answer)
+
+    def _conformal(self, alpha: float, X: Any, edges: Any) -> np.ndarray:
+        check_is_fitted(self)
+        return self.fitted_.answerer.conformal(self.fitted_.ask(X, edges), alpha)
+
+    def _evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
+        check_is_fitted(self)
+        problems = Problems()
+        chosen = _node_numbers(nodes, self.task_.num_nodes, problems)
+        labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
+        if len(labels) != len(chosen):
+            problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
+        if len(chosen) == 0:
+            problems.add("nodes", "none", "at least one node")
+        problems.raise_if_any()
+        return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
@@ -144,7 +160,7 @@ class GraphEstimator(BaseEstimator):
         check_is_fitted(self)
         if self.graph_audit_ is None:
             seed = self.fitted_.seeds[0]
-            self.graph_audit_ = GraphAudit.fit(*self._for_audit(), seed=seed, device=self.device)
+            self.graph_audit_ = GraphAudit.fit(*self.fitted_.groups(), seed=seed, device=self.device)
         return self.graph_audit_
 
     def save(self, folder: str | Path) -> None:
@@ -152,13 +168,11 @@ class GraphEstimator(BaseEstimator):
 
         What was learned about edges is written too if they have been asked for.
         """
-        from g3nn.estimator.saving import save_model
-
         check_is_fitted(self)
         save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
 
 
-def node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
+def _node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
     """Numbers in the order given, or those that a mask marks."""
     raw = to_numpy(nodes)
     if raw.dtype == bool and raw.shape == (n,):
@@ -171,9 +185,6 @@ def node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
     return raw.astype(np.int64)
 
 
-def check_judged(nodes: np.ndarray, count: int, problems: Problems) -> None:
-    """Whether there are as many labels as nodes to judge by."""
-    if count != len(nodes):
-        problems.add("y", f"{count} labels", f"one for each of the {len(nodes)} nodes")
-    if len(nodes) == 0:
-        problems.add("nodes", "none", "at least one node")
+def check_share(argument: str, value: Any, problems: Problems) -> None:
+    if not is_share(value):
+        problems.add(argument, repr(value), "a number strictly between 0 and 1")

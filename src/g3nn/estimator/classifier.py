@@ -7,26 +7,20 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
-from g3nn.calibrate import brier_score, expected_calibration_error, negative_log_likelihood
 from g3nn.errors import Problems
-from g3nn.estimator.base import GraphEstimator, check_judged, node_numbers
+from g3nn.estimator.base import GraphEstimator, check_share
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.groups import tag_groups
-from g3nn.estimator.labels import encode
-from g3nn.estimator.measures import tag_measures
-from g3nn.estimator.numbers import as_columns
-from g3nn.estimator.request import is_share
-from g3nn.task import NodeTask
+from g3nn.outcomes import Classes, Outcome, Tags
+from g3nn.outcomes.labels import table_values
 
 
 @dataclass(eq=False, repr=False)
 class G3NNClassifier(ClassifierMixin, GraphEstimator):
     """Labels the nodes of a partly labelled graph, with calibrated probabilities.
 
-    By default a panel of models is trained, for graphs whose edges join equals as well as for those whose edges join
-    others, and the one with the lowest loss on the validation nodes answers, as the mean of `ensemble` replicas.
+    By default a panel of models for homophilous and for heterophilous graphs is trained. The one with the lowest
+    validation loss answers, as the mean of `ensemble` replicas.
 
     y is (n,) classes as strings, whole numbers or booleans; -1, None or NaN where unknown. Or it is (n, T): a column of
     0 and 1 for each of T tags, of which a node may have any number; NaN or None where unknown.
@@ -59,13 +53,17 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         tags.classifier_tags.multi_label = True
         return tags
 
+    def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
+        """Tags if y has columns, otherwise classes."""
+        return Tags if y is not None and table_values(y) is not None else Classes
+
     def _name_labels(self, fitted: Fitted) -> None:
-        self.classes_ = fitted.classes
-        self.class_offsets_ = fitted.calibrations.linked.scaling.offsets
+        self.classes_ = fitted.columns
+        self.class_offsets_ = fitted.answerer.calibrations.linked.scaling.offsets
 
     @property
     def _of_tags(self) -> bool:
-        return self.fitted_.task.outcome == "tags"
+        return isinstance(self.fitted_.outcome, Tags)
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
@@ -73,11 +71,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         Nothing given: all nodes of the fitted graph. X alone or with edges: new nodes, answered without a refit; in
         `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`: those nodes.
         """
-        answers, calibrations = self._ask(X, edges), self.fitted_.calibrations
-        if self._of_tags:
-            judge = self._number_judge()
-            return judge.in_units(calibrations.scaled(answers, judge))[0]
-        return calibrations.probabilities(answers)
+        return self._moments(X, edges)[0]
 
     def predict(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n,) the likeliest class of each node; of tags (n, T), 1 where one is likelier than not, else 0.
@@ -91,7 +85,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         return labels
 
     def predict_entropy(self, X: Any = None, edges: Any = None) -> np.ndarray:
-        """(n,) entropy of the probabilities in nats: 0 for a sure answer, log K where nothing is known.
+        """(n,) entropy of the probabilities in nats: 0 for a certain answer, log K where nothing is known.
 
         Of tags it is the sum of their entropies, at most T log 2.
         """
@@ -103,18 +97,16 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     def predict_set(self, alpha: float = 0.1, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) booleans: sets of classes that hold the true one with probability 1 - alpha (split conformal).
 
-        The validation nodes are what a node is compared with; they have also served to choose and to stop, so the
-        promise is a little optimistic. Nodes without edges are compared with validation nodes without theirs.
+        A node is compared with the validation nodes, an isolated node with validation nodes without their edges. They
+        have also served to choose and to stop, so the promise is a little optimistic.
         """
         problems = Problems()
-        if not is_share(alpha):
-            problems.add("alpha", repr(alpha), "a number strictly between 0 and 1")
+        check_share("alpha", alpha, problems)
         if hasattr(self, "fitted_") and self._of_tags:
             advice = "predict_proba gives the probability of each tag."
             problems.add("predict_set", "tags, of which a node may have several", "classes", advice)
         problems.raise_if_any()
-        answers = self._ask(X, edges)
-        return self.fitted_.calibrations.sets(answers, alpha)
+        return self._conformal(float(alpha), X, edges)
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
@@ -122,30 +114,4 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins), brier, and the number of nodes. Of
         tags: accuracy, nll and brier as means over known tags, f1_micro, f1_macro, and the number of nodes.
         """
-        check_is_fitted(self)
-        problems = Problems()
-        chosen = node_numbers(nodes, self.task_.num_nodes, problems)
-        if self._of_tags:
-            labels = as_columns(y, "tags", len(self.classes_), problems)
-        else:
-            labels = encode(y, self.classes_, problems)
-        check_judged(chosen, len(labels), problems)
-        problems.raise_if_any()
-        probabilities = self.predict_proba()[chosen]
-        if self._of_tags:
-            return {**tag_measures(labels, probabilities), "nodes": len(chosen)}
-        return {
-            "accuracy": float((probabilities.argmax(1) == labels).mean()),
-            "nll": negative_log_likelihood(np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels),
-            "ece": expected_calibration_error(probabilities, labels),
-            "brier": brier_score(probabilities, labels),
-            "nodes": len(chosen),
-        }
-
-    def _for_audit(self) -> tuple[NodeTask, np.ndarray]:
-        probabilities = self.predict_proba()
-        if self._of_tags:
-            return tag_groups(self.task_, probabilities)
-        known = np.concatenate([self.task_.train, self.task_.val])
-        probabilities[known] = np.eye(len(self.classes_))[self.task_.labels[known]]
-        return self.task_, probabilities
+        return self._evaluate(nodes, y)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
@@ -15,7 +14,7 @@ from g3nn.likelihoods import GraphLikelihood, Pairs
 from g3nn.likelihoods.near import NearValues
 from g3nn.model import GenerativeModel
 from g3nn.objective import Objective
-from g3nn.outcomes.base import NormalOutcome
+from g3nn.outcomes import NormalOutcome
 from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
 
@@ -53,9 +52,7 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
     around = _Surroundings.of(inputs.task, fresh)
     if not around.new.size:
         return np.zeros_like(fresh)
-    bare = copy.deepcopy(posterior)
-    bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
-    scores, p = bare.log_prob(inputs, None), prior.log_prob(inputs, None)
+    scores, p = posterior.network_scores(inputs), prior.log_prob(inputs, None)
     beliefs = outcome.beliefs(posterior.log_prob(inputs, None), inputs.targets)
     for part in around.parts():
         here = torch.from_numpy(part.new).to(inputs.device)

@@ -6,21 +6,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from g3nn.options import pick
-from g3nn.outcomes.base import NormalOutcome, NumberOutcome, Outcome, Targets, ValueOptions
+from g3nn.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
+from g3nn.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
+from g3nn.outcomes.numbers import NormalOutcome, NumberOutcome, ValueOptions, varies
 from g3nn.outcomes.real import Real
-from g3nn.outcomes.tags import Tags
+from g3nn.outcomes.tags import Tags, tag_table
 
 if TYPE_CHECKING:
     from g3nn.task import NodeTask
 
-OUTCOMES: dict[str, type[Outcome]] = {
-    "classes": Classes,
-    "tags": Tags,
-    "real": Real,
-    "counts": Counts,
-}
+OUTCOMES: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
 
 
 def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outcome:
@@ -29,16 +26,33 @@ def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outc
     return kind.of(task.labels[task.train], task.num_classes, pick(options or {}, kind.Options))
 
 
+def guessed_outcome(columns: int, fractions: bool) -> type[Outcome]:
+    """What label columns probably hold, if nobody says so."""
+    if columns > 1:
+        return Tags
+    return Real if fractions else Classes
+
+
 __all__ = [
+    "COVERAGE",
     "OUTCOMES",
     "Classes",
     "Counts",
+    "Labels",
     "NormalOutcome",
     "NumberOutcome",
     "Outcome",
+    "PanelModel",
     "Real",
     "Tags",
     "Targets",
     "ValueOptions",
+    "guessed_outcome",
+    "has_label",
+    "is_known",
     "outcome_of",
+    "tag_table",
+    "unlabelled",
+    "varies",
+    "without_labels_of",
 ]

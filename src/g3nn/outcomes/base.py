@@ -1,9 +1,9 @@
-"""The contract of an outcome: what kind of thing y_i is, and what q and p can say about it."""
+"""The contract of an outcome: what kind of thing y_i is, how it is read, and what q and p can say about it."""
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -12,18 +12,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.options import NoOptions, flag
+from g3nn.calibrate import Scaling
+from g3nn.errors import Problems
+from g3nn.options import NoOptions
+from g3nn.outcomes.labels import Labels, Split
 from g3nn.parse import UNKNOWN
 
-LOG_TWO_PI = math.log(2 * math.pi)
+PanelModel = tuple[str, str, Mapping[str, Any]]
+"""A model, an objective and options, as `g3nn.fit` takes them."""
+
+COVERAGE = 0.9
+"""The level of the intervals that an evaluation looks at."""
 
 
 @dataclass(frozen=True, eq=False)
 class Targets:
     """The outcomes of a task as tensors, in the unit that a model computes in.
 
-    values:   (n,) class numbers, or (n, T) numbers; anything where nothing is known.
-    known:    of the shape of `values`: what somebody has told us, in whatever part of the split.
+    values:   (n,) class numbers, or (n, T) numbers; arbitrary where nothing is known.
+    known:    of the shape of `values`: what is known in any part of the split.
     observed: of the shape of `values`: what training may see.
     train:    (|L|,): the training nodes.
     scale:    (T,): how many of the caller's units one of ours is.
@@ -42,19 +49,16 @@ class Targets:
 
 
 @dataclass(frozen=True)
-class ValueOptions:
-    """What can be set on an outcome that is not a class."""
-
-    refine: bool = flag(False, "let q move each node on its own, beyond what its network says; needs a likelihood")
-
-
-@dataclass(frozen=True)
 class Outcome(ABC):
     """What a node can be: y_i is one of K classes, or T numbers y_i1 .. y_iT that are independent under q and under p.
 
+    Everything that depends on what a label is lives here: how labels are read and checked, what the score is called,
+    the maths of q and p, calibration, conformal sets and intervals, and the models that are worth trying.
+
     An answer (R, n, width) holds the parameters of a distribution for each node, in a form of the outcome's own. A
     component makes one from the scores of its network by `answer`. Beliefs are what enters the graph term: the observed
-    value where there is one, else what q (or p) says.
+    value where there is one, else what q (or p) says. Calibration works on (n, width) arrays: the answer of all
+    replicas together.
 
     columns: K or T. location, scale: y = location + scale times our value, (T,) each, empty if nothing is changed.
     start: numbers for each column that an answer needs beyond the scores, e.g. how frequent each tag is. spread: (T,),
@@ -64,13 +68,19 @@ class Outcome(ABC):
     Options: ClassVar[type] = NoOptions
     name: ClassVar[str]
     score_key: ClassVar[str]
-    """What the score is called in records and JSON. 1 is perfect."""
+    """The name of the score in records and JSON. 1 is perfect."""
     score_title: ClassVar[str]
-    """What the score is called in a sentence."""
+    """The name of the score in a sentence."""
+    measures: ClassVar[Mapping[str, str]]
+    """What a summary says of an evaluation: its keys, and their names in a sentence."""
+    columns_title: ClassVar[str]
+    """What the columns are called in a sentence."""
+    unknown_title: ClassVar[str] = "None or NaN"
+    """What stands for an unknown label."""
     view: ClassVar[str] = "numbers"
-    """How a page shows its answers."""
+    """How a page shows the answers."""
     learns_start: ClassVar[bool] = False
-    """Whether `start` is where learned parameters begin; else it is fixed."""
+    """Whether `start` is where learned parameters begin; otherwise it is fixed."""
     pooled: ClassVar[bool] = False
     """Whether the mean of several beliefs is the belief of their mixture."""
 
@@ -80,6 +90,45 @@ class Outcome(ABC):
     scale: tuple[float, ...] = ()
     start: tuple[float, ...] = ()
     spread: tuple[float, ...] = ()
+
+    # Reading labels
+
+    @classmethod
+    @abstractmethod
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
+        """The labels of n nodes in any form that a caller may have them; None where a problem was recorded."""
+
+    @classmethod
+    @abstractmethod
+    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
+        """(m,) or (m, T): labels to judge answers by, of a model whose classes or columns have these names."""
+
+    @classmethod
+    @abstractmethod
+    def task_labels(
+        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+    ) -> tuple[np.ndarray, int]:
+        """The labels of a task, checked together with its split, and K or T."""
+
+    @classmethod
+    @abstractmethod
+    def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
+        """Validation nodes chosen by the caller must be labelled and leave enough to train on."""
+
+    @classmethod
+    @abstractmethod
+    def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
+        """Validation nodes: a share of the labelled ones that leaves enough to train on."""
+
+    @classmethod
+    @abstractmethod
+    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
+        """The models that are worth trying on a graph nobody knows.
+
+        balance: E / |U|, the weight of the graph term at which edges and nodes count alike, as in the bound.
+        """
+
+    # The maths of q and p
 
     @classmethod
     @abstractmethod
@@ -121,6 +170,10 @@ class Outcome(ABC):
         """(1, n, width): one answer for the equal mixture of R answers (R, n, width)."""
 
     @abstractmethod
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """(R, n, width): less certain where the temperature is above 1, more certain below; the mode stays."""
+
+    @abstractmethod
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
     ) -> tuple[Tensor, Tensor]:
@@ -144,7 +197,7 @@ class Outcome(ABC):
 
     @abstractmethod
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
-        """What several passes through q agree on, from their mean: surer than the mean, where that has a meaning."""
+        """What several passes through q agree on, from their mean: more certain than it, where that has a meaning."""
 
     @abstractmethod
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -156,99 +209,56 @@ class Outcome(ABC):
         mean, variance = (part.double().cpu().numpy() for part in (self.mean(answer), self.variance(answer)))
         return mean * (self.scale or 1.0) + (self.location or 0.0), np.sqrt(variance) * (self.scale or 1.0)
 
+    # Calibration, on answers (n, width) of all replicas together
 
-@dataclass(frozen=True)
-class NumberOutcome(Outcome):
-    """T independent numbers: everything follows from the log-probability, cross-entropy and entropy of each."""
+    def averaged(self, answers: Tensor) -> np.ndarray:
+        """(n, width): the mixture of R answers (R, n, width)."""
+        return np.asarray(self.mixture(answers.double())[0].cpu().numpy())
 
-    Options: ClassVar[type] = ValueOptions
+    def moments(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation (n, K or T) in the caller's unit."""
+        mean, deviation = self.in_units(as_stack(answer))
+        return mean[0], deviation[0]
 
-    @abstractmethod
-    def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
-        """(R, n, T): the log-probability or density of each of the values (n, T)."""
+    def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+        """Mean of - log p over the known labels, in the caller's unit, and the score."""
+        targets = self.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64)
+        loss, score = self.validation(as_stack(answer), targets, torch.arange(len(labels)))
+        return float(loss), float(score)
 
-    @abstractmethod
-    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        """(R, n, T): - E_q log p of two answers. Less the `entropy` of q it is KL(q || p), exactly."""
-
-    @abstractmethod
-    def entropy(self, q: Tensor) -> Tensor:
-        """(R, n, T): H(q)."""
-
-    @abstractmethod
-    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
-        """(R, n, width): less sure where the temperature is above 1, surer below; the likeliest value stays."""
+    def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
+        """(n, width): the calibrated answer."""
+        return np.asarray(self.tempered(as_stack(answer), scaling.temperature)[0].numpy())
 
     @abstractmethod
-    def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
-        """(R,): how good the answers `rows` (R, m, width) are for the known ones of values (m, T)."""
+    def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
+        """The temperature with the lowest loss on these labels, under a standard normal prior on its logarithm."""
 
-    def beliefs(self, answer: Tensor, targets: Targets) -> Tensor:
-        """(R, n, 2T): mean and variance of each number; an observed one has no variance."""
-        mean = torch.where(targets.observed, targets.values, self.mean(answer))
-        return torch.cat([mean, torch.where(targets.observed, 0.0, self.variance(answer))], dim=2)
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+        """What these labels say about how certain answers may be."""
+        return Scaling(self.temperature(answer, labels))
 
-    def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
-        """In our unit, which is reached in double precision before anything is rounded."""
-        known = ~np.isnan(labels)
-        seen = np.zeros_like(known)
-        seen[train] = known[train]
-        values = np.where(known, (labels - (self.location or 0.0)) / (self.scale or 1.0), 0.0)
-        scale = np.ones(self.columns) * (self.scale or 1.0)
-        numbers = [torch.from_numpy(part).to(device, dtype) for part in (values, scale)]
-        masks = [torch.from_numpy(part).to(device) for part in (known, seen, train)]
-        return Targets(numbers[0], masks[0], masks[1], masks[2], numbers[1])
+    @abstractmethod
+    def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n,) or (n, T): how far each label is from its answer, for split conformal prediction."""
 
-    def as_inputs(self, targets: Targets) -> Tensor:
-        return targets.values * targets.observed
+    @abstractmethod
+    def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
+        """(n, K) booleans: the classes that cannot be excluded; or (n, T, 2): the ends of an interval. Either misses
+        the truth with probability alpha. scores: those of validation nodes."""
 
-    def node_terms(
-        self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
-    ) -> tuple[Tensor, Tensor]:
-        parts = (
-            -shares[0] * self.supervised(q, targets).sum(1),
-            -shares[0] * self.supervised(p, targets).sum(1),
-            shares[1] * (self.cross_entropy(q, p) * ~targets.observed).sum((1, 2)),
-            shares[1] * (self.entropy(q) * ~targets.observed).sum((1, 2)),
-        )
-        return torch.stack(parts, dim=1), self.beliefs(q if of_posterior else p, targets)
+    @abstractmethod
+    def evaluate(
+        self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
+    ) -> dict[str, Any]:
+        """How good calibrated answers are for nodes whose labels are given. region: `conformal` at 1 - COVERAGE."""
 
-    def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
-        train = targets.train
-        rows = self.log_prob(answer.index_select(1, train), targets.values.index_select(0, train))
-        return (rows * targets.observed.index_select(0, train)).sum(2)
-
-    def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
-        rows, values, known = answer.index_select(1, nodes), targets.values[nodes], targets.known[nodes]
-        cost = known * (targets.scale.log() - self.log_prob(rows, values))
-        return torch.stack([cost.sum((1, 2)) / known.sum(), self.score(rows, values, known)])
-
-    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
-        """As it is: a mean of numbers cannot be surer."""
-        return mean
+    @abstractmethod
+    def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Labels as groups that may explain edges: numbers (n,), -1 where unknown, and beliefs (n, G), from a
+        calibrated answer and the labels that are known."""
 
 
-@dataclass(frozen=True)
-class NormalOutcome(NumberOutcome):
-    """An answer holds mean and log-variance, (R, n, 2T), of a normal: of the value itself, or of what it depends on."""
-
-    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
-        apart = log_variance.exp() + (mean - centre).square()
-        return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
-
-    def entropy(self, q: Tensor) -> Tensor:
-        return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
-
-    def mixture(self, answers: Tensor) -> Tensor:
-        """The normal with mean and variance of the mixture."""
-        mean, log_variance = answers.chunk(2, dim=2)
-        centre = mean.mean(0, keepdim=True)
-        variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
-        return torch.cat([centre, variance.log()], dim=2)
-
-    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
-        """A density proportional to p^(1 / temperature): the variance times the temperature. A count stays at least as
-        uncertain as a Poisson."""
-        mean, log_variance = answer.chunk(2, dim=2)
-        return torch.cat([mean, log_variance + math.log(temperature)], dim=2)
+def as_stack(answer: np.ndarray) -> Tensor:
+    """The answer of one replica."""
+    return torch.from_numpy(answer).double().unsqueeze(0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,10 +11,36 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.evaluate import calibrated_loss, loss_and_accuracy
+from g3nn.calibrate import (
+    Scaling,
+    brier_score,
+    conformal_sets,
+    expected_calibration_error,
+    fit_scaling,
+    fit_temperature,
+    negative_log_likelihood,
+)
+from g3nn.errors import Problems
 from g3nn.kernels import node_terms
-from g3nn.outcomes.base import Outcome, Targets
-from g3nn.parse import UNKNOWN
+from g3nn.kernels.backend import fast
+from g3nn.outcomes.base import Outcome, PanelModel, Targets
+from g3nn.outcomes.labels import (
+    SHOWN,
+    Labels,
+    Split,
+    check_parts,
+    check_validation_nodes,
+    flat_values,
+    is_known,
+    is_missing,
+    quoted,
+)
+from g3nn.parse import UNKNOWN, to_numpy
+
+_TEMPERATURES = 25
+"""From 0.1 to 10, in equal ratios."""
+
+_DTYPES: dict[str, Any] = {"strings": np.str_, "whole numbers": np.int64, "booleans": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -26,8 +53,116 @@ class Classes(Outcome):
     name: ClassVar[str] = "classes"
     score_key: ClassVar[str] = "accuracy"
     score_title: ClassVar[str] = "accuracy"
+    measures: ClassVar[Mapping[str, str]] = {"accuracy": "accuracy", "ece": "calibration error"}
+    columns_title: ClassVar[str] = "classes"
+    unknown_title: ClassVar[str] = "-1, None or NaN"
     view: ClassVar[str] = "classes"
     pooled: ClassVar[bool] = True
+
+    @classmethod
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
+        """Classes as strings, whole numbers or booleans; -1, None and NaN are unknown labels."""
+        values = flat_values(y)
+        if values.shape != (n,):
+            problems.add(argument, f"shape {values.shape}", f"one label for each of the {n} nodes")
+            return None
+        labelled = ~_unknown(values)
+        given = values[labelled].tolist()
+        kinds = {_kind(value) for value in given}
+        if len(kinds) > 1 or "other" in kinds:
+            example = next((value for value in given if _kind(value) == "other"), None)
+            mixed = f"values such as {example!r}" if example is not None else f"{' and '.join(sorted(kinds))} mixed"
+            allowed = f"strings, whole numbers or booleans; {cls.unknown_title} where unknown"
+            problems.add(argument, mixed, allowed, _advice(example))
+            return None
+        kind = kinds.pop() if kinds else "whole numbers"
+        classes, positions = np.unique(values[labelled].astype(_DTYPES[kind]), return_inverse=True)
+        codes = np.full(n, UNKNOWN, dtype=np.int64)
+        codes[labelled] = positions
+        if len(classes) < 2:
+            few = f"{len(given)} labels of {len(classes)} classes"
+            problems.add(argument, few, "labels of at least 2 classes", "Without two there is nothing to tell apart.")
+            return None
+        return Labels(classes, codes)
+
+    @classmethod
+    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
+        """(m,) positions of the labels among the classes."""
+        values, classes = flat_values(y).tolist(), names.tolist()
+        position = {name: k for k, name in enumerate(classes)}
+        codes = [position.get(value, UNKNOWN) for value in values]
+        strange = sorted({repr(value) for value, code in zip(values, codes, strict=True) if code == UNKNOWN})
+        if strange:
+            problems.add("y", ", ".join(strange[:SHOWN]), f"the classes {', '.join(map(repr, classes[:20]))}")
+        return np.array(codes, dtype=np.int64)
+
+    @classmethod
+    def task_labels(
+        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+    ) -> tuple[np.ndarray, int]:
+        """(n,) whole numbers in 0..K-1, or -1 where unknown. Raises at once if there are no such labels at all."""
+        y = to_numpy(labels)
+        if y.shape != (n,):
+            problems.add("labels", f"shape {y.shape}", f"one label per node, shape ({n},)")
+            problems.raise_if_any()
+        if y.dtype.kind not in "biuf" or not np.isfinite(y).all() or not (y == np.round(y)).all():
+            problems.add("labels", f"values of type {y.dtype}", "whole numbers 0..K-1, or -1 for unknown")
+            problems.raise_if_any()
+        codes = y.astype(np.int64)
+        K = int(columns) if columns is not None else int(codes.max(initial=UNKNOWN)) + 1
+        if K < 2:
+            problems.add("labels", f"{max(K, 0)} classes", "at least 2 classes")
+        wrong = (codes < UNKNOWN) | (codes >= K)
+        if wrong.any():
+            outside = f"{int(wrong.sum())} values outside the classes, e.g. {int(codes[wrong][0])}"
+            problems.add("labels", outside, f"-1..{K - 1}")
+        parts = check_parts(codes, split, problems)
+        if "train" in parts:
+            _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
+        return codes, K
+
+    @classmethod
+    def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
+        check_validation_nodes(labels.values, val, problems)
+        rest = np.setdiff1d(labels.labelled, val)
+        empty = np.bincount(labels.values[rest], minlength=len(labels.names)) == 0
+        if empty.any():
+            every = f"every label of class {quoted(labels.names[empty].tolist())}"
+            problems.add("val", every, "to leave at least one label of each class for training")
+
+    @classmethod
+    def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
+        """A share of each class: at least one node, and never all of them."""
+        counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
+        if (counts < 2).any():
+            single = f"class {quoted(labels.names[counts < 2].tolist())} with a single labelled node"
+            advice = "Label another node of it, take its label out, or choose the validation nodes with val."
+            problems.add("y", single, "two of each class: one to train on, one to validate on", advice)
+            return np.zeros(0, dtype=np.int64)
+        chosen = []
+        for k, count in enumerate(counts.tolist()):
+            size = min(max(1, round(share * count)), count - 1)
+            chosen.append(rng.permutation(np.flatnonzero(labels.values == k))[:size])
+        return np.sort(np.concatenate(chosen))
+
+    @classmethod
+    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
+        """Models for homophilous graphs, for heterophilous graphs, and for edges that say nothing.
+
+        Each is a combination that the paper or measurements found good for one kind of graph.
+        """
+        share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns}
+        heterophily = {"p0": 0.1, "p1": 0.9}
+        return (
+            ("mlp", "elbo", {}),
+            ("gcn", "elbo", {}),
+            ("sbm-gcn", "released", {"eta": 0.5}),
+            ("sbm-appnp", "elbo", share),
+            ("blsm-gcn", "elbo", {"entropy_weight": 0.5}),
+            ("gsbm-mlp", "elbo", heterophily),
+            ("gsbm-gcn", "elbo", heterophily),
+            ("blsm-mlp", "elbo", {"entropy_weight": 0.5}),
+        )
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
@@ -59,22 +194,33 @@ class Classes(Outcome):
         """The logarithm of the mean probabilities, exact."""
         return answers.logsumexp(0, keepdim=True) - math.log(answers.shape[0])
 
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """Proportional to q^(1 / temperature)."""
+        return (answer / temperature).log_softmax(2)
+
     def node_terms(
         self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
     ) -> tuple[Tensor, Tensor]:
         return node_terms(q, p, targets.label, of_posterior, shares)
 
     def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
-        rows = answer.index_select(1, targets.train)
-        labels = targets.values[targets.train].view(1, -1, 1).expand(rows.shape[0], -1, 1)
-        return rows.gather(2, labels).squeeze(2)
+        return _log_prob_at(answer, targets.values, targets.train)
 
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
-        return loss_and_accuracy(answer, targets.values, nodes)
+        kernels: Any = fast(answer) if answer.is_cuda else None
+        if kernels is not None:
+            return kernels.validation(answer, targets.values, nodes)
+        right = answer.index_select(1, nodes).argmax(2) == targets.values[nodes]
+        loss = -_log_prob_at(answer, targets.values, nodes).mean(1)
+        return torch.stack([loss, right.to(answer.dtype).mean(1)])
 
     def calibrated_loss(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
-        """At the temperature that is best for each answer."""
-        return calibrated_loss(answer, targets.values, nodes)
+        """At the best of some temperatures, on the device: which is best differs between replicas and epochs."""
+        rows = answer.index_select(1, nodes).unsqueeze(1)
+        steps = torch.linspace(-1.0, 1.0, _TEMPERATURES, device=rows.device, dtype=rows.dtype)
+        tempered = (rows / (10.0**steps).view(-1, 1, 1)).log_softmax(3)
+        wanted = targets.values[nodes].view(1, 1, -1, 1).expand(*tempered.shape[:3], 1)
+        return -tempered.gather(3, wanted).squeeze(3).mean(2).amax(1)
 
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         return (mean.log() / temperature).softmax(2)
@@ -82,3 +228,89 @@ class Classes(Outcome):
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Classes have no order: each may be (1) or may not be (0), unless its probability leaves no doubt."""
         return (mean > level).astype(np.float64), (mean > 1 - level).astype(np.float64)
+
+    def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
+        return scaling(answer)
+
+    def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
+        return fit_temperature(answer, labels)
+
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+        """A temperature, and offsets of the classes as far as these labels support them."""
+        return fit_scaling(answer, labels)
+
+    def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n,): 1 - p(label)."""
+        return 1.0 - np.exp(answer[np.arange(len(labels)), labels].astype(np.float64))
+
+    def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
+        return conformal_sets(np.exp(answer), scores, alpha)
+
+    def evaluate(
+        self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
+    ) -> dict[str, Any]:
+        """accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier."""
+        probabilities = np.exp(answer)
+        return {
+            "accuracy": float((probabilities.argmax(1) == labels).mean()),
+            "nll": negative_log_likelihood(np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels),
+            "ece": expected_calibration_error(probabilities, labels),
+            "brier": brier_score(probabilities, labels),
+        }
+
+    def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The classes themselves."""
+        beliefs, known = np.exp(answer), is_known(labels)
+        beliefs[known] = np.eye(self.columns)[labels[known]]
+        return labels, beliefs
+
+
+def _log_prob_at(answer: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    """(R, |nodes|): log q of the labels (n,) at `nodes`."""
+    rows = answer.index_select(1, nodes)
+    wanted = labels[nodes].view(1, -1, 1).expand(rows.shape[0], -1, 1)
+    return rows.gather(2, wanted).squeeze(2)
+
+
+def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problems) -> None:
+    """K is 0 where labels are wrong and nothing can be said about which classes have training labels."""
+    missing = np.setdiff1d(np.arange(K), codes[train])
+    if train.size == 0:
+        problems.add("train", "no labelled node", "at least one labelled node of each class")
+    elif missing.size:
+        shown = ", ".join(map(str, missing[:SHOWN]))
+        advice = "Label a node of each class, or number the classes without gaps."
+        problems.add("train", f"no training label of class {shown}", "at least one of each class", advice)
+    if train.size == codes.size:
+        problems.add("train", f"all {codes.size} nodes", "at least one unlabelled node", "Nothing is left to predict.")
+
+
+def _advice(example: Any) -> str:
+    """What fits values that are no classes."""
+    if isinstance(example, float | np.floating):
+        return "Numbers are outcome 'real': use G3NNRegressor."
+    if isinstance(example, list | tuple | set | frozenset | np.ndarray):
+        return "For several tags of a node give (n, T): a column of 0 and 1 for each tag."
+    return ""
+
+
+def _unknown(values: np.ndarray) -> np.ndarray:
+    if values.dtype.kind in "if":
+        return (values == UNKNOWN) | (values != values)
+    if values.dtype != object:
+        return np.zeros(values.shape, dtype=bool)
+    return np.array([is_missing(value) or _is_minus_one(value) for value in values], dtype=bool)
+
+
+def _is_minus_one(value: Any) -> bool:
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value == UNKNOWN)
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, str):
+        return "strings"
+    if isinstance(value, bool | np.bool_):
+        return "booleans"
+    if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and float(value).is_integer()):
+        return "whole numbers"
+    return "other"

@@ -10,10 +10,13 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.base import LOG_TWO_PI, NormalOutcome, ValueOptions
+from g3nn.outcomes.numbers import LOG_TWO_PI, NormalOutcome, ValueOptions
 
 _LOG_VARIANCE = (-10.0, 5.0)
-"""No node is surer than a 150th of the spread of the labels, or less sure than twelve times it."""
+"""The standard deviation is clamped to [1/150, 12] times that of the labels."""
+
+LARGEST = 1e150
+"""The squares of larger numbers overflow."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,14 @@ class Real(NormalOutcome):
     name: ClassVar[str] = "real"
     score_key: ClassVar[str] = "r2"
     score_title: ClassVar[str] = "R²"
+    columns_title: ClassVar[str] = "columns of numbers"
+    allowed: ClassVar[str] = f"finite numbers up to {LARGEST:g}, nothing where unknown"
+    advice: ClassVar[str] = "Correct these values or leave them empty. Names of classes are outcome 'classes'."
     learns_start: ClassVar[bool] = True
+
+    @staticmethod
+    def accepts(values: np.ndarray) -> np.ndarray:
+        return np.abs(values) <= LARGEST
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:

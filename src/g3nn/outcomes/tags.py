@@ -1,7 +1,8 @@
-"""Yes or no: one flag, or several tags that do not exclude each other."""
+"""Tags: yes or no, one flag or several that do not exclude each other."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,7 +11,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
-from g3nn.outcomes.base import NumberOutcome, Targets, ValueOptions
+from g3nn.outcomes.base import PanelModel, Targets
+from g3nn.outcomes.numbers import NumberOutcome, ValueOptions
+from g3nn.parse import UNKNOWN
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,33 @@ class Tags(NumberOutcome):
     name: ClassVar[str] = "tags"
     score_key: ClassVar[str] = "tag_accuracy"
     score_title: ClassVar[str] = "share of tags right"
+    measures: ClassVar[Mapping[str, str]] = {
+        "accuracy": "share of tags right",
+        "f1_micro": "micro F1",
+        "f1_macro": "macro F1",
+    }
+    columns_title: ClassVar[str] = "tags"
     view: ClassVar[str] = "tags"
+    allowed: ClassVar[str] = "0 or 1 (or true or false) for each tag, nothing where unknown"
+    advice: ClassVar[str] = "One class out of several is outcome 'classes', in one column; numbers are outcome 'real'."
+    constant: ClassVar[str] = "Leave out tags that no node has, or that all nodes have."
+    takes_booleans: ClassVar[bool] = True
     pooled: ClassVar[bool] = True
+
+    @staticmethod
+    def accepts(values: np.ndarray) -> np.ndarray:
+        return (values == 0) | (values == 1)
+
+    @classmethod
+    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
+        """Networks alone, and with likelihoods in which nodes with equal tags are linked."""
+        return (
+            ("mlp", "elbo", {}),
+            ("gcn", "elbo", {}),
+            ("sbm-gcn", "elbo", {}),
+            ("tags-gcn", "elbo", {}),
+            ("tags-gcn", "elbo", {"refine": True, "graph_weight": balance}),
+        )
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
@@ -78,7 +106,58 @@ class Tags(NumberOutcome):
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         return (torch.logit(mean, eps=1e-7) / temperature).sigmoid()
 
+    def evaluate(
+        self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
+    ) -> dict[str, Any]:
+        """accuracy (share of known tags that are right), nll and brier (means over known tags), f1_micro, f1_macro.
+
+        f1_macro is the mean over tags that some node has or was given.
+        """
+        probabilities, known = self.moments(answer)[0], ~np.isnan(labels)
+        has, given = (labels > 0.5) & known, (probabilities > 0.5) & known
+        p = np.where(labels > 0.5, probabilities, 1 - probabilities)[known]
+        marked = int(has.sum() + given.sum())
+        each = [row["f1"] for row in tag_table(labels, probabilities) if row["f1"] is not None]
+        return {
+            "accuracy": float((has == given)[known].mean()),
+            "nll": float(-np.log(np.maximum(p, np.finfo(np.float64).tiny)).mean()),
+            "brier": float(((1 - p) ** 2).mean()),
+            "f1_micro": 2 * int((has & given).sum()) / marked if marked else 1.0,
+            "f1_macro": float(np.mean(each)) if each else 1.0,
+        }
+
+    def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """One of the tags of a node, drawn at random, as its group; the last group has none. Beliefs (n, T + 1) are
+        proportional to the probabilities of the tags and of having none; known tags have probability 0 or 1."""
+        p = np.where(np.isnan(labels), self.moments(answer)[0], labels)
+        shares = np.concatenate([p, (1 - p).prod(1, keepdims=True)], axis=1)
+        return np.full(len(labels), UNKNOWN, dtype=np.int64), shares / shares.sum(1, keepdims=True)
+
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """Which of 0 and 1 are likely enough."""
         tail = (1 - level) / 2
         return (mean >= 1 - tail).astype(np.float64), (mean > tail).astype(np.float64)
+
+
+def tag_table(values: np.ndarray, probabilities: np.ndarray) -> list[dict[str, Any]]:
+    """For each tag: nodes (for which it is known), share, precision, recall and f1 at a threshold of one half.
+
+    values, probabilities: (n, T). A ratio without a denominator is None: no node has the tag, or none was given it.
+    """
+    known = ~np.isnan(values)
+    has, given = (values > 0.5) & known, (probabilities > 0.5) & known
+    counts = zip(*((part.sum(0).tolist()) for part in (known, has, given, has & given)), strict=True)
+    return [
+        {
+            "nodes": nodes,
+            "share": _ratio(true, nodes),
+            "precision": _ratio(hits, positive),
+            "recall": _ratio(hits, true),
+            "f1": _ratio(2 * hits, true + positive),
+        }
+        for nodes, true, positive, hits in counts
+    ]
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from typing import Any, ClassVar
 
@@ -44,6 +45,21 @@ class LabelPosterior(nn.Module, ABC):
 
         There is noise while training, None at evaluation.
         """
+
+    def without_own_scores(self, where: Tensor) -> LabelPosterior:
+        """A copy in which the nodes `where` (n,) of a graph of n nodes have no scores of their own."""
+        if self.nodes is None:
+            return self
+        bare = copy.deepcopy(self)
+        assert bare.nodes is not None
+        bare.nodes.clear(where)
+        return bare
+
+    def network_scores(self, inputs: Inputs) -> Tensor:
+        """(R, n, `sizes.scores`): what the network says, without scores of nodes' own."""
+        bare = copy.deepcopy(self)
+        bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
+        return bare.log_prob(inputs, None)
 
     def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor | None:
         """(R,): what the posterior has to learn besides the terms of the objective, given its answer; None for most."""

@@ -56,7 +56,7 @@ def cards(
     scores: of the validation nodes, unless the model has learned them; then those of before. test: of test nodes.
     """
     K, nodes = len(found.classes), len(found.task.val)
-    accuracy = chosen.val_accuracy if scores is None else scores["accuracy"]
+    accuracy = chosen.val_score if scores is None else scores["accuracy"]
     loss = chosen.val_loss if scores is None else scores["nll"]
     meaning = f"As if every true class had been given a probability of {math.exp(-loss):.2g}."
     blind = f"A blind guess among {K} classes has a loss of {number(math.log(K))}."
@@ -94,7 +94,7 @@ def caution(classifier: GraphEstimator) -> str:
 
 def few_validation_nodes(nodes: int) -> list[str]:
     """What to say if there are but few."""
-    from g3nn.estimator.fitting import FEW_VALIDATION_NODES
+    from g3nn.estimator.fitted import FEW_VALIDATION_NODES
 
     if nodes >= FEW_VALIDATION_NODES:
         return []
@@ -198,7 +198,7 @@ def panel_rows(panel: Sequence[PanelEntry]) -> list[list[Any]]:
             entry.objective,
             ", ".join(f"{name} {_short(value)}" for name, value in entry.options.items()),
             round(entry.val_loss, 5) if math.isfinite(entry.val_loss) else None,
-            round(entry.val_accuracy, 5) if math.isfinite(entry.val_loss) else None,
+            round(entry.val_score, 5) if math.isfinite(entry.val_loss) else None,
             entry.epochs,
             entry.replicas,
             entry.chosen,

@@ -118,7 +118,7 @@ def _residuals(estimator: G3NNRegressor, mean: np.ndarray, names: Sequence[str])
 
 def _coverage(estimator: G3NNRegressor, mean: np.ndarray, deviation: np.ndarray) -> list[list[float | None]]:
     """[claimed, found]: the share of validation values inside the intervals that the distributions themselves claim."""
-    val, outcome = estimator.task_.val, estimator.fitted_.known.answerer.outcome
+    val, outcome = estimator.task_.val, estimator.fitted_.outcome
     values = estimator.task_.labels[val]
     known = ~np.isnan(values)
     rows = []

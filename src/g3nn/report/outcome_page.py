@@ -51,7 +51,7 @@ def outcome_page(
         styles=STYLES,
         scripts=[f"{name.format(beliefs=views.SCRIPT)}.js" for name in SCRIPTS],
         data={
-            "classes": list(map(clean, estimator.fitted_.classes)),
+            "classes": list(map(clean, estimator.fitted_.columns)),
             "tables": {place: asdict(table) for place, table in tables.items()},
             "charts": judged.charts,
             "graph": graph,

@@ -65,7 +65,7 @@ def _cards(scores: Mapping[str, Any] | None, test: Mapping[str, Any] | None) -> 
 
 def _tags(estimator: G3NNClassifier, p: np.ndarray, is_judged: bool) -> Table:
     """A row for each tag, judged on the validation nodes."""
-    from g3nn.estimator.measures import tag_table
+    from g3nn.outcomes import tag_table
 
     task = estimator.task_
     measured = tag_table(task.labels[task.val], p[task.val])

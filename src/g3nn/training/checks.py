@@ -13,7 +13,7 @@ from g3nn.errors import Problems
 from g3nn.model import ModelSpec
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
-from g3nn.outcomes import OUTCOMES
+from g3nn.outcomes import OUTCOMES, Classes
 from g3nn.priors import PRIORS, LabelPrior
 from g3nn.task import NodeTask
 
@@ -65,7 +65,7 @@ def check_outcome(
 ) -> None:
     """Whether model, objective and options make sense for an outcome."""
     spec.check_outcome(outcome, problems)
-    if outcome != "classes" and objective.label_use == "plug-in":
+    if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
         found = f"labels put into the log-odds, for outcome {outcome!r}"
         problems.add("objective", found, "elbo, laplacian", "The authors' code knows classes alone.")
     own = rules(OUTCOMES[outcome].Options)

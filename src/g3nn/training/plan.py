@@ -205,7 +205,7 @@ class Plan:
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         return mixed(answers, self.training.ensemble, inputs.outcome)
 
-    def hyperparameters(self, outcome: str = "classes") -> dict[str, Any]:
+    def hyperparameters(self, outcome: str) -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
         groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
         values: dict[str, Any] = {}

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import Problems
+from g3nn.outcomes import Classes
 from g3nn.parse import UNKNOWN
 from g3nn.task import NodeTask
 
@@ -30,7 +31,7 @@ def export(task: NodeTask, folder: str | Path) -> Path:
     """
     folder, problems = Path(folder), Problems()
     check_new_folder(folder, problems, "export")
-    if task.outcome != "classes":
+    if task.outcome != Classes.name:
         problems.add("task", f"{task.name} with the outcome {task.outcome}", "labels that are classes")
     problems.raise_if_any()
     ids = pa.array([f"paper-{node}" for node in range(task.num_nodes)])

@@ -2,67 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import LARGEST, MISSING_NUMBERS, NUMBER, floats, is_text, listed, plain, texts
+from g3nn.data.tables.columns import MISSING_NUMBERS, NUMBER, floats, is_text, listed, plain, texts
 from g3nn.errors import Problems
+from g3nn.outcomes import OUTCOMES, Classes, NumberOutcome, Tags, guessed_outcome, varies
 
-CLASSES, TAGS, REAL, COUNTS = OUTCOMES = ("classes", "tags", "real", "counts")
+CLASSES, TAGS = Classes.name, Tags.name
 AUTO = "auto"
 
 
-@dataclass(frozen=True)
-class _Rule:
-    allowed: str
-    accepts: Callable[[np.ndarray], np.ndarray]
-    advice: str
-    constant: str
-
-
-_CONSTANT = "There is nothing to learn in a constant."
-_RULES = {
-    TAGS: _Rule(
-        "0 or 1 (or true or false), empty where unknown",
-        lambda values: (values == 0) | (values == 1),
-        "Numbers are for --outcome real; several classes in one column for --outcome classes.",
-        "Leave out tags that no node has, or that all have.",
-    ),
-    REAL: _Rule(
-        f"finite numbers up to {LARGEST:g}, empty where unknown",
-        lambda values: np.abs(values) <= LARGEST,
-        "Correct or empty these values. Names of classes are for --outcome classes.",
-        _CONSTANT,
-    ),
-    COUNTS: _Rule(
-        "whole numbers from 0 to 2**53, empty where unknown",
-        lambda values: (values >= 0) & (values == np.floor(values)) & (values <= 2.0**53),
-        "Other numbers are for --outcome real, names of classes for --outcome classes.",
-        _CONSTANT,
-    ),
-}
-
-
 def decided(outcome: str, columns: Sequence[pa.ChunkedArray], typed: bool) -> str:
-    """What the label columns hold, if nobody said so: several are tags, one with fractions real, else classes."""
+    """What the label columns hold: what the caller says, or what they look like."""
     if outcome != AUTO:
         return outcome
-    if len(columns) > 1:
-        return TAGS
-    values = plain(columns[0], typed)
+    return guessed_outcome(len(columns), len(columns) == 1 and _has_fractions(columns[0], typed)).name
+
+
+def _has_fractions(column: pa.ChunkedArray, typed: bool) -> bool:
+    """Whether a column holds numbers, and not only whole ones."""
+    values = plain(column, typed)
     if pa.types.is_floating(values.type) or pa.types.is_decimal(values.type):
         numbers = floats(values)
-        return REAL if (numbers[~np.isnan(numbers)] % 1 != 0).any() else CLASSES
+        return bool((numbers[~np.isnan(numbers)] % 1 != 0).any())
     if typed or not is_text(values.type):
-        return CLASSES
-    known = _known_texts(values).drop_null()
-    if not len(known) or not pc.all(pc.match_substring_regex(known, NUMBER)).as_py():
-        return CLASSES
-    return REAL if (pc.cast(known, pa.float64()).to_numpy() % 1 != 0).any() else CLASSES
+        return False
+    texts_given = _known_texts(values).drop_null()
+    if not len(texts_given) or not pc.all(pc.match_substring_regex(texts_given, NUMBER)).as_py():
+        return False
+    return bool((pc.cast(texts_given, pa.float64()).to_numpy() % 1 != 0).any())
 
 
 def _known_texts(values: pa.Array) -> pa.Array:
@@ -76,10 +48,10 @@ def number_labels(
     place: str, column: pa.ChunkedArray, typed: bool, outcome: str, problems: Problems
 ) -> np.ndarray | None:
     """(n,) float64, NaN where unknown; None where a problem was found."""
-    rule, values = _RULES[outcome], plain(column, typed)
+    rule, values = _rule(outcome), plain(column, typed)
     if is_text(values.type) and not typed:
-        read = _read_numbers(place, _known_texts(values), outcome, problems)
-    elif _is_number(values.type) or (outcome == TAGS and pa.types.is_boolean(values.type)):
+        read = _read_numbers(place, _known_texts(values), rule, problems)
+    elif _is_number(values.type) or (rule.takes_booleans and pa.types.is_boolean(values.type)):
         read = floats(values)
     else:
         problems.add(place, f"values of type {column.type}", rule.allowed, rule.advice)
@@ -95,15 +67,22 @@ def number_labels(
     return read
 
 
+def _rule(outcome: str) -> type[NumberOutcome]:
+    """What an outcome other than classes allows."""
+    rule = OUTCOMES[outcome]
+    assert issubclass(rule, NumberOutcome)
+    return rule
+
+
 def _is_number(kind: pa.DataType) -> bool:
     """Also of a column without a single value."""
     tests = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_null)
     return any(test(kind) for test in tests)
 
 
-def _read_numbers(place: str, values: pa.Array, outcome: str, problems: Problems) -> np.ndarray | None:
-    """Text of a CSV file as numbers; for tags true and false are some too."""
-    if outcome == TAGS:
+def _read_numbers(place: str, values: pa.Array, rule: type[NumberOutcome], problems: Problems) -> np.ndarray | None:
+    """Text of a CSV file as numbers; true and false are 1 and 0 where the outcome takes them."""
+    if rule.takes_booleans:
         words = pc.utf8_lower(values)
         for word, digit in (("true", "1"), ("false", "0")):
             values = pc.if_else(pc.equal(words, word), pa.scalar(digit, pa.large_string()), values)
@@ -111,7 +90,6 @@ def _read_numbers(place: str, values: pa.Array, outcome: str, problems: Problems
     infinite = pc.match_substring_regex(strange, r"^[+-]?inf(inity)?$", ignore_case=True)
     other = pc.unique(pc.filter(strange, pc.invert(infinite)))
     if len(other):
-        rule = _RULES[outcome]
         found = f"text such as {listed(other[:5].to_pylist(), len(other))}"
         problems.add(place, found, rule.allowed, rule.advice)
         return None
@@ -131,13 +109,10 @@ def check_numbers(
     values: (n, T). Labels of test nodes are never counted.
     """
     use = np.ones(len(values), dtype=bool) if split is None else split == "train"
-    known = np.where(np.isnan(values[use]), np.inf, values[use])
-    low = known.min(0, initial=np.inf)
-    high = np.where(np.isnan(values[use]), -np.inf, values[use]).max(0, initial=-np.inf)
-    constant = [name for name, same in zip(names, ~(low < high), strict=True) if same]
+    constant = [name for name, differs in zip(names, varies(values[use]), strict=True) if not differs]
     if constant:
         columns = f"{place}, column{'s' if len(constant) > 1 else ''} {listed(constant)}"
         where = "" if split is None else " among the training nodes"
-        problems.add(columns, f"the same value, or none{where}", "values that differ", _RULES[outcome].constant)
+        problems.add(columns, f"the same value, or none{where}", "values that differ", _rule(outcome).constant)
     if split is not None and np.isnan(values[split == "val"]).all():
         problems.add(f"{place}, split", "no labelled node for validation", "at least one")

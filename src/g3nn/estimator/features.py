@@ -1,0 +1,188 @@
+"""From what a caller calls X to a matrix of numbers; missing values are filled in from the neighbours."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+
+from g3nn.errors import Problems
+from g3nn.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
+
+_COLUMNS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureTable:
+    """matrix: (n, d) float32, sparse if it came sparse, NaN where a value is missing. names: of the d columns."""
+
+    matrix: Matrix
+    names: tuple[str, ...] | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.matrix.shape[0])
+
+    @property
+    def missing(self) -> np.ndarray:
+        """(d,): how many values of each column are missing."""
+        if not sp.issparse(self.matrix):
+            return np.isnan(self.matrix).sum(axis=0)
+        return np.bincount(self.matrix.indices[np.isnan(self.matrix.data)], minlength=self.matrix.shape[1])
+
+    def title(self, columns: np.ndarray) -> str:
+        """The first few columns of a mask by name or number, and how many more there are."""
+        numbers = np.flatnonzero(columns)
+        shown = [repr(self.names[c]) if self.names else str(c) for c in numbers[:SHOWN].tolist()]
+        more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
+        return f"{', '.join(shown)}{more}"
+
+    def column_means(self, problems: Problems) -> np.ndarray:
+        """(d,): the mean of the known values of each column; a column without any is a problem."""
+        known = self.num_nodes - self.missing
+        if (known == 0).any():
+            empty = f"no value at all in column {self.title(known == 0)}"
+            problems.add("X", empty, "a value for some node", "Leave the column out.")
+        if sp.issparse(self.matrix):
+            stored = self.matrix.copy()
+            stored.data = np.nan_to_num(stored.data)
+            sums = stored.sum(axis=0, dtype=np.float64)
+        else:
+            sums = np.nansum(self.matrix, axis=0, dtype=np.float64)
+        return np.asarray(sums).ravel() / np.maximum(known, 1)
+
+    def filled(self, edges: np.ndarray, means: np.ndarray) -> FeatureTable:
+        """Without a missing value, sparse if it came sparse.
+
+        Feature propagation (Rossi et al., 2022), in the implementation of PyG: the known values spread along the edges
+        until the missing ones have settled. It acts on differences from the column means, so a node that no known value
+        reaches, such as an isolated one, gets the mean of the column.
+        """
+        matrix = self.matrix.copy()
+        numbers = np.flatnonzero(self.missing)
+        for start in range(0, len(numbers), _COLUMNS_AT_ONCE):
+            columns = numbers[start : start + _COLUMNS_AT_ONCE]
+            part = matrix[:, columns]
+            dense = part.toarray() if sp.issparse(part) else part
+            values = _propagate(dense - means[columns], edges) + means[columns]
+            if sp.issparse(matrix):
+                _fill_sparse(matrix, columns, values)
+            else:
+                matrix[:, columns] = np.where(np.isnan(dense), values, dense)
+        return replace(self, matrix=matrix)
+
+    def above(self, other: FeatureTable) -> FeatureTable:
+        """The rows of both, sparse or dense as these are."""
+        lower = as_kind(other.matrix, self.matrix)
+        if sp.issparse(self.matrix):
+            return replace(self, matrix=sp.csr_array(sp.vstack([self.matrix, lower])))
+        return replace(self, matrix=np.concatenate([self.matrix, lower]))
+
+    def aligned(self, names: tuple[str, ...] | None, d: int, problems: Problems) -> FeatureTable:
+        """The columns of new nodes in the order of the fitted ones; every difference is a problem."""
+        if names is not None and self.names is not None:
+            absent = [name for name in names if name not in set(self.names)]
+            extra = [name for name in self.names if name not in set(names)]
+            if absent or extra:
+                parts = (("without", absent), ("with", extra))
+                given = [f"{word} {', '.join(map(repr, part[:SHOWN]))}" for word, part in parts if part]
+                problems.add("X", "; ".join(given), f"the {d} columns of the fit")
+                return self
+            position = {name: place for place, name in enumerate(self.names)}
+            return FeatureTable(self.matrix[:, [position[name] for name in names]], names)
+        if self.matrix.shape[1] != d:
+            problems.add("X", f"{self.matrix.shape[1]} columns", f"{d} columns, as in the fit")
+        return self
+
+
+def read_features(X: Any, missing: str, problems: Problems) -> FeatureTable | None:
+    """Arrays, sparse matrices, tensors and data frames. Records what is wrong; None if no matrix can be made.
+
+    missing: "error" if a missing value is a problem, "impute" if it is to be filled in later.
+    """
+    raw, names = _frame(X, problems) if is_frame(X) else (_plain_array(X), None)
+    if raw is None:
+        return None
+    matrix, scratch = None, Problems()
+    with problems.gathered():
+        matrix = feature_matrix(raw, scratch)
+    if matrix is None:
+        return None
+    # What else `scratch` holds is about values that are not finite; here they are reported by column.
+    table = FeatureTable(matrix, names)
+    stored = matrix.data if sp.issparse(matrix) else matrix
+    if np.isinf(stored).any():
+        problems.add("X", f"{int(np.isinf(stored).sum())} infinite values (as 32-bit numbers)", "finite numbers")
+    holes = table.missing > 0
+    if holes.any() and missing == "error":
+        advice = 'Fill them first, or set missing="impute".'
+        problems.add("X", f"missing values in column {table.title(holes)}", "a number everywhere", advice)
+    return table
+
+
+def as_kind(matrix: Matrix, like: Matrix) -> Matrix:
+    """Sparse or dense, as another matrix is."""
+    if sp.issparse(like):
+        return sp.csr_array(matrix)
+    return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def _plain_array(X: Any) -> Any:
+    """Lists that hold None become numbers with NaN; everything else is left to the checks."""
+    if sp.issparse(X) or hasattr(X, "layout"):
+        return X
+    array = to_numpy(X)
+    if array.dtype == object:
+        try:
+            return array.astype(np.float64)
+        except (TypeError, ValueError):
+            return array
+    return array
+
+
+def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ...] | None]:
+    """Numbers and booleans column by column; a null becomes NaN."""
+    frame = nw.from_native(X, eager_only=True)
+    wrong = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
+    if wrong:
+        shown = ", ".join(f"{name!r} ({frame.schema[name]})" for name in wrong[:SHOWN])
+        more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
+        advice = "Encode or drop them; `g3nn fit` encodes categories and text by itself."
+        problems.add("X", f"columns {shown}{more}", "columns of numbers or booleans", advice)
+        return None, None
+    if not frame.columns:
+        return np.zeros((len(frame), 0)), None
+    columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
+    names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
+    return np.column_stack(columns), names
+
+
+def _fill_sparse(matrix: Matrix, columns: np.ndarray, values: np.ndarray) -> None:
+    """Missing values of a sparse matrix are stored entries, so its pattern does not change."""
+    place = np.full(matrix.shape[1], -1)
+    place[columns] = np.arange(len(columns))
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    holes = np.flatnonzero(np.isnan(matrix.data) & (place[matrix.indices] >= 0))
+    matrix.data[holes] = values[rows[holes], place[matrix.indices[holes]]]
+
+
+def _propagate(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """x (n, c) with NaN where a value is missing; directions of edges are ignored."""
+    if edges.shape[1] == 0:
+        return np.nan_to_num(x)
+    # Imported where it is used: PyG's transforms take long to load, and few callers have missing features.
+    import torch
+    from torch_geometric.data import Data
+    from torch_geometric.transforms import FeaturePropagation
+
+    values = torch.from_numpy(x.astype(np.float32))
+    arcs = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1).copy())
+    with warnings.catch_warnings():
+        # What torch says about its sparse matrices is of no use to the caller.
+        warnings.filterwarnings("ignore", message="Sparse (CS[RC] tensor support|invariant checks)")
+        filled = FeaturePropagation(values.isnan())(Data(x=values, edge_index=arcs)).x
+    return np.asarray(filled.numpy())

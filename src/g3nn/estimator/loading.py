@@ -1,0 +1,36 @@
+"""`load_model`: a saved estimator of the right kind."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from g3nn.errors import DataError, InputError
+from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, read_archive
+from g3nn.estimator.base import GraphEstimator
+from g3nn.estimator.classifier import G3NNClassifier
+from g3nn.estimator.regressor import G3NNRegressor
+from g3nn.estimator.saving import restored_fit, restored_parameters
+
+
+def load_model(folder: str | Path) -> Any:
+    """A fitted estimator from a folder that `save` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
+
+    No code from the folder is run.
+    """
+    record, tensors = read_archive(Path(folder))
+    try:
+        estimator = estimator_for(record["outcome"], restored_parameters(record))
+        fitted = restored_fit(record, tensors[PARAMETERS], tensors[GRAPH])
+        estimator.restore(fitted, record["notes"], tensors.get(AUDIT))
+        return estimator
+    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
+
+
+def estimator_for(outcome: str, parameters: dict[str, Any]) -> GraphEstimator:
+    """The estimator of an outcome, with these parameters."""
+    if outcome in G3NNRegressor.OUTCOMES:
+        return G3NNRegressor(**{**parameters, "outcome": outcome})
+    return G3NNClassifier(**parameters)

@@ -1,0 +1,356 @@
+"""What outcomes made of numbers share: T columns, each with a distribution of its own."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from scipy.special import ndtr
+from torch import Tensor
+
+from g3nn.calibrate import Scaling, best_temperature, conformal_threshold
+from g3nn.errors import Problems
+from g3nn.options import flag
+from g3nn.outcomes.base import Outcome, PanelModel, Targets, as_stack
+from g3nn.outcomes.labels import (
+    SHOWN,
+    Labels,
+    Split,
+    check_parts,
+    check_validation_nodes,
+    flat_values,
+    is_missing,
+    quoted,
+    table_values,
+)
+from g3nn.parse import UNKNOWN
+
+LOG_TWO_PI = math.log(2 * math.pi)
+_GROUPS = 5
+
+
+@dataclass(frozen=True)
+class ValueOptions:
+    """What can be set on an outcome that is not a class."""
+
+    refine: bool = flag(False, "let q move each node on its own, beyond what its network says; needs a likelihood")
+
+
+@dataclass(frozen=True)
+class NumberOutcome(Outcome):
+    """T independent numbers: everything follows from the log-probability, cross-entropy and entropy of each."""
+
+    Options: ClassVar[type] = ValueOptions
+    allowed: ClassVar[str]
+    """Which numbers a column may hold, in words."""
+    advice: ClassVar[str]
+    """What to do about other values."""
+    constant: ClassVar[str] = "There is nothing to learn in a constant: leave the column out."
+    """What to do about a column that never changes."""
+    takes_booleans: ClassVar[bool] = False
+
+    @staticmethod
+    @abstractmethod
+    def accepts(values: np.ndarray) -> np.ndarray:
+        """Which of the values are of this kind."""
+
+    @classmethod
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
+        """One column (n,) or several (n, T); NaN and None are unknown values."""
+        table = table_values(y)
+        raw, names = table if table is not None else (flat_values(y), None)
+        if raw.shape[:1] != (n,) or raw.ndim > 2 or raw.size == 0:
+            problems.add(argument, f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
+            return None
+        values = cls._numbers(raw, argument, problems)
+        if values is None:
+            return None
+        labels = Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
+        return labels if cls._differ(labels, np.arange(n), argument, "", problems) else None
+
+    @classmethod
+    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
+        """(m, T) values; each row must have a known one."""
+        table, T = table_values(y), len(names)
+        raw = table[0] if table is not None else flat_values(y)
+        values = cls._numbers(raw, "y", problems)
+        if values is None:
+            return np.zeros((len(raw), T))
+        if values.shape[1] != T:
+            problems.add("y", f"shape {raw.shape}", f"{T} column{'s' if T > 1 else ''}, as in the fit")
+            return np.zeros((len(raw), T))
+        empty = int(np.isnan(values).all(1).sum())
+        if empty:
+            advice = "Take these nodes out of nodes."
+            problems.add("y", f"{empty} nodes without a value", "a value for each node to judge by", advice)
+        return values
+
+    @classmethod
+    def task_labels(
+        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+    ) -> tuple[np.ndarray, int]:
+        """(n, T) float64, NaN where unknown. Raises at once if there are no such numbers at all."""
+        table = table_values(labels)
+        raw = table[0] if table is not None else flat_values(labels)
+        if raw.ndim not in (1, 2) or raw.shape[0] != n or raw.size == 0:
+            problems.add("labels", f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
+            problems.raise_if_any()
+        values = cls._numbers(raw, "labels", problems)
+        if values is None:
+            problems.raise_if_any()
+        assert values is not None
+        T = int(values.shape[1])
+        if columns is not None and columns != T:
+            problems.add("num_classes", columns, f"{T}, the number of columns of the labels")
+        parts = check_parts(values, split, problems)
+        if "train" in parts:
+            cls._check_train(Labels(np.arange(T), values, False), parts["train"], problems)
+        return values, T
+
+    @classmethod
+    def _check_train(cls, labels: Labels, train: np.ndarray, problems: Problems) -> None:
+        values = labels.values
+        if train.size == 0:
+            problems.add("train", "no labelled node", "at least two labelled nodes that differ")
+            return
+        if train.size == len(values) and not np.isnan(values).any():
+            advice = "Nothing is left to predict."
+            problems.add("train", f"all {train.size} nodes", "at least one unlabelled node", advice)
+        cls._differ(labels, train, "labels", " among the training nodes", problems)
+
+    @classmethod
+    def _numbers(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
+        """(n, T) float64, all of this kind or NaN; None where a problem was recorded."""
+        values = cls._floats(raw, argument, problems)
+        if values is None:
+            return None
+        values = values.reshape(len(raw), -1)
+        with np.errstate(invalid="ignore"):
+            wrong = ~np.isnan(values) & ~cls.accepts(values)
+        if wrong.any():
+            shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
+            problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
+            return None
+        return values
+
+    @classmethod
+    def _floats(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
+        """Numbers with NaN where nothing is known; text and, unless they mean 0 and 1, booleans are problems."""
+        if raw.dtype.kind in "iuf" or (raw.dtype.kind == "b" and cls.takes_booleans):
+            return raw.astype(np.float64)
+        items = [None if is_missing(item) else item for item in raw.ravel().tolist()]
+        texts = [item for item in items if not isinstance(item, bool | int | float | np.number | np.bool_ | None)]
+        if texts:
+            problems.add(argument, f"values such as {texts[0]!r}", cls.allowed, cls.advice)
+            return None
+        if not cls.takes_booleans and any(isinstance(item, bool | np.bool_) for item in items):
+            advice = "What is true or false is outcome 'tags', or two classes: use G3NNClassifier."
+            problems.add(argument, "true and false", cls.allowed, advice)
+            return None
+        return np.array([np.nan if item is None else float(item) for item in items]).reshape(raw.shape)
+
+    @classmethod
+    def _differ(cls, labels: Labels, nodes: np.ndarray, argument: str, where: str, problems: Problems) -> bool:
+        """Whether every column has two different values among these nodes."""
+        same = ~varies(labels.values[nodes])
+        if same.any():
+            column = "" if labels.flat else f" in column {quoted(labels.names[same].tolist())}"
+            problems.add(argument, f"the same value, or none{where}{column}", "values that differ", cls.constant)
+        return not same.any()
+
+    @classmethod
+    def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
+        check_validation_nodes(labels.values, val, problems)
+        rest = np.setdiff1d(labels.labelled, val)
+        cls._differ(labels, rest, "val", " left to train on", problems)
+
+    @classmethod
+    def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
+        """Different values of each column stay for training."""
+        labelled = labels.labelled
+        # Values differ as long as some are above their mean and some are not.
+        middle = np.nanmean(labels.values, axis=0)
+        sides = np.stack([labels.values > middle, labels.values <= middle], axis=1)
+        left, size = sides[labelled].sum(0), max(1, round(share * len(labelled)))
+        chosen: list[int] = []
+        for node in rng.permutation(labelled).tolist():
+            without = left - sides[node]
+            if len(chosen) < size and (without > 0).all():
+                left = without
+                chosen.append(node)
+        if not chosen:
+            few = f"{len(labelled)} labelled nodes, of which none can be spared to validate on"
+            advice = "Label another node with each rare value, or leave its column out."
+            problems.add("y", few, "different values of each column besides the validation nodes", advice)
+        return np.sort(np.array(chosen, dtype=np.int64))
+
+    @abstractmethod
+    def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
+        """(R, n, T): the log-probability or density of each of the values (n, T)."""
+
+    @abstractmethod
+    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
+        """(R, n, T): - E_q log p of two answers. Minus the `entropy` of q it is KL(q || p), exactly."""
+
+    @abstractmethod
+    def entropy(self, q: Tensor) -> Tensor:
+        """(R, n, T): H(q)."""
+
+    @abstractmethod
+    def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        """(R,): how good the answers `rows` (R, m, width) are for the known ones of values (m, T)."""
+
+    def beliefs(self, answer: Tensor, targets: Targets) -> Tensor:
+        """(R, n, 2T): mean and variance of each number; an observed one has no variance."""
+        mean = torch.where(targets.observed, targets.values, self.mean(answer))
+        return torch.cat([mean, torch.where(targets.observed, 0.0, self.variance(answer))], dim=2)
+
+    def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
+        """In our unit, which is reached in double precision before anything is rounded."""
+        known = ~np.isnan(labels)
+        seen = np.zeros_like(known)
+        seen[train] = known[train]
+        values = np.where(known, (labels - (self.location or 0.0)) / (self.scale or 1.0), 0.0)
+        scale = np.ones(self.columns) * (self.scale or 1.0)
+        numbers = [torch.from_numpy(part).to(device, dtype) for part in (values, scale)]
+        masks = [torch.from_numpy(part).to(device) for part in (known, seen, train)]
+        return Targets(numbers[0], masks[0], masks[1], masks[2], numbers[1])
+
+    def as_inputs(self, targets: Targets) -> Tensor:
+        return targets.values * targets.observed
+
+    def node_terms(
+        self, q: Tensor, p: Tensor, targets: Targets, of_posterior: bool, shares: tuple[float, float]
+    ) -> tuple[Tensor, Tensor]:
+        parts = (
+            -shares[0] * self.supervised(q, targets).sum(1),
+            -shares[0] * self.supervised(p, targets).sum(1),
+            shares[1] * (self.cross_entropy(q, p) * ~targets.observed).sum((1, 2)),
+            shares[1] * (self.entropy(q) * ~targets.observed).sum((1, 2)),
+        )
+        return torch.stack(parts, dim=1), self.beliefs(q if of_posterior else p, targets)
+
+    def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
+        train = targets.train
+        rows = self.log_prob(answer.index_select(1, train), targets.values.index_select(0, train))
+        return (rows * targets.observed.index_select(0, train)).sum(2)
+
+    def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
+        rows, values, known = answer.index_select(1, nodes), targets.values[nodes], targets.known[nodes]
+        cost = known * (targets.scale.log() - self.log_prob(rows, values))
+        return torch.stack([cost.sum((1, 2)) / known.sum(), self.score(rows, values, known)])
+
+    def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
+        """Unchanged: a mean of numbers cannot be more certain."""
+        return mean
+
+    def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
+        def loss(temperature: float) -> float:
+            return self.loss_and_score(self.scaled(answer, Scaling(temperature)), labels)[0]
+
+        return best_temperature(loss, int((~np.isnan(labels)).sum()))
+
+    def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n, T): distances in standard deviations, NaN where a label is unknown."""
+        mean, deviation = self.moments(answer)
+        return np.abs(labels - mean) / deviation
+
+    def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
+        mean, deviation = self.moments(answer)
+        width = np.array([conformal_threshold(column[~np.isnan(column)], alpha) for column in scores.T])
+        return np.stack([mean - width * deviation, mean + width * deviation], axis=2)
+
+    def evaluate(
+        self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
+    ) -> dict[str, Any]:
+        """rmse, mae, r2, log_prob (mean log-probability or density of a value) and coverage (share of the values
+        inside 90 % intervals). Of several columns these are means, and `columns` has them for each."""
+        targets = self.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64)
+        log_prob = (self.log_prob(as_stack(answer), targets.values)[0] - targets.scale.log()).numpy()
+        parts = labels.T, self.moments(answer)[0].T, log_prob.T, region[:, :, 0].T, region[:, :, 1].T
+        columns = [_measures(*column) for column in zip(*parts, strict=True)]
+        means: dict[str, Any] = {name: float(np.nanmean([column[name] for column in columns])) for name in columns[0]}
+        return means if flat else {**means, "columns": dict(zip(map(str, names.tolist()), columns, strict=True))}
+
+    def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The known values of the first column in five groups of about equal size, in their order. Beliefs are the mass
+        that a normal with the moments of the answer has in each group, and one-hot where the value is known."""
+        values, (mean, deviation) = labels[:, 0], (part[:, 0] for part in self.moments(answer))
+        limits = np.unique(np.nanquantile(values, np.arange(1, _GROUPS) / _GROUPS, method="lower"))
+        # A group begins above its limit: none may begin above the highest value, and there are at least two groups.
+        inner = limits[limits < np.nanmax(values)]
+        limits = inner if inner.size else np.array([np.nanmin(values)])
+        below = ndtr((limits - mean[:, None]) / np.maximum(deviation, 1e-12)[:, None])
+        ends = np.concatenate([np.zeros((len(mean), 1)), below, np.ones((len(mean), 1))], axis=1)
+        beliefs, known = np.diff(ends, axis=1), ~np.isnan(values)
+        codes = np.full(len(values), UNKNOWN, dtype=np.int64)
+        codes[known] = np.searchsorted(limits, values[known])
+        beliefs[known] = np.eye(beliefs.shape[1])[codes[known]]
+        return codes, beliefs
+
+
+@dataclass(frozen=True)
+class NormalOutcome(NumberOutcome):
+    """An answer holds mean and log-variance, (R, n, 2T), of a normal: of the value itself, or of what it depends on."""
+
+    measures: ClassVar[Mapping[str, str]] = {"rmse": "RMSE", "r2": "R²", "coverage": "share inside 90 % intervals"}
+    joint_models: ClassVar[tuple[str, ...]] = ("near-gcn", "near-appnp")
+    """Models of the panel in which nodes with close values are linked."""
+
+    @classmethod
+    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
+        """Networks alone, and with a likelihood in which nodes with close values are linked."""
+        close = {"refine": True, "graph_weight": balance}
+        return ("mlp", "elbo", {}), ("gcn", "elbo", {}), *((model, "elbo", close) for model in cls.joint_models)
+
+    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
+        (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
+        apart = log_variance.exp() + (mean - centre).square()
+        return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
+
+    def entropy(self, q: Tensor) -> Tensor:
+        return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
+
+    def mixture(self, answers: Tensor) -> Tensor:
+        """The normal with mean and variance of the mixture."""
+        mean, log_variance = answers.chunk(2, dim=2)
+        centre = mean.mean(0, keepdim=True)
+        variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
+        return torch.cat([centre, variance.log()], dim=2)
+
+    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
+        """A density proportional to p^(1 / temperature): the variance times the temperature. A count stays at least as
+        uncertain as a Poisson."""
+        mean, log_variance = answer.chunk(2, dim=2)
+        return torch.cat([mean, log_variance + math.log(temperature)], dim=2)
+
+
+def varies(values: np.ndarray) -> np.ndarray:
+    """(T,) booleans: the columns of values (m, T) with two different known values."""
+    low = np.where(np.isnan(values), np.inf, values).min(0, initial=np.inf)
+    high = np.where(np.isnan(values), -np.inf, values).max(0, initial=-np.inf)
+    different: np.ndarray = low < high
+    return different
+
+
+def _measures(
+    values: np.ndarray, mean: np.ndarray, log_prob: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> dict[str, float]:
+    """Of one column, all arrays (n,). r2 is NaN where values do not differ, and everything is where none is known."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return dict.fromkeys(("rmse", "mae", "r2", "log_prob", "coverage"), float("nan"))
+    error, spread = (values - mean)[known], values[known] - values[known].mean()
+    total = float((spread**2).sum())
+    return {
+        "rmse": float(np.sqrt((error**2).mean())),
+        "mae": float(np.abs(error).mean()),
+        "r2": 1 - float((error**2).sum()) / total if total > 0 else float("nan"),
+        "log_prob": float(log_prob[known].mean()),
+        "coverage": float(((low <= values) & (values <= high))[known].mean()),
+    }
