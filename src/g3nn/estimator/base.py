@@ -132,11 +132,12 @@ class GraphEstimator(BaseEstimator):
         problems = Problems()
         chosen = _node_numbers(nodes, self.task_.num_nodes, problems)
         labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
-        if len(labels) != len(chosen):
+        if labels is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
         if len(chosen) == 0:
             problems.add("nodes", "none", "at least one node")
         problems.raise_if_any()
+        assert labels is not None
         return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:

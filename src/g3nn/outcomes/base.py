@@ -100,8 +100,9 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
-        """(m,) or (m, T): labels to judge answers by, of a model whose classes or columns have these names."""
+    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray | None:
+        """(m,) or (m, T): labels to judge answers by, of a model whose classes or columns have these names; None where
+        they cannot be read."""
 
     @classmethod
     @abstractmethod
@@ -198,11 +199,6 @@ class Outcome(ABC):
     @abstractmethod
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         """What several passes through q agree on, from their mean: more certain than it, where that has a meaning."""
-
-    @abstractmethod
-    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
-        less, half of it on either side."""
 
     def in_units(self, answer: Tensor) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (R, n, K or T) in the caller's unit."""

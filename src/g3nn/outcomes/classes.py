@@ -225,10 +225,6 @@ class Classes(Outcome):
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         return (mean.log() / temperature).softmax(2)
 
-    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Classes have no order: each may be (1) or may not be (0), unless its probability leaves no doubt."""
-        return (mean > level).astype(np.float64), (mean > 1 - level).astype(np.float64)
-
     def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
         return scaling(answer)
 

@@ -62,55 +62,61 @@ class NumberOutcome(Outcome):
     @classmethod
     def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
         """One column (n,) or several (n, T); NaN and None are unknown values."""
-        table = table_values(y)
-        raw, names = table if table is not None else (flat_values(y), None)
-        if raw.shape[:1] != (n,) or raw.ndim > 2 or raw.size == 0:
-            problems.add(argument, f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
-            return None
-        values = cls._numbers(raw, argument, problems)
-        if values is None:
-            return None
-        labels = Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
-        return labels if cls._differ(labels, np.arange(n), argument, "", problems) else None
+        labels = cls._read(y, n, argument, problems)
+        return labels if labels and cls._differ(labels, np.arange(n), argument, "", problems) else None
 
     @classmethod
-    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
+    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray | None:
         """(m, T) values; each row must have a known one."""
-        table, T = table_values(y), len(names)
-        raw = table[0] if table is not None else flat_values(y)
-        values = cls._numbers(raw, "y", problems)
-        if values is None:
-            return np.zeros((len(raw), T))
-        if values.shape[1] != T:
-            problems.add("y", f"shape {raw.shape}", f"{T} column{'s' if T > 1 else ''}, as in the fit")
-            return np.zeros((len(raw), T))
-        empty = int(np.isnan(values).all(1).sum())
+        labels, T = cls._read(y, None, "y", problems), len(names)
+        if labels is None:
+            return None
+        if labels.values.shape[1] != T:
+            columns = f"{labels.values.shape[1]} columns"
+            problems.add("y", columns, f"{T} column{'s' if T > 1 else ''}, as in the fit")
+            return None
+        empty = len(labels.values) - len(labels.labelled)
         if empty:
             advice = "Take these nodes out of nodes."
             problems.add("y", f"{empty} nodes without a value", "a value for each node to judge by", advice)
-        return values
+        return labels.values
 
     @classmethod
     def task_labels(
         cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
     ) -> tuple[np.ndarray, int]:
         """(n, T) float64, NaN where unknown. Raises at once if there are no such numbers at all."""
-        table = table_values(labels)
-        raw = table[0] if table is not None else flat_values(labels)
-        if raw.ndim not in (1, 2) or raw.shape[0] != n or raw.size == 0:
-            problems.add("labels", f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
+        numbers = cls._read(labels, n, "labels", problems)
+        if numbers is None:
             problems.raise_if_any()
-        values = cls._numbers(raw, "labels", problems)
-        if values is None:
-            problems.raise_if_any()
-        assert values is not None
-        T = int(values.shape[1])
+        assert numbers is not None
+        T = len(numbers.names)
         if columns is not None and columns != T:
             problems.add("num_classes", columns, f"{T}, the number of columns of the labels")
-        parts = check_parts(values, split, problems)
+        parts = check_parts(numbers.values, split, problems)
         if "train" in parts:
-            cls._check_train(Labels(np.arange(T), values, False), parts["train"], problems)
-        return values, T
+            cls._check_train(numbers, parts["train"], problems)
+        return numbers.values, T
+
+    @classmethod
+    def _read(cls, y: Any, n: int | None, argument: str, problems: Problems) -> Labels | None:
+        """Labels of this kind, of n nodes if that is known; None where a problem was recorded."""
+        table = table_values(y)
+        raw, names = table if table is not None else (flat_values(y), None)
+        if n is not None and (raw.shape[:1] != (n,) or raw.ndim > 2 or raw.size == 0):
+            problems.add(argument, f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
+            return None
+        values = cls._floats(raw, argument, problems)
+        if values is None:
+            return None
+        values = values.reshape(len(raw), -1)
+        with np.errstate(invalid="ignore"):
+            wrong = ~np.isnan(values) & ~cls.accepts(values)
+        if wrong.any():
+            shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
+            problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
+            return None
+        return Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
 
     @classmethod
     def _check_train(cls, labels: Labels, train: np.ndarray, problems: Problems) -> None:
@@ -122,21 +128,6 @@ class NumberOutcome(Outcome):
             advice = "Nothing is left to predict."
             problems.add("train", f"all {train.size} nodes", "at least one unlabelled node", advice)
         cls._differ(labels, train, "labels", " among the training nodes", problems)
-
-    @classmethod
-    def _numbers(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
-        """(n, T) float64, all of this kind or NaN; None where a problem was recorded."""
-        values = cls._floats(raw, argument, problems)
-        if values is None:
-            return None
-        values = values.reshape(len(raw), -1)
-        with np.errstate(invalid="ignore"):
-            wrong = ~np.isnan(values) & ~cls.accepts(values)
-        if wrong.any():
-            shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
-            problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
-            return None
-        return values
 
     @classmethod
     def _floats(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
@@ -307,6 +298,11 @@ class NormalOutcome(NumberOutcome):
         """Networks alone, and with a likelihood in which nodes with close values are linked."""
         close = {"refine": True, "graph_weight": balance}
         return ("mlp", "elbo", {}), ("gcn", "elbo", {}), *((model, "elbo", close) for model in cls.joint_models)
+
+    @abstractmethod
+    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
+        less, half of it on either side."""
 
     def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
         (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)

@@ -133,11 +133,6 @@ class Tags(NumberOutcome):
         shares = np.concatenate([p, (1 - p).prod(1, keepdims=True)], axis=1)
         return np.full(len(labels), UNKNOWN, dtype=np.int64), shares / shares.sum(1, keepdims=True)
 
-    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """Which of 0 and 1 are likely enough."""
-        tail = (1 - level) / 2
-        return (mean >= 1 - tail).astype(np.float64), (mean > tail).astype(np.float64)
-
 
 def tag_table(values: np.ndarray, probabilities: np.ndarray) -> list[dict[str, Any]]:
     """For each tag: nodes (for which it is known), share, precision, recall and f1 at a threshold of one half.

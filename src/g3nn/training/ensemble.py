@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 
 import torch
 from torch import Tensor
@@ -53,14 +54,9 @@ def joined(parts: Sequence[Endings]) -> Endings:
         torch.nn.functional.pad(part.history, (0, 0, 0, 0, 0, longest - part.history.shape[0]), value=torch.nan)
         for part in parts
     ]
-    return Endings(
-        val_loss=torch.cat([part.val_loss for part in parts]),
-        val_score=torch.cat([part.val_score for part in parts]),
-        epochs=torch.cat([part.epochs for part in parts]),
-        best_epoch=torch.cat([part.best_epoch for part in parts]),
-        diverged=torch.cat([part.diverged for part in parts]),
-        history=torch.cat(padded, dim=2),
-    )
+    names = [field.name for field in fields(Endings) if field.name != "history"]
+    arrays = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
+    return Endings(**arrays, history=torch.cat(padded, dim=2))
 
 
 def _wrapped(seed: int) -> int:
