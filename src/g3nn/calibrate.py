@@ -1,4 +1,4 @@
-"""How far probabilities can be trusted: measures of calibration, scaling and conformal sets."""
+"""Calibration: its measures, temperature scaling with offsets of classes, and conformal sets."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ BINS = 15
 """Equal-width bins of confidence, as is usual in the literature."""
 
 TEMPERATURES = (0.05, 20.0)
-"""The lowest and the highest temperature that is looked at."""
+"""The lowest and the highest temperature that is tried."""
 
 WIDTHS = (0.0, 0.1, 0.2, 0.5, 1.0)
-"""Standard deviations of the offsets of classes that are tried; at 0 there are none."""
+"""Standard deviations that are tried for the offsets of classes; 0 means no offsets."""
 
 _FOLDS, _REPEATS = 5, 4
 
 
 @dataclass(frozen=True)
 class ReliabilityBin:
-    """The nodes whose confidence is above `low` and at most `high`: how sure they were, and how often right."""
+    """The nodes with a confidence above `low` and at most `high`: their number, mean confidence and accuracy."""
 
     low: float
     high: float
@@ -63,7 +63,7 @@ def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray) -> float:
 
 
 def tempered(log_prob: np.ndarray, temperature: float) -> np.ndarray:
-    """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less sure, below 1 surer, order kept."""
+    """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less certain, below 1 more certain, in the same order."""
     scores = log_prob.astype(np.float64) / temperature
     scores -= scores.max(1, keepdims=True)
     scores -= np.log(np.exp(scores).sum(1, keepdims=True))
@@ -166,6 +166,6 @@ def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) 
 
 
 def conformal_threshold(scores: np.ndarray, alpha: float) -> float:
-    """What all but a share alpha of the scores stay below, with one score more at infinity."""
+    """The quantile 1 - alpha of the scores and one more at infinity."""
     rank = math.ceil((len(scores) + 1) * (1 - alpha))
     return float(np.sort(scores)[rank - 1]) if rank <= len(scores) else math.inf

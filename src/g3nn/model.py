@@ -22,7 +22,7 @@ from g3nn.replicas import Replicas, Sizes
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
-"""Who answers for a node without edges."""
+"""Who answers for an isolated node."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class ModelOptions:
     isolated_answer: str = choice(
         POSTERIOR,
         (POSTERIOR, PRIOR, BOTH),
-        "who answers for nodes without edges: q, the prior p(y | x), or the mean of both",
+        "who answers for isolated nodes: q, the prior p(y | x), or the mean of both",
     )
 
 
@@ -55,11 +55,10 @@ class GenerativeModel(nn.Module):
         return self.likelihood is not None
 
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
-        """(R, n, K): the answer. q(Y | X, G), or p(Y | X) where there is no edge for q to learn from.
+        """(R, n, width): the answer in the form of the outcome. q(Y | X, G), or p(Y | X) on a graph without any edge.
 
-        A node without edges on a graph that has some says nothing to the graph likelihood, so that q and p(Y | X) are
-        two estimates of the same thing: `isolated_answer` says which of them is taken.
-        With another outcome than classes (R, n, width), in its form.
+        The graph likelihood says nothing about the label of an isolated node, so q and p(Y | X) are two estimates of
+        the same thing there: `isolated_answer` says which one is used.
         """
         if self.prior is None:
             return self.posterior.log_prob(inputs, None)
@@ -189,7 +188,7 @@ def serves(component: Any, outcome: str) -> bool:
 
 
 def allowed_models() -> str:
-    """All of them in few words."""
+    """All models, in few words."""
     return f"{', '.join(POSTERIORS)}, or LIKELIHOOD-POSTERIOR with likelihood {', '.join(LIKELIHOODS)}"
 
 

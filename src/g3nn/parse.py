@@ -1,6 +1,6 @@
 """From what a caller passes in to checked arrays: features, edges, and the nodes of a split.
 
-Each function records what is wrong in a `Problems` list and returns None where it cannot go on.
+Each function records what is wrong in a `Problems` list and returns None where it cannot continue.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Matrix = Any
 """A scipy CSR array or a dense numpy array."""
 
 UNKNOWN = -1
-"""The label of a node whose class nobody has told us."""
+"""The label of a node whose class is not known."""
 
 SHOWN = 5
 """How many examples a message gives."""
@@ -35,7 +35,7 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def feature_matrix(features: Any, problems: Problems) -> Matrix:
-    """(n, d) float32, sparse if it came sparse. Raises at once when there is no matrix to go on with."""
+    """(n, d) float32, sparse if it came sparse. Raises at once if there is no matrix at all."""
     if getattr(features, "is_sparse", False) or str(getattr(features, "layout", "")) == "torch.sparse_csr":
         coo = features.to_sparse_coo().coalesce().cpu()
         rows, cols = coo.indices().numpy()
@@ -91,7 +91,7 @@ def _adjacency(matrix: Any, n: int, problems: Problems) -> np.ndarray:
 
 
 def _networkx(graph: Any, n: int, problems: Problems) -> np.ndarray:
-    """Nodes called 0..n-1 are what they are called; others stand for the rows of X in the order of the graph."""
+    """Nodes named 0..n-1 are those rows of X; otherwise the nodes are the rows of X in the order of the graph."""
     names = list(graph.nodes)
     numbered = all(isinstance(name, int | np.integer) and 0 <= name < n for name in names)
     if not numbered and len(names) != n:
@@ -104,7 +104,7 @@ def _networkx(graph: Any, n: int, problems: Problems) -> np.ndarray:
 
 
 def _edge_frame(edges: Any, problems: Problems) -> np.ndarray:
-    """The columns `source` and `target` if there are such, else the two that there are."""
+    """The columns `source` and `target` if there are such, otherwise the only two columns."""
     frame = nw.from_native(edges, eager_only=True)
     columns = ["source", "target"] if {"source", "target"} <= set(frame.columns) else frame.columns
     if len(columns) != 2:
@@ -114,7 +114,7 @@ def _edge_frame(edges: Any, problems: Problems) -> np.ndarray:
 
 
 def edge_list(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
-    """(2, E) int64, each pair once, no self-loop. What was merged or dropped is said in one warning."""
+    """(2, E) int64, each pair once, no self-loop. One warning says what was merged or dropped."""
     pairs = to_numpy(edges)
     if pairs.size == 0:
         return NO_EDGES
@@ -149,7 +149,7 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndar
 
 
 def distinct(codes: np.ndarray) -> np.ndarray:
-    """Sorted, each once: numpy.unique, but for its hash table, which is far slower than sorting at 10^7 codes."""
+    """Sorted, each once, as numpy.unique gives them; its hash table is far slower than sorting at 10^7 codes."""
     codes = np.sort(codes)
     first = np.ones(codes.size, dtype=bool)
     first[1:] = codes[1:] != codes[:-1]

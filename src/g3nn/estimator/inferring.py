@@ -1,4 +1,4 @@
-"""Local inference for new nodes: a score of a node's own, found while everything that was fitted stays as it is."""
+"""Local inference for new nodes: a score of each node's own, with everything that was fitted held fixed."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from g3nn.posteriors import LabelPosterior
 from g3nn.task import NodeTask
 
 _STEPS, _RATE = 100, 0.1
-"""Steps of Adam, whose rate falls to zero: a score can go five deviations of the labels far."""
+"""Steps of Adam, whose rate falls to zero: a score can move up to five standard deviations of the labels."""
 _POINTS = 16
-"""At so many points of q the expectation over both ends of an edge is taken."""
+"""Number of points of q at which the expectation over both ends of an edge is taken."""
 _STRANGERS = 128
-"""So many fitted nodes, each at one point of q, stand for all those that a new node has no edge to."""
+"""Number of fitted nodes, each at one point of q, that stand for all those without an edge to a new node."""
 _AT_ONCE = 1000
-"""New nodes do not depend on each other, so this bounds memory and changes nothing else."""
+"""New nodes at a time. They do not depend on each other, so this only bounds memory."""
 
 
 def can_infer(model: GenerativeModel, objective: Objective) -> bool:
@@ -156,7 +156,7 @@ class _LocalBound:
 
 
 def _highest(function: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """By Adam, which looks at each number by itself: no score depends on who else is asked for."""
+    """By Adam, which treats each number separately: no score depends on which other nodes are asked about."""
     found = start.clone().requires_grad_()
     adam = torch.optim.Adam([found], lr=_RATE, maximize=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, _STEPS)

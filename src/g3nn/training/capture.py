@@ -34,7 +34,7 @@ class Repeated:
             self._warm_up()
 
     def _warm_up(self) -> None:
-        """The first calls run as they are, on a stream of their own as capturing demands; then the graph is made."""
+        """The first calls run on a stream of their own, as capturing requires; then the graph is recorded."""
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):

@@ -1,4 +1,4 @@
-"""Checks of what is asked of `fit`. Each records its problems and returns something to go on with."""
+"""Checks of the arguments of `fit`. Each records its problems and returns a usable value."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def plain(value: Any) -> Any:
 
 
 def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None:
-    """The parts of the model, or None if it cannot be told what they are."""
+    """The parts of the model, or None if they are not known."""
     before = len(problems.found)
     if isinstance(model, ModelSpec):
         model.check(problems)
@@ -49,7 +49,7 @@ def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None
 
 
 def outcome_options() -> list[type]:
-    """The options classes of all outcomes: which of them apply is known with the task."""
+    """The options classes of all outcomes; which of them apply depends on the task."""
     return [outcome.Options for outcome in OUTCOMES.values()]
 
 
@@ -66,15 +66,15 @@ def check_outcome(
     """Whether model, objective and options make sense for an outcome."""
     spec.check_outcome(outcome, problems)
     if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
-        found = f"labels put into the log-odds, for outcome {outcome!r}"
-        problems.add("objective", found, "elbo, laplacian", "The authors' code knows classes alone.")
+        plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
+        problems.add("objective", plugged, "elbo, laplacian", "The authors' code handles classes only.")
     own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
         homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]
         if homes and name not in own and name not in known_names(spec.option_groups()):
             problems.add(name, f"{value!r} for outcome {outcome!r}", f"with outcome {', '.join(homes)}")
     if options.get("refine") and "refine" in own and spec.likelihood is None:
-        advice = "Without one, nothing is known of an unlabelled node beyond its network."
+        advice = "Without one, nothing but its network says anything about an unlabelled node."
         problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)
 
 
@@ -98,7 +98,7 @@ def checked_objective(objective: Any, problems: Problems) -> ChosenObjective:
 
 
 def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]:
-    """One for each trial: seed, seed + 1, ..., or those given; empty if they cannot be counted."""
+    """One for each trial: seed, seed + 1, ..., or the seeds given; empty where a problem was recorded."""
     trials, seed = plain(trials), plain(seed)
     before = len(problems.found)
     counted = isinstance(trials, int) and not isinstance(trials, bool) and trials >= 1
@@ -117,7 +117,7 @@ def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]
 
 
 def _is_seed(seed: Any, trials: int) -> bool:
-    """Whether as many whole numbers from `seed` on fit into 64 bits."""
+    """Whether `seed` and the numbers after it, one for each trial, fit into 64 bits."""
     return isinstance(seed, int) and not isinstance(seed, bool) and -_SEED_LIMIT <= seed <= _SEED_LIMIT - trials
 
 

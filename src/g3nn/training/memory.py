@@ -12,7 +12,7 @@ from torch import Tensor
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
 _share = 1.0
-"""Share of all memory, free or not, that this process may take."""
+"""Share of all memory, free or not, that this process may take. It belongs to the process, as memory does."""
 _KEPT_PER_SAVED = 2.0
 """On a CPU what the backward pass keeps is counted; gradients and temporary results take as much again."""
 
@@ -24,13 +24,13 @@ def replicas_that_fit(epoch: Callable[[], None], device: torch.device) -> int:
 
 
 def take_share(share: float) -> None:
-    """From now on this process leaves the rest of all memory to others that work beside it."""
+    """Leave the rest of all memory to the processes that work beside this one."""
     global _share
     _share = share
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that are there to be taken."""
+    """Bytes that this process may still take."""
     free, total = _on_gpu(device) if device.type == "cuda" else _on_cpu()
     return min(free, int(_share * total))
 

@@ -1,4 +1,4 @@
-"""A checked request for training, and its execution in stacks."""
+"""A checked plan of a training, and its execution in stacks."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
 """Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
 
 _REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
-"""More than this brings nothing: a CPU is busy with a few, a GPU with a few hundred."""
+"""More replicas than this gain nothing: a CPU is busy with a few, a GPU with a few hundred."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A checked request."""
+    """What is trained, with which options and seeds, and where. Made by `Plan.check`."""
 
     spec: ModelSpec
     objective: Objective
@@ -66,7 +66,7 @@ class Plan:
         device: str,
         options: Mapping[str, Any],
     ) -> Plan:
-        """Every problem with the request in one error."""
+        """A plan, or one error that lists every problem."""
         problems = Problems()
         given = {name: plain(value) for name, value in options.items()}
         spec = checked_spec(model, prior, problems)
@@ -99,7 +99,7 @@ class Plan:
         check_task(task, self.spec, self.objective, self.options)
         if task.num_edges == 0:
             warnings.warn(
-                "the graph has no edges: the graph term is left out and labels rest on the prior p(Y | X)",
+                "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)",
                 G3NNWarning,
                 stacklevel=3,
             )
@@ -110,7 +110,7 @@ class Plan:
         return self._result(task, inputs, parts, time.perf_counter() - start)
 
     def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Endings, GenerativeModel]]:
-        """Train all seeds, in as many stacks as memory asks for."""
+        """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = [list(chunk) for chunk in _chunks(replicas, self._stack_size(task, inputs))]
         parts: list[tuple[Endings, GenerativeModel]] = []
@@ -119,7 +119,7 @@ class Plan:
             try:
                 parts.append(self._train(task, inputs, chunk, watch))
             except torch.cuda.OutOfMemoryError:
-                # A replica's numbers do not depend on its stack, so halving changes nothing but the memory needed.
+                # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
                     raise DeviceMemoryError("not even one replica fits on the device; use device='cpu'") from None
                 torch.cuda.empty_cache()
@@ -148,7 +148,7 @@ class Plan:
         return stack.end(), stack.model
 
     def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
-        """The replicas at these positions, untrained. What a trial was given for itself holds for all its members."""
+        """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
         members = self.training.ensemble
 
         def own(value: Any) -> Any:
@@ -227,7 +227,7 @@ def _evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.nda
 
 
 def _chunks(items: range, largest: int) -> list[range]:
-    """As few as possible, of about the same size."""
+    """As few chunks as possible, of about the same size."""
     count = -(-len(items) // largest)
     edges = [len(items) * part // count for part in range(count + 1)]
     return [items[start:stop] for start, stop in itertools.pairwise(edges)]
@@ -238,7 +238,7 @@ def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
     if bad:
         warnings.warn(
             f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
-            "they were stopped at once, the others went on. A lower lr usually helps",
+            "they were stopped, the others continued. A lower lr usually helps",
             G3NNWarning,
             stacklevel=5,
         )

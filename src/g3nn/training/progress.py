@@ -1,4 +1,4 @@
-"""A progress bar with the current terms, where somebody is watching."""
+"""A progress bar with the current terms, on a terminal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Monitor(Protocol):
 
 class _Silent:
     def update(self, stack: Stack, finished: int) -> None:
-        """Nobody is watching."""
+        """Show nothing."""
 
 
 @contextmanager

@@ -24,7 +24,7 @@ HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 """What is recorded in each epoch for each replica."""
 
 _EPOCHS_PER_LOOK = 25
-"""How many captured epochs run before the host looks at which replicas have stopped."""
+"""How many captured epochs run before the host checks which replicas have stopped."""
 
 
 @dataclass(frozen=True)
@@ -72,11 +72,11 @@ class Endings:
 class Stack:
     """Trains its replicas until each has stopped; afterwards `model` holds every replica's best snapshot.
 
-    A replica's answer at its lowest validation loss is the one that is kept. A replica whose loss is no longer finite
-    is stopped and reported; the others do not notice, since no operation mixes replicas.
+    The answer at a replica's lowest validation loss is kept. A replica whose loss is no longer finite is stopped and
+    reported; the others are not affected, since no operation mixes replicas.
 
-    An epoch is a fixed sequence of operations on the device: update, evaluate, keep book. On a GPU it is captured once
-    and replayed, and the host looks in only every few dozen epochs; a replica that stopped in between is frozen.
+    An epoch is a fixed sequence of operations on the device: update, evaluate, record. On a GPU it is captured once and
+    replayed, and the host checks only every few dozen epochs; a replica that stopped in between is frozen.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Stack:
         lr, decay = (replicas.scalar(value).to(device, dtype) for value in (options.lr, options.weight_decay))
         self._adam = StackedAdam(self._trainable(), lr, decay)
         self._names = [name for name, parameter in self.model.named_parameters() if parameter.requires_grad]
-        # What has no parameters has nothing to learn: one epoch says all.
+        # A model without parameters has nothing to learn: one epoch is enough.
         limit = options.epochs if self._adam.parameters else 1
         self._track = Track.start(self.model.state_dict(), replicas.size, limit, options.patience, device, dtype)
         captured = device.type == "cuda" and model.posterior.capturable and bool(self._adam.parameters)
@@ -123,7 +123,7 @@ class Stack:
         return dict(zip(HISTORY_NAMES, means, strict=True))
 
     def step(self) -> None:
-        """Some epochs for every live replica (one, except on a GPU), then let the finished ones go."""
+        """Some epochs for every live replica (one, except on a GPU); finished replicas then leave the stack."""
         for _ in range(self._stride):
             self._repeated()
         self.epoch += self._stride
@@ -136,7 +136,7 @@ class Stack:
 
     @torch.enable_grad()
     def advance(self) -> None:
-        """One epoch on the device, without a look from the host."""
+        """One epoch on the device; the host does not wait for it."""
         clock = self._track.clock
         step = clock if clock.is_cuda else self.epoch
         terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, step))
@@ -157,7 +157,7 @@ class Stack:
             self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
-        """How much of the graph and KL terms counts in this epoch."""
+        """What the terms without observed labels are multiplied by in this epoch."""
         if self.objective.warm_up == 0:
             return 1.0
         if isinstance(step, Tensor):

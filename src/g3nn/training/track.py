@@ -1,4 +1,4 @@
-"""The books of a stack: for each replica its best epoch so far, a snapshot of it, and whether it goes on."""
+"""The progress of a stack: for each replica its best epoch so far, a snapshot of it, and whether it continues."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PER_REPLICA = ("best_loss", "best_score", "best_epoch", "epochs", "active", "di
 
 @dataclass(frozen=True, eq=False)
 class Track:
-    """(R,) tensors, changed in place and only by operations that need no look from the host.
+    """(R,) tensors, changed in place by operations that never wait for the host.
 
     clock: 0-d, the number of epochs done. best: the state of the model at each replica's best epoch, except where it is
     `fresh`: then the model itself is at its best, and is copied just before it changes (or by `flush`).
@@ -56,7 +56,7 @@ class Track:
         )
 
     def update(self, losses: Tensor, val_loss: Tensor, val_score: Tensor) -> None:
-        """After an epoch: who improved, who diverged, who has waited long enough."""
+        """After an epoch: which replicas improved, diverged, or ran out of patience."""
         kernels: Any = fast(losses) if losses.is_cuda else None
         if kernels is not None:
             books = (self.clock, *(getattr(self, name) for name in _PER_REPLICA))
@@ -75,24 +75,24 @@ class Track:
         self.fresh.copy_(improved)
 
     def flush(self, state: Mapping[str, Tensor]) -> None:
-        """Copy what is fresh."""
+        """Copy the state of every fresh replica."""
         self.keep(state)
         self.fresh.zero_()
 
     def keep(self, state: Mapping[str, Tensor]) -> None:
-        """Copy what is fresh of these parts, and leave the rest to come."""
+        """Copy these parts where a replica is fresh; the others follow later."""
         for name, tensor in state.items():
             _overwrite(self.best[name], self.fresh.view(-1, *(1 for _ in tensor.shape[1:])), tensor)
 
     def select(self, keep: Tensor) -> Track:
-        """The books of the replicas at these positions."""
+        """The replicas at these positions."""
         keep = keep.to(self.clock.device)
         own = {name: getattr(self, name)[keep] for name in _PER_REPLICA}
         return replace(self, **own, best={name: tensor[keep] for name, tensor in self.best.items()})
 
     @staticmethod
     def join(tracks: Sequence[Track]) -> Track:
-        """One book from several, their replicas in a row."""
+        """The replicas of several tracks in a row."""
         own: dict[str, Any] = {name: torch.cat([getattr(track, name) for track in tracks]) for name in _PER_REPLICA}
         best = {name: torch.cat([track.best[name] for track in tracks]) for name in tracks[0].best}
         return replace(tracks[0], **own, best=best)
