@@ -63,7 +63,7 @@ def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray) -> float:
 
 
 def tempered(log_prob: np.ndarray, temperature: float) -> np.ndarray:
-    """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less certain, below 1 more certain, in the same order."""
+    """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less certain, below 1 more certain."""
     scores = log_prob.astype(np.float64) / temperature
     scores -= scores.max(1, keepdims=True)
     scores -= np.log(np.exp(scores).sum(1, keepdims=True))
