@@ -82,7 +82,7 @@ class Fitted:
         search = Search(training, request.common, parameters["device"], request.seeds, progress)
         chosen, result, panel = search.run(tried)
         plan = chosen.plan(request.common, result.seeds, parameters["device"])
-        infers = can_infer(result.model, plan.objective)
+        infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
         answerer = Answerer.choose(result.model, training, plan.device, infers)
         epochs, labelled = int(result.epochs.max()), request.train
         if parameters["refit"]:

@@ -29,11 +29,12 @@ _AT_ONCE = 1000
 
 
 def can_infer(model: GenerativeModel, objective: Objective) -> bool:
-    """Whether nodes have scores of their own, and prior and likelihood were trained to judge them: with weights, and
+    """Whether prior and likelihood of a model whose nodes have scores of their own were trained to judge them: with
+    weights, and
     with as many non-edges as edges."""
     weights = (objective.graph_weight, objective.kl_weight, objective.prior_weight)
     trained = objective.reduction == "mean" and all(np.min(weight) > 0 for weight in weights)
-    return trained and model.posterior.nodes is not None and isinstance(model.likelihood, NearValues)
+    return trained and isinstance(model.likelihood, NearValues)
 
 
 @torch.no_grad()

@@ -30,10 +30,9 @@ from g3nn.training.checks import (
     outcome_options,
     plain,
 )
-from g3nn.training.ensemble import joined, member_seeds, mixed, trial_endings
 from g3nn.training.memory import replicas_that_fit
 from g3nn.training.progress import Monitor, monitor
-from g3nn.training.result import FitResult
+from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}

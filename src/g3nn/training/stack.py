@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -14,7 +15,6 @@ from g3nn.options import choice, flag, integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
-from g3nn.training.capture import Repeated
 from g3nn.training.track import Track, is_moving
 
 BEST, LAST = "best", "last"
@@ -22,6 +22,9 @@ BEST, LAST = "best", "last"
 
 HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 """What is recorded in each epoch for each replica."""
+
+_WARM_UP = 3
+"""Calls before a function is captured."""
 
 _EPOCHS_PER_LOOK = 25
 """How many captured epochs run before the host checks which replicas have stopped."""
@@ -205,3 +208,42 @@ class Stack:
             diverged=track.diverged.cpu(),
             history=history[: int(epochs.max())],
         )
+
+
+class Repeated:
+    """Calls a function; if asked to, captures it as a CUDA graph after a few calls and replays the graph from then on.
+
+    The function must read and write the same tensors at every call and never wait for the device. `forget` must be
+    called when those tensors were replaced.
+    """
+
+    def __init__(self, function: Callable[[], None], capture: bool) -> None:
+        self._function = function
+        self._capture = capture
+        self.forget()
+
+    def forget(self) -> None:
+        self._calls = 0
+        self._graph: torch.cuda.CUDAGraph | None = None
+
+    def __call__(self) -> None:
+        if not self._capture:
+            self._function()
+        elif self._graph is not None:
+            self._graph.replay()
+        else:
+            self._warm_up()
+
+    def _warm_up(self) -> None:
+        """The first calls run on a stream of their own, as capturing requires; then the graph is recorded."""
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            self._function()
+        torch.cuda.current_stream().wait_stream(stream)
+        self._calls += 1
+        if self._calls == _WARM_UP:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                self._function()
+            self._graph = graph

@@ -9,7 +9,7 @@ from g3nn.errors import InputError
 from g3nn.inputs import Inputs
 from g3nn.outcomes import OUTCOMES
 from g3nn.task import NodeTask
-from g3nn.training.ensemble import member_seeds
+from g3nn.training.result import member_seeds
 from g3nn.training.stack import TrainingOptions, validated
 
 QUICK = {"device": "cpu", "progress": False, "epochs": 30, "hidden": 8}
