@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from g3nn.errors import Problems, suggestion
+from g3nn.errors import Problems, any_of, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.options import choice, pick
@@ -148,7 +148,7 @@ class ModelSpec:
             if argument == "posterior" and not _is_component(source):
                 continue
             if not serves(_class(source, known), outcome):
-                able = ", ".join(name for name, part in known.items() if serves(part, outcome))
+                able = any_of(name for name, part in known.items() if serves(part, outcome))
                 problems.add(argument, f"{_name(source)!r} for outcome {outcome!r}", able)
 
     @property

@@ -126,7 +126,7 @@ def test_what_are_no_tags_is_refused(task, y, said):
 
 
 def test_models_for_classes_alone_are_refused(task):
-    with pytest.raises(InputError, match="likelihood: given 'blsm' for outcome 'tags'"):
+    with pytest.raises(InputError, match="likelihood: got 'blsm' for outcome 'tags'"):
         quick(model="blsm-gcn").fit(task.features, known_numbers(task), task.edges, val=task.val)
 
 
