@@ -220,7 +220,7 @@ class TestFit:
     def test_beliefs_that_are_no_probabilities(self, make_task, beliefs, wrong):
         q = beliefs(make_task())
         q[5, 0] = wrong
-        with pytest.raises(InputError, match="q: given"):
+        with pytest.raises(InputError, match="q: got"):
             GraphAudit.fit(make_task(), q)
 
 

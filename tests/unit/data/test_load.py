@@ -34,7 +34,7 @@ def test_both_names_are_checked_at_once_with_suggestions():
 
 @pytest.mark.parametrize("name", [None, 3, ""])
 def test_what_is_no_name_is_refused(name):
-    with pytest.raises(InputError, match="name: given"):
+    with pytest.raises(InputError, match="name: got"):
         load(name)
 
 
