@@ -291,7 +291,7 @@ class TestBadTables:
             "model": "Did you mean 'gcn'?",
             "objective": "Did you mean 'elbo'?",
             "ensemble": "at least 1",
-            "missing": "error, impute",
+            "missing": "error or impute",
             "device": "Did you mean 'cpu'?",
             "nodes.csv, ignored column": "Did you mean 'city'?",
             "nodes.csv, column 'id'": "'p8'",

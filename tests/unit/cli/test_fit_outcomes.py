@@ -140,7 +140,7 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
         (("keen", "rich"), (), {"rich": [0] * 60}, "Leave out tags that no node has"),
         (("keen", "group"), (), {}, "--outcome classes"),
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
-        (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real, counts"),
+        (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real or counts"),
         (("price",), ("--outcome", "classes"), {}, "two labels of each class"),
         (("price",), ("--model", "sbm-gcn"), {}, "likelihood: got 'sbm' for outcome 'real'"),
     ],
