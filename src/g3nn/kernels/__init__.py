@@ -1,8 +1,8 @@
 """Differentiable operations with a leading replica dimension, each with a fast CPU kernel and a plain torch form."""
 
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.attention import attend
 from g3nn.kernels.dense import linear, rectify
-from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
 from g3nn.kernels.logistic import expected_logistic, logistic_bound

@@ -131,24 +131,6 @@ def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def entry_dots(rowptr, col, rows, dense, out):
-    """out (R, nnz): at the entry (i, j) of a pattern, rows_i . dense_j; the gradient of `spmm` for its values."""
-    R = out.shape[0]
-    n = rowptr.shape[0] - 1
-    h = dense.shape[2]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        left = rows[r, i]
-        for k in range(rowptr[i], rowptr[i + 1]):
-            right = dense[r, col[k]]
-            total = 0.0
-            for c in range(h):
-                total += left[c] * right[c]
-            out[r, k] = total
-
-
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def pair_dot(left, right, i, j, out):
     """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
     R, P = out.shape

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.backend import fast
-from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout
 
 

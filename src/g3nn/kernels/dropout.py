@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.backend import fast
-from g3nn.kernels.draw import Draw
 
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:

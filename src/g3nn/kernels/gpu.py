@@ -8,8 +8,7 @@ from torch import Tensor
 
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
-from g3nn.kernels.adam import AdamStep
-from g3nn.kernels.draw import Draw, on_device
+from g3nn.kernels.arguments import AdamStep, Draw, on_device
 from g3nn.kernels.gpu_nodes import (
     column_sums,
     expected_logistic,
@@ -30,7 +29,6 @@ __all__ = [
     "attend_backward",
     "column_sums",
     "dropout",
-    "entry_dots",
     "expected_logistic",
     "expected_logistic_backward",
     "keep_book",
@@ -145,26 +143,6 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, tra
         DROP=draw is not None,
         LANES=lanes,
         **blocks,
-    )
-    return out
-
-
-def entry_dots(pattern: Pattern, rows: Tensor, dense: Tensor) -> Tensor:
-    R, m, h = dense.shape
-    out = torch.empty(R, pattern.nnz, dtype=dense.dtype, device=dense.device)
-    entries = 4 * _entries(h)
-    kernels.entry_dots[(triton.cdiv(pattern.nnz, entries), R)](
-        pattern.row,
-        pattern.col,
-        rows.contiguous(),
-        dense.contiguous(),
-        out,
-        pattern.shape[0],
-        m,
-        h,
-        pattern.nnz,
-        ENTRIES=entries,
-        LANES=_lanes(h),
     )
     return out
 

@@ -121,21 +121,6 @@ def spmm(
 
 
 @triton.jit
-def entry_dots(row, col, rows, dense, out, n, m, h, nnz, ENTRIES: tl.constexpr, LANES: tl.constexpr):
-    """out (R, nnz): rows_i . dense_j at every entry (i, j)."""
-    r = tl.program_id(1).to(tl.int64)
-    k = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
-    live = k < nnz
-    lanes = tl.arange(0, LANES)
-    inside = live[:, None] & (lanes < h)[None, :]
-    i = tl.load(row + k, mask=live, other=0).to(tl.int64)
-    j = tl.load(col + k, mask=live, other=0).to(tl.int64)
-    left = tl.load(rows + (r * n + i)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
-    right = tl.load(dense + (r * m + j)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
-    tl.store(out + r * nnz + k, tl.sum(left * right, axis=1), mask=live)
-
-
-@triton.jit
 def pair_dot(left, right, i, j, out, n, h, P, index_stride, PAIRS: tl.constexpr, LANES: tl.constexpr):
     """out (R, P) = left_i . right_j."""
     r = tl.program_id(1).to(tl.int64)

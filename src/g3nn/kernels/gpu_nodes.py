@@ -7,7 +7,7 @@ import triton
 from torch import Tensor
 
 from g3nn.kernels import gpu_node_kernels as kernels
-from g3nn.kernels.draw import Draw, on_device
+from g3nn.kernels.arguments import Draw, on_device
 
 _BLOCK = 1024
 _PROGRAMS = 2048

@@ -3,13 +3,10 @@ against. Shapes and random bits are the same, bit for bit."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from g3nn.kernels.adam import AdamStep
+from g3nn.kernels.arguments import AdamStep
 
 _LOW = 0xFFFFFFFF
 
@@ -89,7 +86,7 @@ def attend(
 def adam(
     parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
 ) -> None:
-    """See `g3nn.kernels.adam`."""
+    """Changes the parameter, both moments and, where fresh, `best` in place."""
     each = (-1, *(1 for _ in parameter.shape[1:]))
     best.copy_(torch.where(step.fresh.view(each), parameter, best))
     slope = parameter * step.decay.view(each)
