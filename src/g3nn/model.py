@@ -68,11 +68,11 @@ class GenerativeModel(nn.Module):
         answer = self.posterior.log_prob(inputs, None)
         if self.options.isolated_answer == POSTERIOR:
             return answer
-        cold = self.prior.log_prob(inputs, None)
+        isolated = self.prior.log_prob(inputs, None)
         if self.options.isolated_answer == BOTH:
             # An outcome mixes along the first dimension, node by node.
-            cold = inputs.outcome.mixture(torch.stack([answer, cold]).flatten(1, 2)).view_as(answer)
-        return torch.where(inputs.linked, answer, cold)
+            isolated = inputs.outcome.mixture(torch.stack([answer, isolated]).flatten(1, 2)).view_as(answer)
+        return torch.where(inputs.isolated, isolated, answer)
 
     @staticmethod
     def join(models: Sequence[GenerativeModel]) -> GenerativeModel:
