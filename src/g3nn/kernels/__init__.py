@@ -6,7 +6,7 @@ from g3nn.kernels.dense import linear, rectify
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
 from g3nn.kernels.logistic import expected_logistic, logistic_bound
-from g3nn.kernels.node import node_terms
+from g3nn.kernels.node import NodeSums, node_terms
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
@@ -15,6 +15,7 @@ from g3nn.kernels.tags import log_tag_rate, tag_mean, tag_moments
 __all__ = [
     "Draw",
     "FreePairs",
+    "NodeSums",
     "Pattern",
     "attend",
     "dropout",
