@@ -344,5 +344,5 @@ class TestOwnModule:
         assert np.isfinite(fit(learnable, ModelSpec(Bare), epochs=2).val_loss).all()
 
     def test_of_the_wrong_shape_is_refused(self, learnable):
-        with pytest.raises(InputError, match=r"posterior: .*shape \(60, 4\); expected \(60, 3\)"):
+        with pytest.raises(InputError, match=r"posterior: .*shape \(60, 4\); expected shape \(60, 3\)"):
             fit(learnable, ModelSpec(lambda: Convolutions(classes=4), "sbm"), epochs=2)
