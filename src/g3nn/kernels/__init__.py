@@ -1,4 +1,4 @@
-"""Differentiable operations with a leading replica dimension, each with a fast CPU kernel and a plain torch form."""
+"""Differentiable operations with a leading replica dimension, in fast CPU and GPU kernels and in plain torch."""
 
 from g3nn.kernels.arguments import Draw
 from g3nn.kernels.attention import attend

@@ -17,19 +17,19 @@ from g3nn.kernels.pattern import Pattern
 
 
 def _array(tensor: Tensor) -> np.ndarray:
-    """A contiguous numpy view of a CPU tensor, or a copy if it was strided."""
+    """A contiguous numpy view of a CPU tensor, or a copy if it is strided."""
     return tensor.detach().contiguous().numpy()
 
 
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
-    """Seeds, counter, threshold and scale, as the kernels take them; threshold 0 keeps everything."""
+    """Seeds, counter, threshold and scale for a kernel; threshold 0 keeps everything."""
     if draw is None:
         return np.zeros(like.shape[0], dtype=np.int64), 0, 0, _number(1.0, like)
     return _array(draw.seeds), int(draw.counter), draw.threshold, _number(draw.scale, like)
 
 
 def _number(value: float, like: Tensor) -> Any:
-    """In the precision of `like`: a Python float would lift the arithmetic of a kernel to double precision."""
+    """A number in the precision of `like`; a Python float would turn the kernel's arithmetic into double precision."""
     return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
 
 
@@ -38,7 +38,7 @@ def _rows(index: Tensor) -> np.ndarray:
 
 
 def _parts(R: int) -> int:
-    """Into how many ranges of nodes to cut the work of each replica, so that every thread has some."""
+    """The number of ranges of nodes into which to split each replica so that every thread has work."""
     return max(1, -(-numba.get_num_threads() // R))
 
 
@@ -199,7 +199,7 @@ def node_terms_backward(
 
 
 def _ends(target: Tensor | None, source: Tensor | None, like: Tensor) -> tuple[np.ndarray, ...]:
-    """Arrays of the two; without pairs where there are none, which the kernels understand."""
+    """Both as arrays; an array without pairs tells the kernels that there is none."""
     none = np.empty((like.shape[0], 0, like.shape[2]), dtype=_array(like).dtype)
     return tuple(none if end is None else _array(end) for end in (target, source))
 

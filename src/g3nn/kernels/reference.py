@@ -1,5 +1,7 @@
-"""The kernels of `g3nn.kernels.cpu` in plain torch: any device, any dtype, and the truth that the fast ones are tested
-against. Shapes and random bits are the same, bit for bit."""
+"""The kernels of `g3nn.kernels.cpu` in plain torch, for any device and dtype; the fast kernels are tested against them.
+
+Random bits are identical.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ _LOW = 0xFFFFFFFF
 
 
 def _signed(value: int) -> int:
-    """The signed 64-bit integer with the same bits; torch has no unsigned arithmetic."""
+    """The signed 64-bit integer with the same bits, since torch has no unsigned arithmetic."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -55,7 +57,7 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
 
 
 def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -> Tensor:
-    """(R, size) booleans: which positions survive dropout."""
+    """(R, size) booleans: the positions that dropout keeps."""
     return uniform_bits(seeds, counter, size) >= threshold
 
 
