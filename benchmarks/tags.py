@@ -170,7 +170,7 @@ def merged(files: Iterable[Path]) -> list[Row]:
     rows = [row for file in files for row in json.loads(file.read_text())]
     keys = [(row["method"], row["split"]) for row in rows]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise SystemExit(f"--table: given {twice[0]} more than once; allowed: each split once. Leave one file out.")
+        raise SystemExit(f"--table: got {twice[0]} more than once; expected each split once. Leave one file out.")
     return rows
 
 

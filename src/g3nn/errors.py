@@ -1,6 +1,6 @@
-"""What went wrong, what was given, what is allowed, what to do next.
+"""Errors that say what is wrong, where, and what to do.
 
-Every check of user input adds to a `Problems` list and raises once at the end, so one message names all of them.
+Every check of user input adds to a `Problems` list and raises once at the end, so a single error lists all problems.
 """
 
 from __future__ import annotations
@@ -13,7 +13,11 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing that is wrong with one argument."""
+    """One thing that is wrong with one argument.
+
+    given: what was found, such as `-1` or `3 nodes without a label`. allowed: what was expected instead, such as
+    `a number above 0`. advice: whole sentences on what to do.
+    """
 
     argument: str
     given: str
@@ -21,16 +25,16 @@ class Problem:
     advice: str = ""
 
     def __str__(self) -> str:
-        text = f"{self.argument}: given {self.given}; allowed: {self.allowed}"
+        text = f"{self.argument}: got {self.given}; expected {self.allowed}"
         return f"{text}. {self.advice}" if self.advice else text
 
 
 class G3NNError(Exception):
-    """Base of every error that g3nn raises on purpose."""
+    """Base class of every error that g3nn raises on purpose."""
 
 
 class InputError(G3NNError, ValueError):
-    """The caller's input cannot be used. `problems` holds every reason found."""
+    """The caller's input cannot be used. `problems` lists every reason."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -42,7 +46,7 @@ class InputError(G3NNError, ValueError):
         super().__init__(message)
 
     def __reduce__(self) -> tuple[type[InputError], tuple[tuple[Problem, ...]]]:
-        """Other processes get the problems too, not the message alone."""
+        """Pickles carry the problems, not only the message."""
         return type(self), (self.problems,)
 
 
@@ -55,11 +59,11 @@ class TrainingError(G3NNError):
 
 
 class DeviceMemoryError(TrainingError):
-    """The device has too little memory left, which may be another matter tomorrow."""
+    """Not enough free device memory; trying later may work."""
 
 
 class G3NNWarning(UserWarning):
-    """Something was adjusted or left out; said once."""
+    """Something was adjusted or left out."""
 
 
 @dataclass
@@ -72,14 +76,14 @@ class Problems:
         self.found.append(Problem(argument, str(given), allowed, advice))
 
     def name(self, argument: str, given: object, allowed: Iterable[str]) -> None:
-        """Record `given` if it is not one of the `allowed` names, and suggest the nearest of them."""
+        """Record `given` unless it is one of the `allowed` names, and suggest the nearest one."""
         names = list(allowed)
         if given not in names:
-            self.add(argument, repr(given), ", ".join(names), suggestion(str(given), names))
+            self.add(argument, repr(given), any_of(names), suggestion(str(given), names))
 
     @contextmanager
     def gathered(self) -> Iterator[None]:
-        """Collect the problems of an `InputError` raised inside, instead of letting it end the checks."""
+        """Collect the problems of an `InputError` raised inside, so that the checks go on."""
         try:
             yield
         except InputError as error:
@@ -90,8 +94,14 @@ class Problems:
             raise InputError(self.found)
 
 
+def any_of(names: Iterable[str]) -> str:
+    """'a, b or c'."""
+    listed = list(names)
+    return " or ".join(filter(None, [", ".join(listed[:-1]), *listed[-1:]]))
+
+
 def suggestion(given: str, names: Iterable[str]) -> str:
-    """'Did you mean ...?' for the nearest name, or nothing when none is near."""
+    """'Did you mean ...?' with the nearest name, or nothing if no name is similar."""
     by_lower = {name.lower(): name for name in names}
     close = difflib.get_close_matches(given.lower().replace("_", "-"), by_lower, n=1, cutoff=0.5)
     close = close or difflib.get_close_matches(given.lower(), by_lower, n=1, cutoff=0.5)

@@ -1,4 +1,4 @@
-"""A task in the form that components compute with: tensors on one device, and sparse matrices made once."""
+"""A task in the form that components compute with: tensors on one device, and sparse matrices built once."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Features:
     matrix: SparseMatrix | Tensor
 
     def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
-        """(R, n, h) = dropout(X) W_r for weight (R, d, h). Dropout acts on stored values, where there is noise."""
+        """(R, n, h) = dropout(X) W_r for weight (R, d, h). With noise, stored values are dropped."""
         if isinstance(self.matrix, SparseMatrix):
             draw = optional_draw(noise, rate)
             return self.matrix.matmul(weight, draw)
@@ -35,13 +35,13 @@ class Features:
         return torch.matmul(optional_dropout(noise, rows, rate), weight)
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Features:
-        """Every value changed; a zero must stay one."""
+        """Apply a function that maps 0 to 0 to every value."""
         if isinstance(self.matrix, SparseMatrix):
             return Features(replace(self.matrix, values=change(self.matrix.values)))
         return Features(change(self.matrix))
 
     def dense(self) -> Tensor:
-        """X as one dense tensor (n, d), for modules that know nothing of sparse features."""
+        """X as one dense tensor (n, d), for modules that cannot handle sparse features."""
         if not isinstance(self.matrix, SparseMatrix):
             return self.matrix
         n, d = self.matrix.shape
@@ -51,9 +51,11 @@ class Features:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """X, G and Y_L of one task. `edges` (2, E): each undirected pair once, or arcs; `observed` (n, K): one-hot rows
-    for labelled nodes, zero rows for the others (with another outcome (n, T): its values as inputs of a network);
-    `labels`: the values of `targets`."""
+    """X, G and Y_L of one task.
+
+    edges: (2, E), each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K), one-hot rows
+    for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a network.
+    """
 
     task: NodeTask
     x: Features
@@ -74,7 +76,7 @@ class Inputs:
         dtype: torch.dtype = torch.float32,
         outcome: Outcome | None = None,
     ) -> Inputs:
-        """A task as tensors. `outcome`: that of a trained model, whose unit holds; else it follows from the labels."""
+        """A task as tensors. outcome: that of a trained model, with its unit; by default it follows from the labels."""
         if sp.issparse(task.features):
             features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
         else:
@@ -89,7 +91,7 @@ class Inputs:
         return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets)
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
-        """The same nodes on the graph without the edges that touch `nodes`."""
+        """The same nodes, in the graph without the edges of `nodes`."""
         task = self.task.without_edges_of(nodes)
         return replace(self, task=task, edges=torch.from_numpy(task.edges).to(self.device))
 
@@ -99,7 +101,7 @@ class Inputs:
 
     @cached_property
     def presence(self) -> Features:
-        """(n, d): 1 where a feature is positive, else 0."""
+        """(n, d): 1 if a feature is positive, else 0."""
         return self.x.map(lambda value: (value > 0).to(self.dtype))
 
     @cached_property
@@ -127,10 +129,10 @@ class Inputs:
         return self.edges.shape[1] > 0
 
     @cached_property
-    def linked(self) -> Tensor:
-        """(n, 1) booleans: the nodes with an edge."""
-        mask = torch.zeros(self.n, 1, dtype=torch.bool, device=self.device)
-        mask[self.edges.flatten()] = True
+    def isolated(self) -> Tensor:
+        """(n, 1) booleans: the nodes without edges."""
+        mask = torch.ones(self.n, 1, dtype=torch.bool, device=self.device)
+        mask[self.edges.flatten()] = False
         return mask
 
     @cached_property
@@ -149,7 +151,7 @@ class Inputs:
 
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
-        """D^-1 A: the mean over the neighbours of a node, itself left out."""
+        """D^-1 A: the mean over the neighbours of a node, without the node itself."""
         matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n))
         return matrix.to(self.device, self.dtype)
 
@@ -167,7 +169,7 @@ class Inputs:
 
     @cached_property
     def log_degrees(self) -> Tensor:
-        """(n, 1), on a directed graph (n, 2) for arcs out and in: log(1 + number), less its mean over the nodes."""
+        """(n, 1), on a directed graph (n, 2) for out- and in-degree: log(1 + degree), centred over the nodes."""
         ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
         counts = np.stack([np.bincount(end, minlength=self.n) for end in ends], axis=1)
         logs = np.log1p(counts)
@@ -175,5 +177,5 @@ class Inputs:
 
     @cached_property
     def arcs(self) -> Tensor:
-        """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) for a directed graph."""
+        """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
         return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from g3nn.errors import Problems, suggestion
+from g3nn.errors import Problems, any_of, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.options import choice, pick
@@ -67,11 +67,11 @@ class GenerativeModel(nn.Module):
         answer = self.posterior.log_prob(inputs, None)
         if self.options.isolated_answer == POSTERIOR:
             return answer
-        cold = self.prior.log_prob(inputs, None)
+        isolated = self.prior.log_prob(inputs, None)
         if self.options.isolated_answer == BOTH:
             # An outcome mixes along the first dimension, node by node.
-            cold = inputs.outcome.mixture(torch.stack([answer, cold]).flatten(1, 2)).view_as(answer)
-        return torch.where(inputs.linked, answer, cold)
+            isolated = inputs.outcome.mixture(torch.stack([answer, isolated]).flatten(1, 2)).view_as(answer)
+        return torch.where(inputs.isolated, isolated, answer)
 
     @staticmethod
     def join(models: Sequence[GenerativeModel]) -> GenerativeModel:
@@ -147,7 +147,7 @@ class ModelSpec:
             if argument == "posterior" and not _is_component(source):
                 continue
             if not serves(_class(source, known), outcome):
-                able = ", ".join(name for name, part in known.items() if serves(part, outcome))
+                able = any_of(name for name, part in known.items() if serves(part, outcome))
                 problems.add(argument, f"{_name(source)!r} for outcome {outcome!r}", able)
 
     @property

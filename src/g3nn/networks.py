@@ -1,8 +1,9 @@
-"""Network parts shared by priors and posteriors. Parameters, like all parameters, start with a replica dimension."""
+"""Network parts that priors and posteriors share. As everywhere, parameters have a leading replica dimension."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -13,7 +14,7 @@ from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 
 _REACH = 3.0
-"""A node's own score in units of its parameter: weight decay, meant for networks, is then hardly felt by it."""
+"""A node's own score is this many times its parameter, so that weight decay, meant for networks, hardly affects it."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class PerceptronOptions:
 
 
 class Perceptron(nn.Module):
-    """W_2 relu(W_1 x_i + b_1) + b_2, with dropout before either layer: (R, n, K) scores."""
+    """W_2 relu(W_1 x_i + b_1) + b_2, with dropout before each layer: (R, n, K) scores."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions) -> None:
         super().__init__()
@@ -40,14 +41,14 @@ class Perceptron(nn.Module):
 
 
 class Head(nn.Module):
-    """From the scores of a network to an answer in the form of the outcome, such as log-probabilities of classes."""
+    """Turns the scores of a network into an answer in the form of the outcome, such as log-probabilities of classes."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
         super().__init__()
         self.outcome = sizes.outcome
         start = torch.tensor(self.outcome.start).expand(replicas.size, -1).clone() if self.outcome.start else None
         self.start = None if start is None else nn.Parameter(start, requires_grad=self.outcome.learns_start)
-        """(R, T), if the outcome needs it: fixed base rates, or learned log-variances."""
+        """(R, T) if the outcome needs it: fixed base rates or learned log-variances."""
 
     def forward(self, scores: Tensor) -> Tensor:
         """(R, n, width) from scores (R, n, num_scores)."""
@@ -55,16 +56,16 @@ class Head(nn.Module):
 
 
 class NodeScores(nn.Module):
-    """Scores of each node's own on top of those of a network, for a posterior that need not be the same function of
-    features and graph everywhere. Nodes that were not there in training come last and have none."""
+    """Adds a learned score for each node to those of a network, so that q is no longer the same function of features
+    and graph at every node. New nodes come last and have no score of their own."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
         super().__init__()
         self.own = replicas.zeros(sizes.nodes, sizes.scores)
 
     def forward(self, scores: Tensor) -> Tensor:
-        missing = scores.shape[1] - self.own.shape[1]
-        own = self.own if missing == 0 else nn.functional.pad(self.own, (0, 0, 0, missing))
+        new_nodes = scores.shape[1] - self.own.shape[1]
+        own = self.own if new_nodes == 0 else nn.functional.pad(self.own, (0, 0, 0, new_nodes))
         return scores + _REACH * own
 
     def renumber(self, nodes: Tensor, n: int) -> None:
@@ -79,15 +80,15 @@ class NodeScores(nn.Module):
         self.own = nn.Parameter(own * ~where.view(1, -1, 1), requires_grad=False)
 
     def put(self, nodes: Tensor, scores: Tensor) -> None:
-        """Scores (R, m, scores) of these nodes (m,), on top of those of a network."""
+        """Set the scores (R, m, scores) that are added for these nodes (m,)."""
         self.own.data[:, nodes] = scores / _REACH
 
 
 class LabelInput(nn.Module):
     """Observed labels as inputs, for a posterior q(Y_U | X, Y_L, G) that conditions on them.
 
-    In every training step each observed label is hidden with probability `rate`. A node whose label is shown could read
-    its own answer, so `hide` keeps it from learning anything in that step.
+    In every training step each observed label is hidden with probability `rate`. A node whose label is shown could
+    copy it as its answer, so `hide` stops its gradient in that step.
     """
 
     def __init__(self, sizes: Sizes, replicas: Replicas, width: int, rate: float) -> None:
@@ -96,7 +97,7 @@ class LabelInput(nn.Module):
         self.weight = replicas.glorot("labels", sizes.classes, width)
 
     def forward(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:
-        """(R, n, width): V y_i where the label is shown, else 0; and (R, n, 1): where it is, None at evaluation."""
+        """(R, n, width): V y_i where the label is shown, else 0; and (R, n, 1): whether it is, None at evaluation."""
         labels = inputs.observed.expand(self.weight.shape[0], *inputs.observed.shape)
         if noise is None:
             return linear(labels, self.weight), None
@@ -105,29 +106,30 @@ class LabelInput(nn.Module):
 
     @staticmethod
     def hide(answer: Tensor, shown: Tensor | None) -> Tensor:
-        """The answer (R, n, K), without gradient at the nodes whose label was shown."""
+        """The answer (R, n, K), without a gradient at nodes whose label was shown."""
         return answer if shown is None else torch.where(shown, answer.detach(), answer)
 
 
 class ReplicaCount(nn.Module):
-    """Knows how many replicas there are, for components without parameters of their own."""
+    """Stores the number of replicas, for components without parameters."""
 
     def __init__(self, replicas: Replicas) -> None:
         super().__init__()
         self.register_buffer("zero", torch.zeros(replicas.size, 1, 1))
 
     def forward(self, shared: Tensor) -> Tensor:
-        """(R, n, K): the same (n, K) answer for each replica."""
+        """(R, n, K): the same answer (n, K) for each replica."""
         zero = self.get_buffer("zero")
         return shared.expand(zero.shape[0], *shared.shape)
 
 
 class BatchNorm(nn.Module):
-    """Every column of x (R, n, d) with mean 0 and variance 1 over the nodes, then scaled and shifted.
+    """Normalises every column of x (R, n, d) to mean 0 and variance 1 over the nodes, then scales and shifts it.
 
-    While training, statistics are those of the pass; evaluation uses their moving averages.
+    Training uses the statistics of the current pass; evaluation uses their moving averages.
     """
 
+    moving_buffers: ClassVar[tuple[str, ...]] = ("running_mean", "running_var")
     momentum = 0.1
     _LEAST_VARIANCE = 1e-5
 
@@ -147,3 +149,13 @@ class BatchNorm(nn.Module):
             mean, var = average, spread
         scale = self.gain * (var + self._LEAST_VARIANCE).rsqrt()
         return x * scale.unsqueeze(1) + (self.shift - mean * scale).unsqueeze(1)
+
+
+def moving_buffers(model: nn.Module) -> dict[str, Tensor]:
+    """The buffers, by name, that the modules of a model declare in `moving_buffers`: those that change in the forward
+    pass, while parameters change only after it."""
+    return {
+        f"{path}.{name}": module.get_buffer(name)
+        for path, module in model.named_modules()
+        for name in getattr(module, "moving_buffers", ())
+    }

@@ -1,7 +1,7 @@
 """Options: what can be set on a component, an objective or a training run, declared once with its limits.
 
-A component declares a frozen dataclass whose fields are made by `number`, `integer`, `choice` and `flag`. From the
-declaration come the default, the check, the help text, and whether the replicas of a stack may differ in it.
+A component declares a frozen dataclass whose fields are made by `number`, `integer`, `choice` and `flag`. The
+declaration provides the default, the check, the help text, and whether the option may differ between replicas.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from g3nn.errors import Problems, suggestion
+from g3nn.errors import Problems, any_of, suggestion
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What values one option takes."""
+    """Which values an option accepts."""
 
     kind: type
     help: str
@@ -28,7 +28,7 @@ class Rule:
 
     def allowed(self) -> str:
         if self.choices:
-            return ", ".join(self.choices)
+            return any_of(self.choices)
         if self.kind is bool:
             return "true or false"
         what = "a whole number" if self.kind is int else "a number"
@@ -41,7 +41,7 @@ class Rule:
 
     def accepts(self, value: Any) -> bool:
         if self.per_replica and isinstance(value, Sequence) and not isinstance(value, str):
-            return len(value) > 0 and all(self._accepts_one(one) for one in value)
+            return len(value) > 0 and all(map(self._accepts_one, value))
         return self._accepts_one(value)
 
     def _accepts_one(self, value: Any) -> bool:
@@ -67,7 +67,7 @@ def number(
     open_ends: bool = False,
     per_replica: bool = False,
 ) -> Any:
-    """A real option; `per_replica` ones may be given as a sequence, one number for each replica of a stack."""
+    """A real number; with `per_replica` also a sequence with one number for each replica of a stack."""
     return _field(default, Rule(float, help, low, high, open_ends, per_replica=per_replica))
 
 
@@ -93,21 +93,20 @@ class NoOptions:
 
 
 def rules(options: type) -> dict[str, Rule]:
-    """The declared options of an options class, by name."""
+    """The options that an options class declares, by name."""
     return {field.name: field.metadata["rule"] for field in dataclasses.fields(options)}
 
 
 def known_names(groups: Iterable[type]) -> dict[str, Rule]:
-    """The options of several groups by name; where groups share a name, the first declaration speaks for all."""
+    """The options of several groups by name; where groups share a name, the first declaration counts."""
     known: dict[str, Rule] = {}
     for group in groups:
-        for name, rule in rules(group).items():
-            known.setdefault(name, rule)
+        known |= {name: rule for name, rule in rules(group).items() if name not in known}
     return known
 
 
 def check(given: Mapping[str, Any], groups: Iterable[type], problems: Problems) -> None:
-    """Record every given option that no group declares or whose value its rule refuses."""
+    """Record every given option that no group declares or whose value its rule does not accept."""
     known = known_names(groups)
     for name, value in given.items():
         if name not in known:
@@ -117,6 +116,6 @@ def check(given: Mapping[str, Any], groups: Iterable[type], problems: Problems) 
 
 
 def pick(given: Mapping[str, Any], options: type) -> Any:
-    """An instance of an options class from those of the given values that it declares."""
+    """An instance of an options class, made from the given values that it declares."""
     declared = rules(options)
     return options(**{name: value for name, value in given.items() if name in declared})

@@ -13,25 +13,25 @@ from g3nn.likelihoods import Pairs
 from g3nn.replicas import Noise
 
 OBSERVED, MISSING = "observed", "missing"
-"""What is known of a node without edges: that it has none, or nothing, since they may have been lost."""
+"""What an isolated node tells: that it has no edges, or nothing, since its edges may be missing from the data."""
 
 
 class PairSource:
-    """The edges of a graph and draws from its non-edges.
+    """The edges of a graph, and samples of its non-edges.
 
-    lone: with "missing" pairs with a node without edges are no non-edges: they are left out.
+    isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges and are left out.
     """
 
-    def __init__(self, inputs: Inputs, lone: str = OBSERVED) -> None:
+    def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
         pattern = inputs.edge_pattern
         self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern)
         self._arcs, self._dtype = inputs.arcs, inputs.dtype
         self._nodes: Tensor | None = None
-        """The nodes whose pairs count, where that is not all of them. `_arcs` and `_free` go by places among them."""
-        if lone == MISSING and not bool(inputs.linked.all()):
-            self._nodes = inputs.linked.squeeze(1).nonzero().squeeze(1)
+        """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
+        if isolated_nodes == MISSING and bool(inputs.isolated.any()):
+            self._nodes = (~inputs.isolated).squeeze(1).nonzero().squeeze(1)
             self._arcs = torch.searchsorted(self._nodes, self._arcs)
         self._size = self.n if self._nodes is None else int(self._nodes.numel())
         self._free = FreePairs(self._arcs, self._size)
@@ -42,58 +42,57 @@ class PairSource:
 
     @property
     def num_non_edges(self) -> int:
-        """Unordered pairs on an undirected graph, ordered ones on a directed graph; never a self-pair."""
+        """Counts unordered pairs on an undirected graph and ordered pairs on a directed one, without self-pairs."""
         return len(self._free) if self.directed else len(self._free) // 2
 
     def sample_edges(self, noise: Noise, count: int) -> Pairs:
-        """`count` edges for each replica, uniform and independent, so that one may come twice."""
+        """`count` edges for each replica, uniform and independent; an edge may be drawn twice."""
         drawn = noise.integers(self.num_edges, count)
         return Pairs(self.edges.i[drawn], self.edges.j[drawn], present=True)
 
     def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` true non-edges for each replica, uniform and independent."""
-        return Pairs(*self._named(*self._free.pairs(noise.integers(len(self._free), count))), present=False)
+        return Pairs(*self._nodes_at(*self._free.pairs(noise.integers(len(self._free), count))), present=False)
 
     def sample_uniform(self, noise: Noise, count: int) -> Pairs:
-        """`count` uniform pairs treated as non-edges, as the authors' code does: some are edges or self-pairs."""
+        """`count` uniform pairs treated as non-edges, as in the authors' code: some are edges or self-pairs."""
         number = noise.integers(self._size * self._size, count)
-        return Pairs(*self._named(number // self._size, number % self._size), present=False)
+        return Pairs(*self._nodes_at(number // self._size, number % self._size), present=False)
 
     def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
-        """`count` pairs for each replica, either end drawn in proportion to one more than its number of arcs.
+        """`count` pairs for each replica, whose ends are drawn in proportion to 1 + degree.
 
-        A model in which nodes with many neighbours have more edges has most of its mass there. Weights make up for the
-        choice; what is no non-edge has none.
+        A model in which nodes with many neighbours have more edges has most of its mass on such pairs. Importance
+        weights correct for the choice; a pair that is no non-edge has weight 0.
         """
-        places = [noise.integers(end.numel(), count) for end in self._ends]
-        i, j = (end[place] for end, place in zip(self._ends, places, strict=True))
+        i, j = (end[noise.integers(end.numel(), count)] for end in self._ends)
         chance = self._chances[0][i] * self._chances[1][j]
         ordered = self._free.contains(i, j) / (chance * len(self._free))
-        return Pairs(*self._named(i, j), present=False, weight=ordered.to(self._dtype))
+        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self._dtype))
 
-    def _named(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
-        """The nodes at these places."""
+    def _nodes_at(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        """The nodes at these positions."""
         return (i, j) if self._nodes is None else (self._nodes[i], self._nodes[j])
 
     @cached_property
     def _ends(self) -> tuple[Tensor, Tensor]:
-        """Every node as often as it is the source, and the target, of an arc, and once more."""
+        """Every node 1 + out-degree times as a source, and 1 + in-degree times as a target."""
         nodes = torch.arange(self._size, device=self._arcs.device)
         source, target = (torch.cat([end, nodes]) for end in self._arcs)
         return source, target
 
     @cached_property
     def _chances(self) -> tuple[Tensor, Tensor]:
-        """How likely each place is drawn as source and as target."""
+        """The probability that each position is drawn as source and as target."""
         source, target = (end.bincount(minlength=self._size).double() / end.numel() for end in self._ends)
         return source, target
 
     def all_non_edges(self) -> Pairs:
-        """Every non-edge once; n^2 of them, so for small graphs."""
+        """Every non-edge once: about n^2 of them, so only for small graphs."""
         return self._every_non_edge
 
     @cached_property
     def _every_non_edge(self) -> Pairs:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
-        return Pairs(*self._named(i[once], j[once]), present=False)
+        return Pairs(*self._nodes_at(i[once], j[once]), present=False)

@@ -1,7 +1,7 @@
 """R replicas of one architecture: their seeds, their initial parameters and their noise.
 
-Everything random about a replica is a function of its own seed (and of the step), never of its neighbours in the stack.
-So a stack of ten gives what ten single trainings give, a replica can leave at any time, and a stack can be split.
+Everything random about a replica depends only on its own seed and the step, never on the other replicas of the stack.
+So a stack of ten gives the same results as ten separate trainings, replicas can leave early, and stacks can be split.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from g3nn.outcomes.classes import Classes
 from g3nn.task import NodeTask
 
 Scalar = float | Sequence[float]
-"""A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each."""
+"""A hyper-parameter that may differ between the replicas of a stack: one number for all, or one for each replica."""
 
 _DRAWS_PER_PAGE = 256
-"""Consecutive numbers of one step; what follows them is the first page of the next step."""
+"""How many draws of a step have consecutive numbers; the numbers after them belong to the next step."""
 _FURTHER_PAGES = 1 << 40
-"""Where a step goes on when its page is full, as that of a deep network may be: beyond the first pages of all steps."""
+"""Where further draws of a step, as a deep network may need, are numbered: beyond the first pages of all steps."""
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a component must know of the task: d features, K classes (or T numbers), whether edges have a direction.
+    """What a component must know about the task: d features, K classes (or T numbers), whether edges are directed.
 
-    kind: the outcome; classes unless said otherwise. nodes: n, for a posterior with parameters of each node.
+    kind: the outcome, by default classes. nodes: n, for posteriors with parameters for each node.
     """
 
     features: int
@@ -45,7 +45,7 @@ class Sizes:
 
     @classmethod
     def of(cls, task: NodeTask, options: Mapping[str, Any] | None = None) -> Sizes:
-        """Of a task; `options` are those of its outcome, among any others."""
+        """The sizes of a task; `options` may contain those of its outcome."""
         return cls(task.num_features, task.num_classes, task.directed, outcome_of(task, options), task.num_nodes)
 
     @property
@@ -54,13 +54,13 @@ class Sizes:
 
     @property
     def scores(self) -> int:
-        """How many scores a network gives for each node."""
+        """The number of scores that a network computes for each node."""
         return self.outcome.num_scores
 
 
 @dataclass(frozen=True)
 class Replicas:
-    """The seeds of a stack, and initial parameters drawn from them. Every result has a leading dimension R."""
+    """The seeds of a stack, and initial parameters drawn from them, each with a leading dimension R."""
 
     seeds: tuple[int, ...]
     scope: str = ""
@@ -70,11 +70,11 @@ class Replicas:
         return len(self.seeds)
 
     def within(self, scope: str) -> Replicas:
-        """The same replicas with an independent random stream, named after the component that draws from it."""
+        """The same replicas with an independent random stream, named after the component that uses it."""
         return Replicas(self.seeds, f"{self.scope}/{scope}")
 
     def _uniform(self, name: str, shape: tuple[int, ...]) -> Tensor:
-        """(R, *shape) uniform in [0, 1). numpy mixes the whole seed; torch's CPU generator keeps 32 bits of it."""
+        """(R, *shape) uniform in [0, 1). numpy uses the whole seed, torch's CPU generator only 32 bits of it."""
         stream = zlib.crc32(f"{self.scope}/{name}".encode())
         generators = (np.random.default_rng([seed % 2**64, stream]) for seed in self.seeds)
         return torch.from_numpy(np.stack([generator.random(shape, dtype=np.float32) for generator in generators]))
@@ -88,15 +88,15 @@ class Replicas:
         return torch.nn.Parameter(torch.zeros(self.size, *shape))
 
     def scalar(self, value: Scalar) -> Tensor:
-        """(R,) from one number for all replicas or a sequence with one for each."""
+        """(R,): from one number for all replicas, or a sequence with one for each."""
         values = torch.as_tensor(value, dtype=torch.float32)
         return values.expand(self.size).clone()
 
 
 class Noise:
-    """The randomness of one training step: a fresh stream for every draw, reproducible from (seeds, step).
+    """The randomness of one training step: an independent stream for every draw, reproducible from (seeds, step).
 
-    seeds (R,) int64 on the device of the computation; step an int, or a 0-d tensor where it must stay on the device.
+    seeds: (R,) int64, on the device of the computation. step: an int, or a 0-d tensor if it must stay on the device.
     """
 
     def __init__(self, seeds: Tensor, step: int | Tensor) -> None:
@@ -104,7 +104,7 @@ class Noise:
         self.step = step
         self._counters: Any
         if isinstance(step, Tensor):
-            # All counters of the step at once: each would cost a launch of its own.
+            # All counters of the step at once: one at a time, each would cost a kernel launch.
             self._counters = step * _DRAWS_PER_PAGE + torch.arange(_DRAWS_PER_PAGE, device=step.device)
         else:
             self._counters = range(step * _DRAWS_PER_PAGE, (step + 1) * _DRAWS_PER_PAGE)
@@ -120,7 +120,7 @@ class Noise:
         return Draw(self.seeds, self._counter(), rate)
 
     def dropout(self, x: Tensor, rate: float) -> Tensor:
-        """x (R, ...) with dropout of its own for every replica."""
+        """Dropout on x (R, ...), independent for every replica."""
         return dropout(x, self.draw(rate)) if rate > 0 else x
 
     def integers(self, high: int, count: int) -> Tensor:
@@ -128,16 +128,16 @@ class Noise:
         return uniform_integers(self.seeds, self._counter(), high, count)
 
     def normal(self, like: Tensor) -> Tensor:
-        """(R, ...) standard normal numbers of the shape of `like`, by the inverse of their distribution function."""
+        """(R, ...) standard normal numbers in the shape of `like`, by the inverse of the distribution function."""
         bits = uniform_bits(self.seeds, self._counter(), like[0].numel())
         return torch.special.ndtri((bits.double() + 0.5) * 2.0**-32).to(like.dtype).view_as(like)
 
 
 def optional_dropout(noise: Noise | None, x: Tensor, rate: float) -> Tensor:
-    """Dropout while training (there is noise), nothing at evaluation."""
+    """Dropout in training, where there is noise; x itself at evaluation."""
     return x if noise is None else noise.dropout(x, rate)
 
 
 def optional_draw(noise: Noise | None, rate: float) -> Draw | None:
-    """A draw for dropout inside another operation, or None where there is nothing to drop."""
+    """A draw for dropout inside another operation, or None if nothing is dropped."""
     return None if noise is None or rate == 0 else noise.draw(rate)

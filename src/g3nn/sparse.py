@@ -34,19 +34,19 @@ class SparseMatrix:
         return SparseMatrix(self.pattern.to(device), self.values.to(device, dtype))
 
     def matmul(self, dense: Tensor, draw: Draw | None = None) -> Tensor:
-        """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, anew for each replica."""
+        """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, separately for each replica."""
         return spmm(self.pattern, self.values, dense, draw)
 
 
 def normalised_adjacency(edges: np.ndarray, n: int) -> sp.csr_array:
-    """D^-1/2 (A + I) D^-1/2 of an undirected graph; edges (2, E) with each pair once. A lone node keeps weight 1."""
+    """D^-1/2 (A + I) D^-1/2 of an undirected graph; edges (2, E), each pair once. An isolated node has weight 1."""
     looped = neighbourhoods(edges, n)
     scale = sp.diags_array(1.0 / np.sqrt(looped.sum(axis=1)))
     return sp.csr_array(scale @ looped @ scale)
 
 
 def neighbour_mean(edges: np.ndarray, n: int) -> sp.csr_array:
-    """D^-1 A: row i averages over the neighbours of i, itself left out. A lone node hears nothing."""
+    """D^-1 A: row i averages over the neighbours of i, without i itself. The row of an isolated node is zero."""
     looped = neighbourhoods(edges, n)
     looped.setdiag(0.0)
     looped.eliminate_zeros()
@@ -55,7 +55,7 @@ def neighbour_mean(edges: np.ndarray, n: int) -> sp.csr_array:
 
 
 def neighbourhoods(edges: np.ndarray, n: int) -> sp.csr_array:
-    """A + I as ones: row i marks the nodes that i listens to, itself among them. Directions are ignored."""
+    """A + I with all entries 1: row i marks the neighbours of i and i itself. Directions are ignored."""
     ones = np.ones(edges.shape[1])
     half = sp.coo_array((ones, (edges[0], edges[1])), shape=(n, n))
     looped = sp.csr_array(half + half.T + sp.eye_array(n))

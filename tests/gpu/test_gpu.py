@@ -78,10 +78,6 @@ def test_product(gpu, pattern, h, transpose, kind):
     assert_same(gpu, "spmm", pattern, values, dense, DRAW if kind == "dropped" else None, transpose)
 
 
-def test_entry_dots(gpu, pattern):
-    assert_same(gpu, "entry_dots", pattern, numbers(R, N, 7), numbers(R, M, 7, seed=1))
-
-
 @pytest.mark.parametrize("shared", [True, False])
 @pytest.mark.parametrize("h", [2, 7, 16])
 def test_pairs(gpu, shared, h):

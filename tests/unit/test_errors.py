@@ -9,11 +9,11 @@ from g3nn.errors import G3NNError, InputError, Problem, Problems, check_name, su
 
 def test_one_problem_is_one_line():
     error = InputError([Problem("lr", "-1", "a number above 0", "Try 0.01.")])
-    assert str(error) == "lr: given -1; allowed: a number above 0. Try 0.01."
+    assert str(error) == "lr: got -1; expected a number above 0. Try 0.01."
 
 
 def test_advice_may_be_left_out():
-    assert str(Problem("lr", "-1", "a number above 0")) == "lr: given -1; allowed: a number above 0"
+    assert str(Problem("lr", "-1", "a number above 0")) == "lr: got -1; expected a number above 0"
 
 
 def test_several_problems_are_listed_together():
@@ -59,7 +59,7 @@ def test_a_known_name_passes():
 
 @pytest.mark.parametrize("given", ["gnc", None, 3])
 def test_an_unknown_name_lists_the_known_ones(given):
-    with pytest.raises(InputError, match=r"allowed: gcn, gat") as caught:
+    with pytest.raises(InputError, match=r"expected gcn or gat") as caught:
         check_name("model", given, ["gcn", "gat"])
     assert caught.value.problems[0].given == repr(given)
 

@@ -55,7 +55,7 @@ class TestParse:
 
     @pytest.mark.parametrize("given", ["", "-", "gcn-sbm", "sbm-gcn-gcn", "sbm"])
     def test_other_unknown_names(self, given):
-        with pytest.raises(InputError, match="model: given"):
+        with pytest.raises(InputError, match="model: got"):
             ModelSpec.parse(given)
 
 
@@ -214,5 +214,5 @@ class TestColdStart:
             g3nn.fit(learnable, "gcn", isolated_answer="both", device="cpu")
 
     def test_another_word_is_refused(self, learnable):
-        with pytest.raises(InputError, match="posterior, prior, both"):
+        with pytest.raises(InputError, match="posterior, prior or both"):
             g3nn.fit(learnable, "sbm-gcn", isolated_answer="nobody", device="cpu")

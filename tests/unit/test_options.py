@@ -65,7 +65,7 @@ def test_refused(name, value):
         ("weight", "a number of at least 0"),
         ("free", "a number"),
         ("size", "a whole number between 1 and 8"),
-        ("kind", "one, two"),
+        ("kind", "one or two"),
         ("on", "true or false"),
     ],
 )

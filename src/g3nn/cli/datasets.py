@@ -45,7 +45,7 @@ def _export(name: str | None, folder: Path) -> None:
     """All problems before anything is loaded."""
     problems = Problems()
     if name is None:
-        problems.add("export", folder, "with the name of one dataset", f"Say which: {', '.join(DATASETS)}.")
+        problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(DATASETS)}.")
     check_new_folder(folder, problems, "export")
     problems.raise_if_any()
     assert name is not None

@@ -1,12 +1,12 @@
-"""Differentiable operations with a leading replica dimension, each with a fast CPU kernel and a plain torch form."""
+"""Differentiable operations with a leading replica dimension, in fast CPU and GPU kernels and in plain torch."""
 
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.attention import attend
 from g3nn.kernels.dense import linear, rectify
-from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
 from g3nn.kernels.logistic import expected_logistic, logistic_bound
-from g3nn.kernels.node import node_terms
+from g3nn.kernels.node import NodeSums, node_terms
 from g3nn.kernels.pair import gather, pair_dot, pair_sum
 from g3nn.kernels.pattern import Pattern
 from g3nn.kernels.product import spmm
@@ -15,6 +15,7 @@ from g3nn.kernels.tags import log_tag_rate, tag_mean, tag_moments
 __all__ = [
     "Draw",
     "FreePairs",
+    "NodeSums",
     "Pattern",
     "attend",
     "dropout",

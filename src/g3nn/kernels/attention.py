@@ -1,4 +1,4 @@
-"""Softmax attention over the neighbours of each node, fused: scores, softmax, dropout and the weighted sum."""
+"""Softmax attention over the neighbours of each node: scores, softmax, dropout and weighted sum in one kernel."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.backend import fast
-from g3nn.kernels.draw import Draw
 from g3nn.kernels.pattern import Pattern
 
 
@@ -18,7 +18,7 @@ def attend(
 ) -> Tensor:
     """out_i = sum_j a_ij x_j with a_i. = softmax_j leaky_relu(left_i + right_j) over the entries (i, j) of the pattern.
 
-    x (R, n, H, F), left and right (R, n, H); returns (R, n, H, F). The draw is dropout on the weights a_ij.
+    x (R, n, H, F), left and right (R, n, H); returns (R, n, H, F). The draw drops weights a_ij.
     """
     if fast(x) is not None:
         out: Tensor = _Attend.apply(x, left, right, pattern, slope, draw)

@@ -1,7 +1,7 @@
-"""Which fast implementation serves a tensor: numba on the CPU, Triton on CUDA, none where they are not installed.
+"""The fast kernels for a tensor: numba on the CPU, Triton on CUDA, None if these are not installed.
 
-`g3nn.kernels.cpu` and `g3nn.kernels.gpu` offer the same functions. Where there is neither, the operations fall back to
-plain torch (`g3nn.kernels.reference`).
+`g3nn.kernels.cpu` and `g3nn.kernels.gpu` have the same functions. Without them, operations fall back to plain torch
+(`g3nn.kernels.reference`).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 from torch import Tensor
 
 
-# Imported on first use: numba alone would double the time that `import g3nn` takes.
+# Imported on first use, since numba would double the time of `import g3nn`.
 @cache
 def _numba_kernels() -> ModuleType | None:
     return _installed("g3nn.kernels.cpu")
@@ -32,7 +32,7 @@ def _installed(name: str) -> ModuleType | None:
 
 
 def fast(tensor: Tensor) -> ModuleType | None:
-    """The fast kernels for the device of `tensor`, or None."""
+    """The module of fast kernels for the device of `tensor`, or None."""
     if tensor.device.type == "cpu":
         return _numba_kernels()
     return _triton_kernels() if tensor.device.type == "cuda" else None

@@ -49,7 +49,7 @@ def attend(rowptr, col, x, left, right, slope, seeds, counter, threshold, scale,
 def attend_backward_scores(
     rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_left
 ):
-    """First half of the gradient of `attend`: of every score (R, H, nnz), and of `left`."""
+    """First half of the gradient of `attend`: for every score (R, H, nnz), and for `left`."""
     R, n, H, F = x.shape
     nnz = col.shape[0]
     for job in prange(R * n):
@@ -85,7 +85,7 @@ def attend_backward_scores(
 def attend_backward_sources(
     t_rowptr, t_col, perm, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_x, grad_right
 ):
-    """Second half: of `x` and of `right`, gathered over the transposed pattern so that no two threads share a row."""
+    """Second half: for `x` and `right`, gathered over the transposed pattern so that no two threads share a row."""
     R, n, H, F = grad_x.shape
     nnz = perm.shape[0]
     for job in prange(R * n):

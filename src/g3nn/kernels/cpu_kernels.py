@@ -1,10 +1,10 @@
-"""CPU kernels in numba. Rows run in parallel, no result depends on the number of threads, compiled code is cached.
+"""CPU kernels in numba. Rows run in parallel, results do not depend on the number of threads, compiled code is cached.
 
 Letters: R replicas, n rows, m columns, h channels, H attention heads, P pairs. A dimension of 1 where R is expected
 means "the same for every replica". `perm[k]` is where the k-th entry of a transposed pattern sits in the original.
 
 Random bits are a hash of (seed of the replica, counter of the draw, position), so a mask is never stored: the backward
-pass draws it again. `g3nn.kernels.reference` states the same hash in torch.
+pass draws it again. `g3nn.kernels.reference` has the same hash in torch.
 """
 
 from __future__ import annotations
@@ -102,8 +102,8 @@ def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold
     """As `spmm`, with dropout on the stored values (nnz,), drawn for each replica on the fly.
 
     `position` is where the random bits of each entry are read (`perm` for a transposed pattern, None for the order of
-    the entries). The entries that survive are first packed into a small buffer: a branch would be mispredicted on every
-    other entry.
+    the entries). The entries that survive are first packed into a small buffer, since a branch would be mispredicted on
+    every other entry.
     """
     R, n, h = out.shape
     rows = max(1, min(64, n // 8))
@@ -131,24 +131,6 @@ def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def entry_dots(rowptr, col, rows, dense, out):
-    """out (R, nnz): at the entry (i, j) of a pattern, rows_i . dense_j; the gradient of `spmm` for its values."""
-    R = out.shape[0]
-    n = rowptr.shape[0] - 1
-    h = dense.shape[2]
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        left = rows[r, i]
-        for k in range(rowptr[i], rowptr[i + 1]):
-            right = dense[r, col[k]]
-            total = 0.0
-            for c in range(h):
-                total += left[c] * right[c]
-            out[r, k] = total
-
-
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
 def pair_dot(left, right, i, j, out):
     """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
     R, P = out.shape
@@ -173,8 +155,8 @@ def pair_dot(left, right, i, j, out):
 def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
     """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs.
 
-    Each replica's nodes are cut into `parts` ranges. A thread walks over all pairs and serves the ends in its range, so
-    no two threads share a row and the sums do not depend on how many there are.
+    The nodes of each replica are split into `parts` ranges. A thread walks over all pairs and handles the ends in its
+    range, so no two threads share a row and the sums do not depend on the number of threads.
     """
     R, P = grad.shape
     n, h = left.shape[1], left.shape[2]
@@ -222,8 +204,8 @@ def scatter_rows(rows, index, parts, out):
 def unrank_free(rank, rowptr, col, n, first, second):
     """The pairs (first, second) whose rank among all free pairs, in the order of first * n + second, is given.
 
-    A pattern (n, n) marks the taken pairs. i n - rowptr[i] pairs before row i are free. That is at most i n, so the row
-    of a rank is rank // n or a little later: as many rows as a row has taken entries, on average.
+    A pattern (n, n) marks the taken pairs. i n - rowptr[i] pairs before row i are free, at most i n, so the row of a
+    rank is rank // n or a little later: on average by as many rows as a row has taken entries.
     """
     P = rank.shape[0]
     chunks = (P + _CHUNK - 1) // _CHUNK
@@ -259,7 +241,7 @@ def unrank_free(rank, rowptr, col, n, first, second):
 def adam(parameter, gradient, first, second, lr, decay, correction1, correction2, beta1, beta2, epsilon, fresh, best):
     """One Adam update in place; parameter, gradient and moments (R, size), lr and decay (R,).
 
-    Where `fresh` (R,), the parameter as it was before the update is kept in `best`.
+    For replicas that are `fresh` (R,), the parameter before the update is copied to `best`.
     """
     R, size = parameter.shape
     chunks = (size + _CHUNK - 1) // _CHUNK

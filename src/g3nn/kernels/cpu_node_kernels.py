@@ -1,6 +1,6 @@
-"""CPU kernels in numba for what happens at nodes and for logistic pairs; see `g3nn.kernels.cpu_kernels`.
+"""CPU kernels in numba for nodes and for logistic pairs; conventions as in `g3nn.kernels.cpu_kernels`.
 
-Sums run over chunks of fixed size, each summed in double precision, so they depend on neither threads nor replicas.
+Sums run over chunks of fixed size in double precision, so they depend neither on threads nor on other replicas.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def rectify(x, bias, seeds, counter, threshold, scale, out):
 
 @njit(parallel=True, cache=True)
 def rectify_backward(grad, kept, scale, out, sums):
-    """out = grad * scale where kept > 0; sums (R, chunks, h): of each chunk of nodes."""
+    """out = grad * scale where kept > 0; sums (R, chunks, h): the sum over each chunk of nodes."""
     R, n, h = kept.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
@@ -49,7 +49,7 @@ def rectify_backward(grad, kept, scale, out, sums):
 
 @njit(parallel=True, cache=True)
 def node_terms(log_q, log_p, label, of_posterior, sums, soft):
-    """sums (R, chunks, 4) of each chunk of nodes, soft (R, n, K); see `g3nn.kernels.node`."""
+    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
     R, n, K = log_q.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
@@ -106,14 +106,14 @@ def node_terms_backward(log_q, log_p, label, of_posterior, grad_sums, grad_soft,
 
 
 NEAR = 80.0
-"""Up to this log-odds, exponentials of the parts of a logit are multiplied: in single precision none overflows."""
+"""Up to this log-odds, exponentials of the parts of a logit can be multiplied without overflow in single precision."""
 
 
 @njit(inline="always")
 def _parts(r, p, base, target, source, largest, sign, by_target, by_source):
-    """exp(-sign part) for the parts of the logits of a pair, base in by_target. Returns a bound on |logit|.
+    """exp(-sign part) for the parts of the logits of a pair, with base in by_target. Returns a bound on |logit|.
 
-    largest: of the absolute values in the table.
+    largest: the largest absolute value in the table.
     """
     by_target[:] = np.exp(-sign * base[r, p])
     by_source[:] = 1.0
@@ -130,15 +130,15 @@ def _parts(r, p, base, target, source, largest, sign, by_target, by_source):
 
 @njit(inline="always")
 def _far(logit):
-    """log sigmoid(logit) and sigmoid(-logit), of any logit."""
+    """log sigmoid(logit) and sigmoid(-logit) for any logit."""
     decay = np.exp(-abs(logit))
     return min(logit, 0.0) - np.log1p(decay), (decay if logit > 0.0 else 1.0) / (1.0 + decay)
 
 
 @njit(inline="always")
 def _score(near, r, p, k, c, base, target, source, table, sign, by_target, by_source, by_table):
-    """log sigmoid(sign logit) and sigmoid(-sign logit) of a pair whose ends are k and c. near: whether exponentials of
-    the parts may be multiplied."""
+    """log sigmoid(sign logit) and sigmoid(-sign logit) of a pair with labels k and c. near: whether exponentials of the
+    parts may be multiplied."""
     if near:
         odds = by_target[c] * by_source[k] * by_table[k, c]
         above = base.dtype.type(1.0) + odds
@@ -194,7 +194,7 @@ def expected_logistic_backward(
     grad_source,
     grad_table,
 ):
-    """Gradients at every pair, and grad_table (R, chunks, K, K) of each chunk of pairs."""
+    """Gradients for every pair, and grad_table (R, chunks, K, K) for each chunk of pairs."""
     R, P, K = left.shape
     chunks = grad_table.shape[1]
     ends = target.shape[1] > 0

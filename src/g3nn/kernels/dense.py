@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.backend import fast
-from g3nn.kernels.draw import Draw
 from g3nn.kernels.dropout import dropout
 
 
@@ -21,7 +21,7 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
-    """dropout(max(0, x + b)) for x (R, n, h) and bias (R, h); no dropout without a draw."""
+    """dropout(max(0, x + b)) for x (R, n, h) and bias (R, h), without dropout if there is no draw."""
     if fast(x) is None:
         out = torch.relu(x + bias.unsqueeze(1))
         return out if draw is None else dropout(out, draw)
@@ -30,7 +30,7 @@ def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
 
 
 class _Linear(torch.autograd.Function):
-    """The gradient of the weight sums over all n nodes, for which a library's product is slow on a GPU."""
+    """Computes the gradient of the weight, a sum over all n nodes, faster than a library product on a GPU."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
@@ -46,7 +46,7 @@ class _Linear(torch.autograd.Function):
 
 
 class _Rectify(torch.autograd.Function):
-    """Only the result is kept: it is positive exactly where the gradient passes."""
+    """Saves only the result, which is positive exactly where the gradient passes."""
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:

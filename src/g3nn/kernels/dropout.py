@@ -1,4 +1,4 @@
-"""Dropout whose mask is a function of (seed, counter, position): nothing is stored, neighbours do not matter."""
+"""Dropout with a mask that is a function of (seed, counter, position): never stored, independent of other replicas."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
+from g3nn.kernels.arguments import Draw
 from g3nn.kernels.backend import fast
-from g3nn.kernels.draw import Draw
 
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
@@ -27,7 +27,7 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
 
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
-    """x (R, ...) with each position zeroed at the rate of the draw and the others scaled up."""
+    """x (R, ...) with positions set to zero at the rate of the draw, the others scaled up."""
     flat = x.reshape(x.shape[0], -1)
     if fast(x) is None:
         keep = reference.keep_mask(draw.seeds, draw.counter, flat.shape[1], draw.threshold)

@@ -1,4 +1,4 @@
-"""The pairs that are not taken, by rank: drawing one of them needs no rejection."""
+"""Non-edges by rank, so that sampling one needs no rejection."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from g3nn.kernels.backend import fast
 class FreePairs:
     """All ordered pairs (i, j) of n nodes except arcs (2, A) and self-pairs, in the order of i n + j.
 
-    With the taken pairs numbered e_0 < e_1 < ..., e_t - t free pairs lie below e_t. So the free pair of rank u has
-    number u + t, where t counts the e with e_t - t <= u: one binary search, the same on every device.
+    Let e_0 < e_1 < ... be the numbers i n + j of the taken pairs. There are e_t - t free pairs below e_t, so the free
+    pair of rank u has number u + t, where t counts the taken pairs with e_t - t <= u. One binary search finds t, with
+    the same result on every device.
     """
 
     def __init__(self, arcs: Tensor, n: int) -> None:
@@ -26,7 +27,7 @@ class FreePairs:
         return self.n * self.n - self._taken.numel()
 
     def pairs(self, rank: Tensor) -> tuple[Tensor, Tensor]:
-        """i and j of the free pairs with these ranks; any shape."""
+        """i and j of the free pairs with these ranks, in the same shape."""
         kernels = fast(rank)
         if kernels is not None and hasattr(kernels, "unrank_free"):
             ends: tuple[Tensor, Tensor] = kernels.unrank_free(rank, *self._rows, self.n)
@@ -35,7 +36,7 @@ class FreePairs:
         return number // self.n, number % self.n
 
     def contains(self, i: Tensor, j: Tensor) -> Tensor:
-        """Booleans of the shape of i and j: whether these pairs are free."""
+        """Whether these pairs are free, in the shape of i and j."""
         number = i * self.n + j
         place = torch.searchsorted(self._taken, number).clamp_max(self._taken.numel() - 1)
         return self._taken[place] != number

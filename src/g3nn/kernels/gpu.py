@@ -8,8 +8,7 @@ from torch import Tensor
 
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
-from g3nn.kernels.adam import AdamStep
-from g3nn.kernels.draw import Draw, on_device
+from g3nn.kernels.arguments import AdamStep, Draw, on_device
 from g3nn.kernels.gpu_nodes import (
     column_sums,
     expected_logistic,
@@ -30,7 +29,6 @@ __all__ = [
     "attend_backward",
     "column_sums",
     "dropout",
-    "entry_dots",
     "expected_logistic",
     "expected_logistic_backward",
     "keep_book",
@@ -52,11 +50,11 @@ __all__ = [
 
 _BLOCK = 1024
 _FIXED_POINT = 2.0**36
-"""The largest summand of an integer sum; leaves room for 2^27 of them, and resolves 1e-11 of the largest."""
+"""The largest summand of an integer sum: leaves room for 2^27 summands, with a resolution of 1e-11 of the largest."""
 
 
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Tensor, Tensor, int, float]:
-    """Seeds, counter, threshold and scale; without a draw nothing of it is read, so any pointer will do."""
+    """Seeds, counter, threshold and scale; without a draw none of them is read, so any pointer will do."""
     if draw is None:
         return like, like, 0, 1.0
     return draw.seeds, on_device(draw.counter, like.device), draw.threshold, draw.scale
@@ -67,17 +65,17 @@ def _lanes(h: int) -> int:
 
 
 def _entries(h: int) -> int:
-    """Entries walked over at once: tiles of about 128 numbers suit one warp."""
+    """The number of entries processed at once: tiles of about 128 numbers suit one warp."""
     return max(1, min(16, 128 // _lanes(h)))
 
 
 _WIDEST = 128
-"""Columns of a product that one program takes; wider ones are cut."""
+"""The most columns of a product that one program computes."""
 
 
 def _product_blocks(R: int, entries_per_row: float, lanes: int) -> dict[str, int]:
-    """Found by trying all sizes on an H200 with 16 columns: many replicas share one walk over a short row; a long row
-    is taken many entries at a time. Wider rows take fewer replicas, then fewer entries: a tile keeps its size."""
+    """The fastest of all sizes on an H200 with 16 columns: many replicas share one walk over a short row, and long rows
+    are processed many entries at a time. With more columns a tile keeps its size: fewer replicas, then fewer entries."""
     if entries_per_row > 256:
         replicas, entries, warps = 1, 256, 4
     elif R == 1 or (R < 16 and entries_per_row > 24):
@@ -149,26 +147,6 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, tra
     return out
 
 
-def entry_dots(pattern: Pattern, rows: Tensor, dense: Tensor) -> Tensor:
-    R, m, h = dense.shape
-    out = torch.empty(R, pattern.nnz, dtype=dense.dtype, device=dense.device)
-    entries = 4 * _entries(h)
-    kernels.entry_dots[(triton.cdiv(pattern.nnz, entries), R)](
-        pattern.row,
-        pattern.col,
-        rows.contiguous(),
-        dense.contiguous(),
-        out,
-        pattern.shape[0],
-        m,
-        h,
-        pattern.nnz,
-        ENTRIES=entries,
-        LANES=_lanes(h),
-    )
-    return out
-
-
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
     R, n, h = left.shape
     P = i.shape[-1]
@@ -225,9 +203,9 @@ def _largest(values: Tensor) -> Tensor:
 def _scatter(
     grad: Tensor | None, largest: Tensor, rows: Tensor, source: Tensor | None, target: Tensor, n: int
 ) -> Tensor:
-    """(R, n, h): adds grad_p * rows[source_p] at target_p, or rows_p without grad; `largest` (R,) of the first factor.
+    """(R, n, h): adds grad_p * rows[source_p] at target_p, or rows_p without grad. largest (R,): of the first factor.
 
-    The sums are of integers, so their order does not matter.
+    Sums are of integers, so their order does not matter.
     """
     R, m, h = rows.shape
     P = target.shape[-1]

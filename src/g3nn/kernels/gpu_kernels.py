@@ -1,7 +1,7 @@
 """CUDA kernels in Triton: the same operations and the same random bits as `g3nn.kernels.cpu_kernels`.
 
 A program owns a row of one replica and walks over its entries in blocks, so sums have a fixed order and a run can be
-repeated bit for bit; nothing uses atomics, except the gradient of sampled pairs, which adds integers (see there).
+repeated bit for bit; only the gradient of sampled pairs uses atomics, and it adds integers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def uniform_bits(seeds, counter, out, size, BLOCK: tl.constexpr):
 
 @triton.jit
 def uniform_integers(seeds, counter, out, size, high, BLOCK: tl.constexpr):
-    """Integers in 0 .. high - 1 from 53 random bits. `high` comes as an integer: a float argument has 24 bits."""
+    """Integers in 0 .. high - 1 from 53 random bits. `high` is an integer, since a float argument has only 24 bits."""
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
@@ -90,7 +90,7 @@ def spmm(
 ):
     """out (R, n, h): row i of replica r is sum_k values_k dense[col_k].
 
-    A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and takes
+    A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and processes
     ENTRIES at a time.
     """
     i = tl.program_id(0)
@@ -118,21 +118,6 @@ def spmm(
         total += tl.sum(weight[:, :, None] * tile, axis=1)
     place = (r * n + i)[:, None] * h + lanes[None, :]
     tl.store(out + place, total, mask=here[:, None] & (lanes < h)[None, :])
-
-
-@triton.jit
-def entry_dots(row, col, rows, dense, out, n, m, h, nnz, ENTRIES: tl.constexpr, LANES: tl.constexpr):
-    """out (R, nnz): rows_i . dense_j at every entry (i, j)."""
-    r = tl.program_id(1).to(tl.int64)
-    k = tl.program_id(0) * ENTRIES + tl.arange(0, ENTRIES)
-    live = k < nnz
-    lanes = tl.arange(0, LANES)
-    inside = live[:, None] & (lanes < h)[None, :]
-    i = tl.load(row + k, mask=live, other=0).to(tl.int64)
-    j = tl.load(col + k, mask=live, other=0).to(tl.int64)
-    left = tl.load(rows + (r * n + i)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
-    right = tl.load(dense + (r * m + j)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
-    tl.store(out + r * nnz + k, tl.sum(left * right, axis=1), mask=live)
 
 
 @triton.jit
@@ -170,7 +155,7 @@ def adam(
 ):
     """One Adam update of a parameter (R, size) with a learning rate and weight decay for each replica.
 
-    Where `fresh` (R,), the parameter as it was before the update is kept in `best`.
+    For replicas that are `fresh` (R,), the parameter before the update is copied to `best`.
     """
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -206,7 +191,7 @@ def pair_sum(left, right, i, j, out, n, P, index_stride, BLOCK: tl.constexpr):
 
 @triton.jit
 def _fixed_scale(first, second, r, one, PRODUCTS: tl.constexpr):
-    """How many units of the integer sums make 1: the largest possible summand of replica r becomes `one`."""
+    """How many integer units make 1, such that the largest possible summand of replica r becomes `one`."""
     largest = tl.load(first + r).to(tl.float64)
     if PRODUCTS:
         largest *= tl.load(second + r).to(tl.float64)
@@ -215,7 +200,7 @@ def _fixed_scale(first, second, r, one, PRODUCTS: tl.constexpr):
 
 @triton.jit
 def from_fixed(sums, out, first, second, one, size, PRODUCTS: tl.constexpr, BLOCK: tl.constexpr):
-    """The integer sums as numbers again."""
+    """Converts the integer sums back to floating point."""
     r = tl.program_id(1).to(tl.int64)
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)

@@ -1,7 +1,7 @@
-"""CUDA kernels in Triton for what happens at nodes: dense layers, terms of the loss, evaluation, the books.
+"""CUDA kernels in Triton for nodes: dense layers, terms of the loss, evaluation, and the bookkeeping of training.
 
-As in `g3nn.kernels.gpu_kernels`, every sum has a fixed order. A sum over nodes is taken in blocks: each program writes
-the sum of its block, and the few sums that are left are added afterwards.
+As in `g3nn.kernels.gpu_kernels`, every sum has a fixed order. In a sum over nodes each program writes the sum of its
+block, and these few sums are added afterwards.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def rectify(x, bias, seeds, counter, threshold, scale, out, size, h, DROP: tl.co
 
 @triton.jit
 def rectify_backward(grad, kept, scale, out, size, BLOCK: tl.constexpr):
-    """out = grad * scale where the forward result `kept` is positive: there it was neither rectified nor dropped."""
+    """out = grad * scale where the forward result `kept` is positive: neither rectified nor dropped."""
     p = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = p < size
     value = tl.load(grad + p, mask=inside, other=0.0) * scale
@@ -94,7 +94,7 @@ def node_terms(
     ROWS: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """sums (R, blocks, 4) of one block of nodes and soft (R, n, K); see `g3nn.kernels.node`."""
+    """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
     r = tl.program_id(0).to(tl.int64)
     block = tl.program_id(1)
     i = block * ROWS + tl.arange(0, ROWS)
@@ -159,7 +159,7 @@ def node_terms_backward(
 
 @triton.jit
 def validation(log_q, labels, nodes, out, n, K, count, R, NODES: tl.constexpr, LANES: tl.constexpr):
-    """out (2, R): mean of - log q(label) over `nodes`, and the share of them whose likeliest class is the label."""
+    """out (2, R): mean of - log q(label) over `nodes`, and the share of them whose most probable class is the label."""
     r = tl.program_id(0).to(tl.int64)
     k = tl.arange(0, LANES)
     loss = tl.zeros((NODES,), dtype=out.dtype.element_ty)
@@ -197,7 +197,7 @@ def keep_book(
     R,
     BLOCK: tl.constexpr,
 ):
-    """What `Track.update` does after an epoch, in one program."""
+    """`Track.update` in one program."""
     now = tl.load(clock) + 1
     for start in range(0, R, BLOCK):
         r = start + tl.arange(0, BLOCK)
@@ -282,7 +282,7 @@ def expected_logistic_backward(
     PAIRS: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """Gradients at every pair, and grad_table (R, blocks, K, K) of each block of pairs."""
+    """Gradients for every pair, and grad_table (R, blocks, K, K) for each block of pairs."""
     r = tl.program_id(1).to(tl.int64)
     block = tl.program_id(0)
     p = block * PAIRS + tl.arange(0, PAIRS)

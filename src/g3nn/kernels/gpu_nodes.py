@@ -7,21 +7,21 @@ import triton
 from torch import Tensor
 
 from g3nn.kernels import gpu_node_kernels as kernels
-from g3nn.kernels.draw import Draw, on_device
+from g3nn.kernels.arguments import Draw, on_device
 
 _BLOCK = 1024
 _PROGRAMS = 2048
-"""Programs enough to fill the device: sums over nodes are cut into parts until there are about as many."""
+"""The number of programs that fills the device; sums over nodes are split into parts to reach it."""
 
 
 def _parts(R: int, n: int) -> tuple[int, int]:
-    """Number of parts into which n rows are cut, and rows in each."""
+    """The number of parts into which n rows are split, and the rows in each."""
     size = max(64, triton.cdiv(n, max(1, _PROGRAMS // R)))
     return triton.cdiv(n, size), size
 
 
 def row_products(x: Tensor, grad: Tensor) -> Tensor:
-    """(R, h, K) = x_r' grad_r. A library product has one program for each replica here, which leaves a GPU idle."""
+    """(R, h, K) = x_r' grad_r. A library product would run one program per replica, which leaves most of a GPU idle."""
     (R, n, h), K = x.shape, grad.shape[2]
     parts, size = _parts(R, n)
     out = torch.empty(R, parts, h, K, dtype=x.dtype, device=x.device)

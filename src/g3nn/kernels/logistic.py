@@ -20,10 +20,10 @@ def expected_logistic(
     target: Tensor | None = None,
     source: Tensor | None = None,
 ) -> Tensor:
-    """(R, P): sum_kl left_k right_l log sigmoid(+- logit_kl), + for edges, - for non-edges, with
+    """(R, P): sum_kl left_k right_l log sigmoid(+- logit_kl), with + for edges and - for non-edges, where
     logit_kl = base + table_kl + target_l + source_k.
 
-    left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target, source (R, P, K) or neither.
+    left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target and source (R, P, K) or None.
     """
     sign = 1.0 if present else -1.0
     if fast(left) is None:
@@ -36,16 +36,16 @@ def expected_logistic(
 
 
 def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:
-    """The lower bound of Jaakkola and Jordan (2000) on E log sigmoid(+- x), + for edges, - for non-edges, from the mean
-    and the mean square of x: log sigmoid(s) + (+- mean - s) / 2 with s^2 = E x^2. It is tight if x is certain.
+    """The lower bound of Jaakkola and Jordan (2000) on E log sigmoid(+- x), with + for edges and - for non-edges, from
+    the mean and the mean square of x: log sigmoid(s) + (+- mean - s) / 2 with s^2 = E x^2. It is tight if x is certain.
     """
-    # A root of zero has no derivative, though the bound has; what little is added makes the bound lower.
+    # The root has no derivative at zero, though the bound has one; the small addition only lowers the bound.
     size = (square + 1e-12).clamp_min(1e-12).sqrt()
     return logsigmoid(size) + 0.5 * ((mean if present else -mean) - size)
 
 
 class _ExpectedLogistic(torch.autograd.Function):
-    """The R x P x K x K table is never stored, and computed anew for the gradient."""
+    """Never stores the R x P x K x K table; the gradient recomputes it."""
 
     @staticmethod
     def forward(ctx: Any, *arguments: Any) -> Tensor:

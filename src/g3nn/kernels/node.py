@@ -1,8 +1,8 @@
-"""Sums over the nodes of a graph that the loss and the evaluation are made of."""
+"""Sums over the nodes of a graph, of which the loss is made."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,14 +12,26 @@ from g3nn.kernels.backend import fast
 UNLABELLED = -1
 
 
+class NodeSums(NamedTuple):
+    """The columns of the sums that `node_terms` returns, in this order; (R,) each."""
+
+    supervised: Tensor
+    """over L: - log q(y)"""
+    prior: Tensor
+    """over L: - log p(y)"""
+    cross_entropy: Tensor
+    """over U: - sum_k q_k log p_k"""
+    entropy: Tensor
+    """over U: H(q)"""
+
+
 def node_terms(
     log_q: Tensor, log_p: Tensor, label: Tensor, of_posterior: bool, shares: tuple[float, float] = (1.0, 1.0)
 ) -> tuple[Tensor, Tensor]:
-    """What the loss needs of the answers q and p at each node. log_q, log_p (R, n, K); label (n,), -1 in U.
+    """What the loss needs to know about the answers q and p at each node. log_q, log_p (R, n, K); label (n,), -1 in U.
 
-    Returns sums (R, 4): over L of - log q(y) and of - log p(y), over U of - sum_k q_k log p_k and of H(q), where a node
-    of L counts with the first share and one of U with the second; and the labels (R, n, K) that enter the graph term:
-    the observed one in L, in U those of q if `of_posterior`, else those of p.
+    Returns the sums (R, 4) of `NodeSums`, in which a node of L has the first share as its weight and a node of U the
+    second; and the labels (R, n, K) that enter the graph term: observed in L, those of q (if `of_posterior`) or p in U.
     """
     if fast(log_q) is None:
         return _node_terms(log_q, log_p, label, of_posterior, shares)

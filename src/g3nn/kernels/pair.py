@@ -12,7 +12,7 @@ from g3nn.kernels.pattern import Pattern
 
 
 def gather(nodes: Tensor, index: Tensor) -> Tensor:
-    """(R, P, h) rows of nodes (R, n, h) at an index (P,) shared by the replicas, or (R, P) of their own."""
+    """(R, P, h): rows of nodes (R, n, h) at an index (P,) that replicas share, or (R, P)."""
     if fast(nodes) is None:
         return _rows_at(nodes, index)
     out: Tensor = _Gather.apply(nodes, index)
@@ -22,8 +22,8 @@ def gather(nodes: Tensor, index: Tensor) -> Tensor:
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
     """(R, P): left_i . right_j for left and right (R, n, h) and pairs i, j of shape (P,) or (R, P).
 
-    Pairs that stay the same can come with their pattern (row i, column j, in this order): gradients are then sums along
-    its rows and columns, which needs no scattering.
+    Pairs that stay the same can come with their pattern (rows i, columns j, in the same order). Gradients are then sums
+    along its rows and columns instead of scattered additions.
     """
     if fast(left) is None:
         return (_rows_at(left, i) * _rows_at(right, j)).sum(2)
@@ -46,7 +46,7 @@ def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
 
 
 class _Gather(torch.autograd.Function):
-    """Its gradient adds up rows in a fixed order; torch's own does not on a GPU."""
+    """Unlike torch's own on a GPU, its gradient adds rows in a fixed order."""
 
     @staticmethod
     def forward(ctx: Any, nodes: Tensor, index: Tensor) -> Tensor:
@@ -93,6 +93,6 @@ class _PairSum(torch.autograd.Function):
         if ctx.pattern is None:
             ends = kernels.pair_sum_backward(grads[0], i, j, ctx.n)
         else:
-            one = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
-            ends = [kernels.spmm(ctx.pattern, grads[0], one, None, side).squeeze(2) for side in (False, True)]
+            ones = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
+            ends = [kernels.spmm(ctx.pattern, grads[0], ones, None, side).squeeze(2) for side in (False, True)]
         return *ends, None, None, None

@@ -1,4 +1,4 @@
-"""Where a sparse matrix has entries, in both row and column order."""
+"""The positions of the entries of a sparse matrix, in row order and in column order."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Pattern:
     """The positions of the nnz entries of an (n, m) matrix, stored by row and again by column.
 
     rowptr (n + 1,), col (nnz,): compressed rows. row (nnz,): the row of each entry.
-    t_rowptr (m + 1,), t_col (nnz,): the same for the transpose; `perm` (nnz,) maps its entries to the row order.
+    t_rowptr (m + 1,), t_col (nnz,): the same for the transpose. perm (nnz,): maps its entries to the row order.
     """
 
     shape: tuple[int, int]

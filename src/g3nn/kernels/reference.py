@@ -1,21 +1,20 @@
-"""The kernels of `g3nn.kernels.cpu` in plain torch: any device, any dtype, and the truth that the fast ones are tested
-against. Shapes and random bits are the same, bit for bit."""
+"""The kernels of `g3nn.kernels.cpu` in plain torch, for any device and dtype; the fast kernels are tested against them.
+
+Random bits are identical.
+"""
 
 from __future__ import annotations
-
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-if TYPE_CHECKING:
-    from g3nn.kernels.adam import AdamStep
+from g3nn.kernels.arguments import AdamStep
 
 _LOW = 0xFFFFFFFF
 
 
 def _signed(value: int) -> int:
-    """The signed 64-bit integer with the same bits; torch has no unsigned arithmetic."""
+    """The signed 64-bit integer with the same bits, since torch has no unsigned arithmetic."""
     return value - (1 << 64) if value >= 1 << 63 else value
 
 
@@ -58,7 +57,7 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
 
 
 def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -> Tensor:
-    """(R, size) booleans: which positions survive dropout."""
+    """(R, size) booleans: the positions that dropout keeps."""
     return uniform_bits(seeds, counter, size) >= threshold
 
 
@@ -89,7 +88,7 @@ def attend(
 def adam(
     parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
 ) -> None:
-    """See `g3nn.kernels.adam`."""
+    """Changes the parameter, both moments and, where fresh, `best` in place."""
     each = (-1, *(1 for _ in parameter.shape[1:]))
     best.copy_(torch.where(step.fresh.view(each), parameter, best))
     slope = parameter * step.decay.view(each)

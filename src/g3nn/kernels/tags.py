@@ -1,4 +1,4 @@
-"""Expectations of what depends on the tags of both ends of a pair."""
+"""Expectations of functions of the tags of both ends of a pair."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def tag_moments(
 ) -> tuple[Tensor, Tensor]:
     """(R, P) each: E x and E x^2 of x = base + sum_t one_t y_it + other_t y_jt + both_t y_it y_jt for independent tags.
 
-    q (R, n, T): the probability of each tag; base (R, 1); one, both and other (R, T), other = one unless given. Inner
-    products of node vectors say all, so nothing of size pairs x tags is made.
+    q (R, n, T): the probability of each tag; base (R, 1); one, both and other (R, T), by default other = one. Inner
+    products of node vectors are enough, so no array of size pairs x tags is needed.
     """
     a, b, c = one.unsqueeze(1), (one if other is None else other).unsqueeze(1), both.unsqueeze(1)
     squared = q.square()
     index = (i, j, pattern)
     mean = base + tag_mean(q, one, both, *index, other=one if other is None else other)
-    # Var(a u + b v + c u v) of independent u and v with probabilities p and r, gathered by powers of p and r.
+    # Var(a u + b v + c u v) for independent u and v with probabilities p and r, ordered by powers of p and r.
     first, second = ((part.square() * (q - squared)).sum(2) for part in (a, b))
     left = torch.cat([c * ((2 * (a + b) + c) * q - 2 * a * squared), -c * (2 * b * q + c * squared)], dim=2)
     variance = pair_sum(first, second, *index) + pair_dot(left, torch.cat([q, squared], dim=2), *index)
@@ -44,10 +44,10 @@ def tag_mean(
 
 
 def log_tag_rate(q: Tensor, one: Tensor, both: Tensor, i: Tensor, j: Tensor, other: Tensor) -> Tensor:
-    """(R, P): log E exp(x) of the same x: tags are independent, so it is a sum over them, exact.
+    """(R, P): log E exp(x) of the same x, exact: tags are independent, so it is a sum over tags.
 
-    Of each tag the four settings of both ends are weighed: a sum of positive numbers, which cannot cancel. Arrays of
-    pairs times tags are made.
+    For each tag it averages over the four settings of the two ends, a sum of positive numbers without cancellation.
+    Needs arrays of size pairs x tags.
     """
     left, right = gather(q, i), gather(q, j)
     neither, first = (1 - left) * (1 - right), left * (1 - right)

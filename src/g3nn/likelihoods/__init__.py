@@ -1,6 +1,6 @@
 """Random-graph models p(G | X, Y), by name."""
 
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs
 from g3nn.likelihoods.blsm import BilinearLatentSpace
 from g3nn.likelihoods.dcsbm import DegreeCorrectedBlock
 from g3nn.likelihoods.dlsm import DistanceLatentSpace
@@ -23,4 +23,4 @@ LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "near": NearValues,
 }
 
-__all__ = ["LIKELIHOODS", "GraphLikelihood", "NodeState", "Pairs"]
+__all__ = ["LIKELIHOODS", "ClassLikelihood", "GraphLikelihood", "NodeState", "Pairs"]

@@ -9,21 +9,21 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.kernels import expected_logistic, gather, linear, pair_dot
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
 @dataclass(frozen=True)
 class BilinearOptions:
-    latent: int = integer(8, "number of rows of U, the size of the latent space", low=1)
+    latent: int = integer(8, "dimension of the latent space, the number of rows of U", low=1)
     latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
 
 
-class BilinearLatentSpace(GraphLikelihood):
-    """p(e_ij = 1) = sigmoid(z_i' M z_j + b) with z = [U x, y] and M symmetric (free on directed graphs).
+class BilinearLatentSpace(ClassLikelihood):
+    """p(e_ij = 1) = sigmoid(z_i' M z_j + b) with z = [U x, y] and M symmetric on undirected graphs.
 
-    With M in blocks, the logit for labels (k, l) is
+    With M cut into blocks, the logit for labels (k, l) is
     (Ux_i)' M_uu (Ux_j) + (Ux_i)' M_uy[l] + M_yu[k] (Ux_j) + M_yy[k, l] + b.
     """
 
@@ -38,9 +38,6 @@ class BilinearLatentSpace(GraphLikelihood):
         self.M = replicas.glorot("M", u + K, u + K)
         self.b = replicas.zeros(1)
 
-    def _matrix(self) -> Tensor:
-        return self.M if self.sizes.directed else (self.M + self.M.transpose(1, 2)) / 2
-
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
         """(R, n, u): U x_i."""
         return inputs.x.matmul(self.U, noise, self.options.latent_dropout)
@@ -51,13 +48,12 @@ class BilinearLatentSpace(GraphLikelihood):
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         features, target, source, constant = self._parts(state, pairs)
-        left, right = gather(q, pairs.i), gather(q, pairs.j)
-        return expected_logistic(left, right, features, constant, pairs.present, target, source)
+        return expected_logistic(*pairs.ends(q), features, constant, pairs.present, target, source)
 
     def _parts(self, state: NodeState, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The four summands of the logit: (R, P), (R, P, K) for l, (R, P, K) for k, (R, K, K)."""
+        """The four parts of the logit: (R, P), (R, P, K) that depends on l, (R, P, K) that depends on k, (R, K, K)."""
         assert state is not None
-        u, M = self.options.latent, self._matrix()
+        u, M = self.options.latent, self.symmetric(self.M)
         features = pair_dot(linear(state, M[:, :u, :u]), state, *pairs.index)
         target = gather(linear(state, M[:, :u, u:]), pairs.i)
         source = gather(linear(state, M[:, u:, :u].transpose(1, 2)), pairs.j)

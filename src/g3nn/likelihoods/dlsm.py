@@ -8,23 +8,23 @@ from typing import ClassVar
 from torch import Tensor
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import expected_logistic, gather, linear, pair_dot, pair_sum
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.kernels import expected_logistic, linear, pair_dot, pair_sum
+from g3nn.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.options import integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
 @dataclass(frozen=True)
 class DistanceOptions:
-    latent: int = integer(8, "number of dimensions of the latent space", low=1)
+    latent: int = integer(8, "dimension of the latent space", low=1)
     latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
 
 
-class DistanceLatentSpace(GraphLikelihood):
-    """p(e_ij = 1) = sigmoid(b - |z_i - z_j|^2): a node sits at z = U x + V y, moved there by features and label.
+class DistanceLatentSpace(ClassLikelihood):
+    """p(e_ij = 1) = sigmoid(b - |z_i - z_j|^2): the position z = U x + V y of a node follows from features and label.
 
     With D = U x_i - U x_j the logit for labels (k, l) is b - |D|^2 - 2 D' v_k + 2 D' v_l - |v_k - v_l|^2.
-    A distance has no direction, so arcs of a directed graph are as likely either way.
+    A distance has no direction, so on a directed graph both arcs between two nodes are equally likely.
     """
 
     Options = DistanceOptions
@@ -47,8 +47,7 @@ class DistanceLatentSpace(GraphLikelihood):
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         base, pull, table = self._parts(state, pairs)
-        left, right = gather(q, pairs.i), gather(q, pairs.j)
-        return expected_logistic(left, right, base, table, pairs.present, pull, -pull)
+        return expected_logistic(*pairs.ends(q), base, table, pairs.present, pull, -pull)
 
     def _parts(self, state: NodeState, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
         """b - |D|^2 as (R, P), 2 D' v as (R, P, K), and - |v_k - v_l|^2 as (R, K, K)."""
@@ -56,6 +55,6 @@ class DistanceLatentSpace(GraphLikelihood):
         length = state.square().sum(2)
         distance = pair_sum(length, length, *pairs.index) - 2 * pair_dot(state, state, *pairs.index)
         towards = 2 * linear(state, self.V)
-        pull = gather(towards, pairs.i) - gather(towards, pairs.j)
+        left, right = pairs.ends(towards)
         apart = (self.V.unsqueeze(3) - self.V.unsqueeze(2)).square().sum(1)
-        return self.b - distance, pull, -apart
+        return self.b - distance, left - right, -apart

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
-from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
+from torch import Tensor
 
 from g3nn.kernels import linear, pair_dot
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
-from g3nn.options import number
-from g3nn.replicas import Replicas, Scalar, Sizes
+from g3nn.likelihoods.base import BlockOptions, ClassLikelihood, NodeState, Pairs, planted_odds
+from g3nn.replicas import Replicas, Sizes
 
 
-@dataclass(frozen=True)
-class BlockOptions:
-    p0: Scalar = number(
-        0.9, "where the probability within a class starts", low=0, high=1, open_ends=True, per_replica=True
-    )
-    p1: Scalar = number(
-        0.1, "where the probability between classes starts", low=0, high=1, open_ends=True, per_replica=True
-    )
-
-
-class StochasticBlock(GraphLikelihood):
+class StochasticBlock(ClassLikelihood):
     """e_ij ~ Bernoulli(P_kl) for y_i = k, y_j = l, with a learned K x K matrix P (symmetric on undirected graphs).
 
-    E_q log p(e_ij) = q_i' log(P) q_j, closed. Starts from the planted partition (p0 within, p1 between).
+    E_q log p(e_ij) = q_i' log(P) q_j, in closed form. P starts as a planted partition (p0 within classes, p1 between).
     """
 
     Options = BlockOptions
@@ -36,19 +22,12 @@ class StochasticBlock(GraphLikelihood):
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: BlockOptions | None = None) -> None:
         super().__init__(sizes, replicas)
-        options = options or BlockOptions()
-        within, between = (torch.logit(replicas.scalar(p)).view(-1, 1, 1) for p in (options.p0, options.p1))
-        same = torch.eye(sizes.classes)
-        self.odds = nn.Parameter(within * same + between * (1 - same))
-        """(R, K, K): log-odds of P, before it is made symmetric."""
-
-    def _odds(self) -> Tensor:
-        return self.odds if self.sizes.directed else (self.odds + self.odds.transpose(1, 2)) / 2
+        self.odds = planted_odds(sizes, replicas, options or BlockOptions())
+        """(R, K, K): log-odds of P, before it is symmetrised."""
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
-        return self._odds().unsqueeze(1)
+        return self.symmetric(self.odds).unsqueeze(1)
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        odds = self._odds()
-        log_p = logsigmoid(odds if pairs.present else -odds)
+        log_p = pairs.log_prob(self.symmetric(self.odds))
         return pair_dot(linear(q, log_p), q, *pairs.index)

@@ -1,4 +1,4 @@
-"""The paper's latent space model: logistic regression on the two ends of a pair, side by side."""
+"""The paper's latent space model: logistic regression on the concatenated ends of a pair."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from torch import Tensor
-from torch.nn.functional import logsigmoid
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import expected_logistic, gather, linear, pair_sum, rectify
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.kernels import expected_logistic, linear, pair_sum, rectify
+from g3nn.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.options import choice, integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
 
 
 @dataclass(frozen=True)
 class LatentSpaceOptions:
-    latent: int = integer(8, "number of rows of U, the size of the latent space", low=1)
+    latent: int = integer(8, "dimension of the latent space, the number of rows of U", low=1)
     encoder: str = choice(
         "linear", ("linear", "relu"), "linear: Ux, as in the paper; relu: max(0, Ux + b), as in the authors' code"
     )
     latent_dropout: float = number(0.0, "dropout on the features before U", low=0, high=0.95)
 
 
-class AdditiveLatentSpace(GraphLikelihood):
+class AdditiveLatentSpace(ClassLikelihood):
     """p(e_ij = 1) = sigmoid([(U x_i)', y_i', (U x_j)', y_j'] w).
 
-    On an undirected graph a pair has no first end, so both halves of w are the same. The logit is additive in the two
-    ends: it can say "this class has many edges", never "same class" (`blsm` can). No intercept is needed: the labels
-    are one-hot, so their weights contain one.
+    On an undirected graph a pair has no first end, so both halves of w are equal. The logit is a sum over the two ends:
+    it can express "this class has many edges" but not "both have the same class" (`blsm` can). It needs no intercept:
+    labels are one-hot, so their weights contain one.
     """
 
     Options = LatentSpaceOptions
@@ -65,12 +64,10 @@ class AdditiveLatentSpace(GraphLikelihood):
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         assert state is not None
         features = pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)
-        left, right = gather(q, pairs.i), gather(q, pairs.j)
-        return expected_logistic(left, right, features, self._label_part(), pairs.present)
+        return expected_logistic(*pairs.ends(q), features, self._label_part(), pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
-        """The logit is additive, so soft labels enter one end at a time and no K x K table is needed."""
+        """The logit is a sum over the ends, so soft labels enter each end separately and need no K x K table."""
         assert state is not None
         scores = state + linear(soft, self.w_y)
-        logit = pair_sum(scores[:, :, 0], scores[:, :, -1], *pairs.index)
-        return logsigmoid(logit if pairs.present else -logit)
+        return pairs.log_prob(pair_sum(scores[:, :, 0], scores[:, :, -1], *pairs.index))

@@ -1,4 +1,4 @@
-"""A latent space model on the outcomes themselves: nodes with close values are linked."""
+"""A latent space model on the outcomes themselves: nodes with similar values are linked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
 
-from g3nn.kernels import gather, logistic_bound, pair_dot, pair_sum
+from g3nn.kernels import logistic_bound, pair_dot, pair_sum
 from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.options import choice
 from g3nn.outcomes import NormalOutcome, Outcome
@@ -21,17 +20,17 @@ class NearOptions:
     expectation: str = choice(
         "samples",
         ("samples", "bound"),
-        "unbiased samples of q, or a closed bound",
+        "unbiased samples from q, or a closed lower bound",
     )
 
 
 class NearValues(GraphLikelihood):
     """p(e_ij = 1) = sigmoid(b - sum_t w_t (g_it - g_jt)^2 / s_t^2) with learned b and w > 0, where g is the value of a
-    real outcome or the log-rate of a count, and s_t its standard deviation, taken from the training labels.
+    real outcome or the log-rate of a count, and s_t its standard deviation over the training labels.
 
-    What is not observed of g is sampled from q, or the bound of Jaakkola and Jordan (2000) is taken. It needs the mean
-    and the variance of the log-odds: if d = g_i - g_j has mean m and variance v, then E d^2 = m^2 + v and
-    Var d^2 = 4 m^2 v + 2 v^2. The bound is loose while q is unsure of values that count.
+    Unobserved g are sampled from q, or the expectation is the bound of Jaakkola and Jordan (2000). The bound needs the
+    mean and the variance of the log-odds: if d = g_i - g_j has mean m and variance v, then E d^2 = m^2 + v and
+    Var d^2 = 4 m^2 v + 2 v^2. It is loose where q has a large variance and w is large.
     """
 
     Options = NearOptions
@@ -62,11 +61,10 @@ class NearValues(GraphLikelihood):
         return self.b - distance
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        """q (R, n, 2T): mean and variance of each g. Samples come as values without variance."""
+        """q (R, n, 2T): mean and variance of each g; the variance of a sample is zero."""
         if self.expectation == "samples":
-            logit = self.log_odds(state, q[:, :, : self.sizes.classes], pairs)
-            return logsigmoid(logit if pairs.present else -logit)
-        left, right = (gather(q, end).chunk(2, dim=2) for end in (pairs.i, pairs.j))
+            return pairs.log_prob(self.log_odds(state, q[:, :, : self.sizes.classes], pairs))
+        left, right = (end.chunk(2, dim=2) for end in pairs.ends(q))
         m, v, w = left[0] - right[0], left[1] + right[1], self._weights()
         mean = self.b - (w * (m.square() + v)).sum(2)
         variance = w.square() * v * (4 * m.square() + 2 * v)

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import logsigmoid
 
 from g3nn.kernels import logistic_bound, pair_dot, tag_moments
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.options import flag, number
 from g3nn.outcomes import Classes, Outcome, Tags
 from g3nn.replicas import Replicas, Scalar, Sizes
@@ -20,17 +19,18 @@ from g3nn.replicas import Replicas, Scalar, Sizes
 class PlantedPartitionOptions:
     p0: Scalar = number(0.9, "probability of an edge within a class", low=0, high=1, open_ends=True, per_replica=True)
     p1: Scalar = number(0.1, "probability of an edge between classes", low=0, high=1, open_ends=True, per_replica=True)
-    learn_p: bool = flag(False, "learn p0 and p1, starting from the given values, instead of fixing them")
+    learn_p: bool = flag(False, "learn p0 and p1 from these initial values instead of keeping them fixed")
 
 
-class PlantedPartition(GraphLikelihood):
+class PlantedPartition(ClassLikelihood):
     """e_ij ~ Bernoulli(p0) if y_i = y_j, else Bernoulli(p1).
 
-    The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation is closed:
+    The log-likelihood is linear in the agreement a = q_i . q_j, so its expectation has a closed form:
     E_q log p(e_ij = 1) = a log p0 + (1 - a) log p1, and the same with 1 - p0, 1 - p1 for a non-edge.
 
-    One tag is two classes. Several tags agree in part: the log-odds then go from those of p1 (no tag agrees) to those
-    of p0 (all do) in proportion, and the expectation is the bound of Jaakkola and Jordan (2000).
+    One tag is the same as two classes. Several tags may agree in part: the log-odds are then linear in the share of
+    tags that agree, from those of p1 (none) to those of p0 (all), and the expectation is the bound of Jaakkola and
+    Jordan (2000).
     """
 
     Options = PlantedPartitionOptions
@@ -71,19 +71,19 @@ class PlantedPartition(GraphLikelihood):
         return agreement * within + (1 - agreement) * between
 
     def _bound(self, q: Tensor, pairs: Pairs) -> Tensor:
-        """Two ends agree in 1 - u - v + 2 u v of their tags u and v."""
+        """Tags u and v of the two ends agree if 1 - u - v + 2 u v is 1."""
         step = ((self.odds[:, :1] - self.odds[:, 1:]) / self.sizes.classes).expand(-1, self.sizes.classes)
         mean, square = tag_moments(q, self.odds[:, :1], -step, 2 * step, *pairs.index)
         return logistic_bound(mean, square, pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
-        """a log(p0 / p1), or a log((1 - p0) / (1 - p1)): constants dropped, and averaged over the K classes of the
-        product that gives the agreement, as the authors' code does."""
+        """a log(p0 / p1), or a log((1 - p0) / (1 - p1)) for a non-edge, divided by K and without constants, as in the
+        authors' code."""
         agreement = pair_dot(soft, soft, *pairs.index)
         within, between = self._log_probs(pairs)
         return agreement * (within - between) / self.sizes.classes
 
     def _log_probs(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
         """Log-probability of the observation within and between classes, each (R, 1)."""
-        log_p = logsigmoid(self.odds if pairs.present else -self.odds)
+        log_p = pairs.log_prob(self.odds)
         return log_p[:, :1], log_p[:, 1:]

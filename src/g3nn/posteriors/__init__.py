@@ -1,4 +1,4 @@
-"""Variational posteriors q(Y | X, G), by name. Each is also a discriminative model of its own."""
+"""Variational posteriors q(Y | X, G), by name. Each is also a discriminative model."""
 
 from g3nn.posteriors.appnp import APPNP
 from g3nn.posteriors.base import LabelPosterior

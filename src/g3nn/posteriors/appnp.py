@@ -19,7 +19,7 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 class APPNPOptions(PerceptronOptions):
     steps: int = integer(10, "number of propagation steps", low=1)
     teleport: float = number(0.1, "weight of a node's own prediction in each step", low=0, high=1)
-    edge_dropout: float = number(0.5, "dropout on the propagation matrix, anew in each step", low=0, high=0.95)
+    edge_dropout: float = number(0.5, "dropout on the propagation matrix, redrawn in each step", low=0, high=0.95)
 
 
 class APPNP(LabelPosterior):

@@ -16,18 +16,18 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class LabelPosterior(nn.Module, ABC):
-    """q(Y | X, G) = prod_i q(y_i | X, G): mean-field, so nodes are independent given features and graph.
+    """q(Y | X, G) = prod_i q(y_i | X, G): mean-field, so labels are independent given features and graph.
 
-    Trained alone, on the supervised term, it is the discriminative baseline of the same name.
+    Trained without a likelihood, on the supervised term, it is the discriminative baseline of the same name.
     """
 
     Options: ClassVar[type] = NoOptions
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """Which outcomes it can answer for; whatever ends in `answer` serves every `Outcome`."""
+    """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
     uses_graph: ClassVar[bool]
     """Whether q_i depends on the neighbours of i."""
     capturable: ClassVar[bool] = True
-    """Whether `log_prob` never waits for the device, so that a GPU can replay it without the host."""
+    """Whether `log_prob` never waits for the device, so that a GPU can replay it as a CUDA graph."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class LabelPosterior(nn.Module, ABC):
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         """(R, n, K): log q(y_i = k | X, G), normalised over k; with another outcome (R, n, width), its answer.
 
-        There is noise while training, None at evaluation.
+        noise: given in training, None at evaluation.
         """
 
     def without_own_scores(self, where: Tensor) -> LabelPosterior:
-        """A copy in which the nodes `where` (n,) of a graph of n nodes have no scores of their own."""
+        """A copy without the added scores of the nodes `where` (n,), in a graph of n nodes."""
         if self.nodes is None:
             return self
         bare = copy.deepcopy(self)
@@ -56,11 +56,11 @@ class LabelPosterior(nn.Module, ABC):
         return bare
 
     def network_scores(self, inputs: Inputs) -> Tensor:
-        """(R, n, `sizes.scores`): what the network says, without scores of nodes' own."""
+        """(R, n, `sizes.scores`): the scores of the network alone, without those that are added for each node."""
         bare = copy.deepcopy(self)
         bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
         return bare.log_prob(inputs, None)
 
     def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor | None:
-        """(R,): what the posterior has to learn besides the terms of the objective, given its answer; None for most."""
+        """(R,): a loss in addition to the terms of the objective, given the answer; None for most posteriors."""
         return None

@@ -1,4 +1,4 @@
-"""Correct and smooth (Huang et al., 2021): answers from features, mended along the edges."""
+"""Correct and smooth (Huang et al., 2021): predictions from features, corrected along the edges."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from g3nn.posteriors.base import LabelPosterior
 from g3nn.replicas import Noise, Replicas, Sizes
 
 _LEAST = 1e-6
-"""Smoothed answers need not be positive; each class keeps at least this much."""
+"""Smoothed answers need not be positive; each class gets at least this much."""
 _LARGEST_SCALE = 1000.0
-"""Where hardly any error arrives, it is not blown up."""
+"""Beyond this factor, an error is so small that it is left unscaled."""
 
 
 @dataclass(frozen=True)
 class CorrectAndSmoothOptions(PerceptronOptions):
-    steps: int = integer(50, "propagation steps of either stage", low=1)
-    correcting: float = number(0.8, "weight of the neighbours' errors against a node's own", low=0, high=1)
-    smoothing: float = number(0.8, "weight of the neighbours' answers against a node's own", low=0, high=1)
+    steps: int = integer(50, "number of propagation steps in each stage", low=1)
+    correcting: float = number(0.8, "weight of the neighbours' errors; the rest is the node's own", low=0, high=1)
+    smoothing: float = number(0.8, "weight of the neighbours' answers; the rest is the node's own", low=0, high=1)
 
 
 class CorrectAndSmooth(LabelPosterior):
-    """A perceptron is trained alone. Its errors on labelled nodes are propagated and subtracted (correct), then its
-    answers are propagated with the observed labels in their place (smooth). PyG propagates, all replicas at once."""
+    """A perceptron is trained without the graph. Its errors on labelled nodes are propagated and subtracted (correct),
+    then its answers are propagated together with the observed labels (smooth). PyG propagates all replicas at once."""
 
     Options = CorrectAndSmoothOptions
     uses_graph: ClassVar[bool] = True
@@ -38,7 +38,7 @@ class CorrectAndSmooth(LabelPosterior):
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:
         super().__init__(sizes, replicas)
-        # Imported where it is used: PyG's layers would double the time that `import g3nn` takes.
+        # Imported here, since PyG's layers would double the time of `import g3nn`.
         from torch_geometric.nn.models import LabelPropagation
 
         options = options or CorrectAndSmoothOptions()
@@ -51,7 +51,7 @@ class CorrectAndSmooth(LabelPosterior):
         return answer if noise is not None else self._smoothed(self._corrected(answer.exp(), inputs), inputs).log()
 
     def _corrected(self, answers: Tensor, inputs: Inputs) -> Tensor:
-        """(R, n, K): errors spread along the edges, scaled to the mean error of the labelled nodes."""
+        """(R, n, K): answers corrected by propagated errors, scaled to the mean error of the labelled nodes."""
         errors = torch.where(inputs.labelled, inputs.observed - answers, 0.0)
         spread = self._propagated(self.correcting, errors, inputs, lambda x: x.clamp(-1.0, 1.0))
         usual = errors.abs().sum((1, 2), keepdim=True) / inputs.train.numel()
@@ -59,14 +59,14 @@ class CorrectAndSmooth(LabelPosterior):
         return answers + torch.where(scale.isfinite() & (scale <= _LARGEST_SCALE), scale, 1.0) * spread
 
     def _smoothed(self, answers: Tensor, inputs: Inputs) -> Tensor:
-        """(R, n, K): probabilities, the observed labels among them."""
-        known = torch.where(inputs.labelled, inputs.observed, answers)
-        mass = self._propagated(self.smoothing, known, inputs, lambda x: x.clamp(0.0, 1.0)).clamp_min(_LEAST)
+        """(R, n, K): probabilities, after propagation together with the observed labels."""
+        start = torch.where(inputs.labelled, inputs.observed, answers)
+        mass = self._propagated(self.smoothing, start, inputs, lambda x: x.clamp(0.0, 1.0)).clamp_min(_LEAST)
         return mass / mass.sum(2, keepdim=True)
 
     @staticmethod
     def _propagated(propagation: Any, x: Tensor, inputs: Inputs, keep: Callable[[Tensor], Tensor]) -> Tensor:
-        """(R, n, K) of x (R, n, K); keep: what holds values in their range after each step."""
+        """(R, n, K) from x (R, n, K); keep: clips values to their range after each step."""
         R, n, K = x.shape
         columns: Tensor = propagation(x.transpose(0, 1).reshape(n, R * K), inputs.arcs, post_step=keep)
         return columns.view(n, R, K).transpose(0, 1)

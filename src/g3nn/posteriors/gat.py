@@ -20,12 +20,12 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropou
 
 @dataclass(frozen=True)
 class GATOptions:
-    hidden: int = integer(16, "number of hidden units, counted as `hidden_is` says", low=1)
-    hidden_is: str = choice("total", ("total", "per-head"), "whether `hidden` counts all heads or one")
+    hidden: int = integer(16, "number of hidden units, in total or per head (`hidden_is`)", low=1)
+    hidden_is: str = choice("total", ("total", "per-head"), "whether `hidden` counts all heads or each head")
     heads: int = integer(8, "number of attention heads in the first layer", low=1)
     dropout: float = number(0.6, "dropout on the inputs of each layer and on the attention", low=0, high=0.95)
-    activation: str = choice("elu", ("elu", "relu"), "between the layers; the authors' code has relu")
-    input_dropout: bool = flag(True, "drop features too, as in the original GAT")
+    activation: str = choice("elu", ("elu", "relu"), "activation between the layers; the authors' code uses relu")
+    input_dropout: bool = flag(True, "dropout on the features too, as in the original GAT")
 
 
 class GAT(LabelPosterior):
@@ -59,7 +59,7 @@ class GAT(LabelPosterior):
         if hidden % heads:
             problems = Problems()
             advice = "Change hidden or heads, or set hidden_is='per-head'."
-            problems.add("hidden", hidden, f"a multiple of heads ({heads}) when it counts all heads", advice)
+            problems.add("hidden", hidden, f"a multiple of heads ({heads}), since it counts all heads", advice)
             problems.raise_if_any()
         return hidden // heads
 
@@ -82,7 +82,7 @@ class GAT(LabelPosterior):
 
 
 def _by_head(vectors: Tensor) -> Tensor:
-    """(R, H * F, H) from (R, H, F): column h holds the vector of head h in its own rows, so x times it is (R, n, H)."""
+    """(R, H * F, H) from (R, H, F): column h holds the vector of head h in the rows of that head, zeros elsewhere."""
     R, H, F = vectors.shape
     own = torch.eye(H, dtype=vectors.dtype, device=vectors.device).view(1, H, 1, H)
     return (vectors.unsqueeze(3) * own).view(R, H * F, H)

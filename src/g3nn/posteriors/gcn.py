@@ -19,7 +19,7 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 class GCNOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
-    input_dropout: bool = flag(True, "drop features too, as in the original GCN; the authors' code does not")
+    input_dropout: bool = flag(True, "dropout on the features too, as in the original GCN; the authors' code has none")
 
 
 class GCN(LabelPosterior):

@@ -22,14 +22,14 @@ class GCNIIOptions:
     hidden: int = integer(64, "number of hidden units", low=1)
     layers: int = integer(16, "number of convolutions", low=1, high=128)
     dropout: float = number(0.6, "dropout before each layer", low=0, high=0.95)
-    residual: float = number(0.1, "share of the first hidden layer in every convolution", low=0, high=1)
-    decay: float = number(0.5, "the weights of layer l count log(1 + decay / l)", low=0)
+    residual: float = number(0.1, "share of the first hidden layer in each convolution", low=0, high=1)
+    decay: float = number(0.5, "layer l mixes its weights in with share log(1 + decay / l)", low=0)
 
 
 class GCNII(LabelPosterior):
     """H_l = relu(((1 - a) A H_{l-1} + a H_0)((1 - b_l) I + b_l W_l)), H_0 = relu(X W_in + b), b_l = log(1 + decay / l).
 
-    q = softmax(H_T W_out + b). The residual to H_0 keeps many layers from smoothing all differences away.
+    q = softmax(H_T W_out + b). The residual connection to H_0 keeps many layers from oversmoothing.
     """
 
     Options = GCNIIOptions

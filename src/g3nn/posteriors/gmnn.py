@@ -19,16 +19,16 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropou
 class GMNNOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
-    head_start: int = integer(100, "epochs before q begins to learn from p", low=0)
+    head_start: int = integer(100, "number of epochs before q starts to learn from p", low=0)
     teaching: float = number(1.0, "weight of what q learns from p", low=0)
 
 
 class GMNN(LabelPosterior):
     """q(y_i | X, G), a network on features, and p(y_i | y of the neighbours), a network on labels.
 
-    M-step: p learns the labels that q believes in from those of the neighbours. E-step: q learns what p says about
-    unlabelled nodes. Here both steps are taken in every epoch, each with the other's answer held fixed; the original
-    alternates after many. p learns from the first epoch on. Early stopping chooses q.
+    M-step: p learns to predict the labels of q from those of the neighbours. E-step: q learns the answers of p at
+    unlabelled nodes. Both steps are taken in every epoch, each with the other network fixed, while the original
+    alternates between phases of many epochs. p learns from the first epoch on. Early stopping looks at q.
     """
 
     Options = GMNNOptions

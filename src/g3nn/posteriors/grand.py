@@ -1,4 +1,4 @@
-"""Random propagation (Feng et al., GRAND, 2020): whole nodes drop out, several orders of neighbours are averaged."""
+"""Random propagation (Feng et al., GRAND, 2020): drop whole nodes and average several orders of neighbours."""
 
 from __future__ import annotations
 
@@ -20,30 +20,32 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw, optional_dropou
 @dataclass(frozen=True)
 class GrandOptions:
     hidden: int = integer(32, "number of hidden units", low=1)
-    order: int = integer(8, "how many steps the features travel", low=0)
-    node_dropout: float = number(0.5, "share of nodes whose features are dropped as a whole", low=0, high=0.95)
-    isolated_share: float = number(0.0, "share of nodes that have to answer without their neighbours", low=0, high=0.95)
+    order: int = integer(8, "number of propagation steps", low=0)
+    node_dropout: float = number(0.5, "share of nodes whose features are all dropped", low=0, high=0.95)
+    isolated_share: float = number(0.0, "share of nodes that are treated as isolated in each step", low=0, high=0.95)
     feature_dropout: float = number(0.5, "dropout on the features", low=0, high=0.95)
     dropout: float = number(0.5, "dropout on the hidden units", low=0, high=0.95)
     travelling: str = choice(
-        "hidden", ("hidden", "features"), "what is propagated: X W_1, which is fast, or X, dropped out after it arrived"
+        "hidden",
+        ("hidden", "features"),
+        "propagate X W_1, which is fast, or X, with dropout after propagation",
     )
-    normalise: bool = flag(False, "normalise what arrives, and the hidden units, over the nodes (batch normalisation)")
-    label_inputs: bool = flag(False, "propagate the observed labels too, some of them hidden in each step")
-    label_dropout: float = number(0.5, "share of the observed labels that are hidden in each step", low=0, high=0.95)
+    normalise: bool = flag(False, "batch normalisation of what is propagated and of the hidden units")
+    label_inputs: bool = flag(False, "propagate observed labels too, some of them hidden in each step")
+    label_dropout: float = number(0.5, "share of observed labels that are hidden in each step", low=0, high=0.95)
 
 
 class Grand(LabelPosterior):
     """q = softmax(W_2 relu(P W_1 + b_1) + b_2) with P = 1 / (T + 1) sum_t A^t M X: M drops whole nodes' features.
 
-    Each noisy pass sees another half of the nodes, so an answer must follow from many different neighbours. Train it
-    with `samples` > 1 and a `consistency_weight`: passes that disagree are pulled together.
+    Each noisy pass drops a different half of the nodes, so that q cannot rely on single neighbours. Train it with
+    `samples` > 1 and a `consistency_weight`, which pulls the answers of several passes together.
 
-    With `isolated_share` some nodes of each pass see nothing but themselves, and consistency teaches them what the
-    others know: an answer for isolated nodes.
+    With `isolated_share`, some nodes of each pass see only their own features. Consistency with the other passes
+    teaches the network to answer for isolated nodes.
 
     Propagation is linear, so it can run on M X W_1, which is much narrower than X. The original propagates X and drops
-    single features of P, whose noise is then not averaged over neighbours: stronger, and dearer.
+    single features of P; that noise is not averaged over neighbours, which regularises more but costs more time.
     """
 
     Options = GrandOptions
@@ -87,9 +89,9 @@ class Grand(LabelPosterior):
         return self.norm1(arrived, noise) if self.options.normalise else arrived
 
     def _arrived(self, sent: Tensor, kept: Tensor | None, inputs: Inputs, noise: Noise | None) -> Tensor:
-        """(R, n, h): what nodes get of what is sent: a mix of their neighbours', or their own alone.
+        """(R, n, h): `sent` after propagation, or unchanged at nodes that are treated as isolated.
 
-        sent: (R, n, h), or (1, n, h) if all replicas send the same; without noise, they then get the same too.
+        sent: (R, n, h), or (1, n, h) if all replicas send the same; the result is then (1, n, h) without noise.
         """
         mixed = inputs.mixed_orders(sent if kept is None else sent * kept, self.options.order)
         if noise is None or self.options.isolated_share == 0:
@@ -99,14 +101,14 @@ class Grand(LabelPosterior):
         return torch.where(linked.unsqueeze(2), mixed, sent)
 
     def _hidden(self, first: Tensor, noise: Noise | None) -> Tensor:
-        """(R, n, hidden): rectified and dropped out."""
+        """(R, n, hidden): after rectifier and dropout."""
         if not self.options.normalise:
             return rectify(first, self.bias1, optional_draw(noise, self.options.dropout))
         hidden: Tensor = self.norm2(rectify(first, self.bias1, None), noise)
         return optional_dropout(noise, hidden, self.options.dropout)
 
     def _kept_nodes(self, R: int, inputs: Inputs, noise: Noise | None) -> Tensor | None:
-        """(R, n, 1): 0 for dropped nodes, more than 1 for the others; None where none is dropped."""
+        """(R, n, 1): 0 for dropped nodes, above 1 for the others; None if no node is dropped."""
         if noise is None or self.options.node_dropout == 0:
             return None
         whole = inputs.observed.new_ones(R, inputs.n)

@@ -17,13 +17,13 @@ from g3nn.replicas import Noise, Replicas, Sizes
 @dataclass(frozen=True)
 class LabelPropagationOptions:
     steps: int = integer(50, "number of propagation steps", low=1)
-    spread: float = number(0.9, "weight of the neighbours against the observed labels", low=0, high=1)
+    spread: float = number(0.9, "weight of the neighbours; the rest is the observed labels", low=0, high=1)
 
 
 class LabelPropagation(LabelPosterior):
-    """Y_t = a D^-1/2 A D^-1/2 Y_{t-1} + (1 - a) Y_0 from the observed labels Y_0; features play no part.
+    """Y_t = a D^-1/2 A D^-1/2 Y_{t-1} + (1 - a) Y_0 from the observed labels Y_0; features are ignored.
 
-    Rows are normalised to probabilities; a node that no label reaches gets the uniform answer.
+    Rows are normalised to probabilities; nodes that no label reaches get uniform probabilities.
     """
 
     Options = LabelPropagationOptions
@@ -32,7 +32,7 @@ class LabelPropagation(LabelPosterior):
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
         super().__init__(sizes, replicas)
-        # Imported where it is used: PyG's layers would double the time that `import g3nn` takes.
+        # Imported here, since PyG's layers would double the time of `import g3nn`.
         from torch_geometric.nn.models import LabelPropagation as PyGLabelPropagation
 
         options = options or LabelPropagationOptions()

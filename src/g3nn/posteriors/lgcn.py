@@ -20,14 +20,14 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 class LabelGCNOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
-    label_dropout: float = number(0.5, "share of the observed labels that are hidden in each step", low=0, high=0.95)
+    label_dropout: float = number(0.5, "share of observed labels that are hidden in each step", low=0, high=0.95)
 
 
 class LabelGCN(LabelPosterior):
     """q(Y_U | X, Y_L, G) = softmax(A relu(A (X W_1 + Y_L V) + b_1) W_2 + b_2).
 
-    The paper writes its posterior so, and then leaves out Y_L. While training, some observed labels are hidden,
-    and only the nodes that had to do without their own learn from it.
+    The paper writes its posterior in this form but then leaves out Y_L. In training some observed labels are hidden,
+    and only the nodes whose own label is hidden contribute to the loss.
     """
 
     Options = LabelGCNOptions

@@ -1,4 +1,4 @@
-"""A posterior that looks at no edge: the MLP baseline."""
+"""A posterior that ignores the graph: the MLP baseline."""
 
 from __future__ import annotations
 

@@ -21,9 +21,9 @@ class ModulePosterior(LabelPosterior):
     """q = softmax(module(x, edge_index)) for a user's own module that returns (n, K) scores.
 
     `source` is a module with `reset_parameters` (its own or its children's), or a function that makes one. Its
-    parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG: no running
-    statistics, no change of its own attributes. Its dropout draws from torch's generator, seeded by the replicas and
-    the step: the same plan gives the same numbers, but here a replica's noise does depend on its neighbours.
+    parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG, without running
+    statistics or changes to its own attributes. Its dropout uses torch's generator, seeded by the replicas and the
+    step: the same plan gives the same numbers, but the noise of a replica depends on the rest of the stack.
     """
 
     uses_graph: ClassVar[bool] = True
@@ -36,7 +36,7 @@ class ModulePosterior(LabelPosterior):
         stacked, _ = torch.func.stack_module_state(modules)
         self.names = tuple(stacked)
         self.stacked = nn.ParameterList(nn.Parameter(stacked[name].detach()) for name in self.names)
-        # Held in a list so that the parameters of the pattern module are not registered as ours.
+        # Held in a list so that the parameters of this template are not registered as ours.
         self._module = [copy.deepcopy(modules[0]).to("meta")]
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
@@ -62,16 +62,16 @@ def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
         if not isinstance(source, nn.Module):
             return source()
         module = copy.deepcopy(source)
-        found = False
+        was_reset = False
         for part in module.modules():
             reset: Any = getattr(part, "reset_parameters", None)
             if callable(reset):
                 reset()
-                found = True
-    if not found:
+                was_reset = True
+    if not was_reset:
         problems = Problems()
         advice = "Pass a function that makes the module, or give the module a reset_parameters method."
-        problems.add("posterior", type(source).__name__, "a module that can be initialised anew", advice)
+        problems.add("posterior", type(source).__name__, "a module that can be reinitialised", advice)
         problems.raise_if_any()
     return module
 
@@ -80,6 +80,8 @@ def _check_scores(scores: Tensor, n: int, K: int) -> None:
     if tuple(scores.shape[1:]) != (n, K):
         problems = Problems()
         problems.add(
-            "posterior", f"a module that returns shape {tuple(scores.shape[1:])}", f"({n}, {K}): nodes, classes"
+            "posterior",
+            f"a module that returns shape {tuple(scores.shape[1:])}",
+            f"shape ({n}, {K}): nodes, scores",
         )
         problems.raise_if_any()

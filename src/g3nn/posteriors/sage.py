@@ -24,7 +24,7 @@ class SageOptions:
 class Sage(LabelPosterior):
     """h_i = relu(W_1 x_i + V_1 mean_j x_j + b_1), q_i = softmax(W_2 h_i + V_2 mean_j h_j + b_2), j the neighbours of i.
 
-    A node's own features keep weights of their own, which helps where neighbours tend to differ.
+    A node's own features have separate weights, which helps on heterophilous graphs.
     """
 
     Options = SageOptions

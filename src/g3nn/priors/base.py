@@ -16,11 +16,11 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class LabelPrior(nn.Module, ABC):
-    """p(Y | X) = prod_i p(y_i | x_i): what the features of a node alone say about its class."""
+    """p(Y | X) = prod_i p(y_i | x_i): what the features of a node say about its label, without the graph."""
 
     Options: ClassVar[type] = NoOptions
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
-    """Which outcomes it can answer for; whatever ends in `answer` serves every `Outcome`."""
+    """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
     uses_features: ClassVar[bool]
     """Whether p(y_i) depends on x_i."""
 
@@ -37,25 +37,25 @@ class LabelPrior(nn.Module, ABC):
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         """(R, n, K): log p(y_i = k | x_i), normalised over k; with another outcome (R, n, width), its answer.
 
-        There is noise while training, None at evaluation.
+        noise: given in training, None at evaluation.
         """
 
     def log_joint(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor | None]:
-        """`log_prob`, and (R, n): log p(x_i) if the prior is a model of the features too, else None."""
+        """`log_prob`, and log p(x_i) as (R, n) if the prior models the features too, else None."""
         return self.log_prob(inputs, noise), None
 
 
 @dataclass(frozen=True)
 class FeatureOptions:
-    temper: float = number(1.0, "power of p(x | y); below 1 features count less", low=0, high=1)
+    temper: float = number(1.0, "power of p(x | y); below 1, features have less influence", low=0, high=1)
 
 
 class FeaturePrior(LabelPrior):
-    """p(x_i, y_i = k) = p(k) p(x_i | k): a model of the features, and so of the labels.
+    """p(x_i, y_i = k) = p(k) p(x_i | k): a model of features and labels.
 
-    What it says about a label is p(k | x_i) by Bayes' rule, and what it says about the features is p(x_i), summed over
-    classes. - log p(x_i) joins the loss, so that the joint p(G | X, Y) p(X | Y) p(Y) is bounded as a whole. With many
-    features p(k | x_i) is far too sure of itself; `temper` raises p(x | k) to a power.
+    p(k | x_i) follows from Bayes' rule, p(x_i) by summing over classes. - log p(x_i) enters the loss, so that the bound
+    is on the whole joint p(G | X, Y) p(X | Y) p(Y). With many features p(k | x_i) is overconfident; `temper` raises
+    p(x | k) to a power.
     """
 
     Options = FeatureOptions
@@ -64,7 +64,7 @@ class FeaturePrior(LabelPrior):
         super().__init__(sizes, replicas)
         self.options = options or FeatureOptions()
         self.share = replicas.zeros(sizes.classes)
-        """(R, K): p(k) = softmax of it."""
+        """(R, K): p(k) is the softmax of it."""
 
     @abstractmethod
     def log_likelihood(self, inputs: Inputs) -> Tensor:

@@ -1,4 +1,4 @@
-"""Generative features that are there or not, such as words."""
+"""A generative model of features that are present or absent, such as words."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from g3nn.replicas import Replicas, Sizes
 
 
 class BernoulliFeatures(FeaturePrior):
-    """x_id > 0 with probability sigmoid(b_d + theta_kd), independently: which words a text has, not how often."""
+    """x_id > 0 with probability sigmoid(b_d + theta_kd), independently: which words a text contains, not how often."""
 
     uses_features: ClassVar[bool] = True
 

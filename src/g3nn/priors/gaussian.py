@@ -1,4 +1,4 @@
-"""Generative features that are real numbers."""
+"""A generative model of features that are real numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from g3nn.replicas import Replicas, Sizes
 
 
 class GaussianFeatures(FeaturePrior):
-    """x_id ~ Normal(s_d mu_kd, s_d^2), independently, with a scale that all classes share."""
+    """x_id ~ Normal(s_d mu_kd, s_d^2), independently, with one scale for all classes."""
 
     uses_features: ClassVar[bool] = True
 
@@ -23,7 +23,7 @@ class GaussianFeatures(FeaturePrior):
         self.log_scale = replicas.zeros(sizes.features)
 
     def log_likelihood(self, inputs: Inputs) -> Tensor:
-        # |x / s - mu|^2 = |x / s|^2 - 2 (x / s) mu + |mu|^2, so that sparse features stay sparse.
+        # |x / s - mu|^2 = |x / s|^2 - 2 (x / s) mu + |mu|^2, which keeps sparse features sparse.
         scale = (-self.log_scale).exp().unsqueeze(2)
         across = inputs.x.matmul(scale * self.mean)
         length = inputs.squares.matmul(scale.square())

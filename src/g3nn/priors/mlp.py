@@ -14,7 +14,7 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class MLPPrior(LabelPrior):
-    """p(y_i | x_i) = softmax(W_2 relu(W_1 x_i + b_1) + b_2), with dropout before either layer."""
+    """p(y_i | x_i) = softmax(W_2 relu(W_1 x_i + b_1) + b_2), with dropout before each layer."""
 
     Options = PerceptronOptions
     uses_features: ClassVar[bool] = True

@@ -1,4 +1,4 @@
-"""The prior that knows nothing."""
+"""The uninformative prior."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class UniformPrior(LabelPrior):
-    """p(y_i = k | x_i) = 1 / K; of another outcome, what is true of the training nodes as a whole."""
+    """p(y_i = k | x_i) = 1 / K; for other outcomes, the distribution of the training labels."""
 
     uses_features: ClassVar[bool] = False
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from g3nn.kernels.adam import AdamStep, adam
+from g3nn.kernels import reference
+from g3nn.kernels.arguments import AdamStep
+from g3nn.kernels.backend import fast
 
 _BETAS = (0.9, 0.999)
 
@@ -39,8 +42,9 @@ class StackedAdam:
         nobody = torch.zeros_like(self.lr, dtype=torch.bool)
         step = AdamStep(self.lr, self.weight_decay, corrections, nobody if fresh is None else fresh, _BETAS)
         kept = self.parameters if best is None else best
+        kernels: Any = fast(self.lr) or reference
         for parameter, first, second, snapshot in zip(self.parameters, self.first, self.second, kept, strict=True):
-            adam(parameter, parameter.grad, first, second, snapshot, step)
+            kernels.adam(parameter, parameter.grad, first, second, snapshot, step)
 
     def select(self, keep: Tensor, parameters: list[nn.Parameter]) -> None:
         """Keep only the replicas at these positions; `parameters` are the model's, already selected."""

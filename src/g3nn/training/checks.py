@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.errors import Problems
+from g3nn.errors import Problems, any_of
 from g3nn.model import ModelSpec
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
@@ -67,12 +67,12 @@ def check_outcome(
     spec.check_outcome(outcome, problems)
     if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
-        problems.add("objective", plugged, "elbo, laplacian", "The authors' code handles classes only.")
+        problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
     own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
         homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]
         if homes and name not in own and name not in known_names(spec.option_groups()):
-            problems.add(name, f"{value!r} for outcome {outcome!r}", f"with outcome {', '.join(homes)}")
+            problems.add(name, f"{value!r} for outcome {outcome!r}", f"outcome {any_of(homes)}")
     if options.get("refine") and "refine" in own and spec.likelihood is None:
         advice = "Without one, nothing but its network says anything about an unlabelled node."
         problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)

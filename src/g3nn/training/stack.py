@@ -10,12 +10,13 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
+from g3nn.networks import moving_buffers
 from g3nn.objective import TERM_NAMES, Objective
 from g3nn.options import choice, flag, integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
-from g3nn.training.track import Track, is_moving
+from g3nn.training.track import Track
 
 BEST, LAST = "best", "last"
 """Which parameters a replica ends with."""
@@ -157,7 +158,7 @@ class Stack:
             # Where the last parameters are kept, every epoch counts as better than the one before.
             criterion = val_loss if self.options.keep == BEST else -(clock + 1).to(val_loss).expand_as(val_loss)
             self._track.update(losses.detach(), criterion.contiguous(), val_score)
-            self._track.keep({name: state for name, state in self.model.named_buffers() if is_moving(name)})
+            self._track.keep(moving_buffers(self.model))
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """What the terms without observed labels are multiplied by in this epoch."""

@@ -98,10 +98,5 @@ class Track:
         return replace(tracks[0], **own, best=best)
 
 
-def is_moving(name: str) -> bool:
-    """Whether a buffer changes in the forward pass, before the snapshot of a fresh replica is taken."""
-    return name.rpartition(".")[2].startswith("running_")
-
-
 def _overwrite(target: Tensor, where: Tensor, value: Tensor) -> None:
     target.copy_(torch.where(where, value, target))

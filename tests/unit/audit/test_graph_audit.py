@@ -201,7 +201,7 @@ class TestFit:
         assert audit.edge_proba(unlike).mean() > 0.55 > 0.35 > audit.edge_proba(alike).mean()
 
     def test_a_graph_without_edges(self, edgeless, beliefs):
-        with pytest.raises(InputError, match="a graph with no edges; allowed: at least 3 edges to audit"):
+        with pytest.raises(InputError, match="a graph with no edges; expected at least 3 edges to audit"):
             GraphAudit.fit(edgeless, beliefs(edgeless))
 
     def test_a_complete_graph(self, make_task, beliefs):
@@ -220,7 +220,7 @@ class TestFit:
     def test_beliefs_that_are_no_probabilities(self, make_task, beliefs, wrong):
         q = beliefs(make_task())
         q[5, 0] = wrong
-        with pytest.raises(InputError, match="q: given"):
+        with pytest.raises(InputError, match="q: got"):
             GraphAudit.fit(make_task(), q)
 
 

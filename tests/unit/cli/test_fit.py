@@ -216,16 +216,16 @@ class TestBadTables:
     @pytest.mark.parametrize(
         ("change", "words"),
         [
-            (no_column, ["id column: given 'id'", "'group', 'age'"]),
+            (no_column, ["id column: got 'id'", "'group', 'age'"]),
             (double, ["1 ids in more than one row: 'p8'"]),
             (mixed, ["whole numbers and 1 other values: 'p59'", "ids of one type"]),
             (one_class, ["one class, 'art'", "at least two classes"]),
             (seen_once, ["1 classes with one label: 'war'"]),
-            (no_label, ["labels: given none"]),
-            (constant, ["column 'age': given the same value in every row", "--ignore"]),
-            (empty, ["column 'age': given no value at all", "--ignore"]),
-            (infinite, ["column 'age': given infinite or huge numbers"]),
-            (gap, ["column 'age': given missing values", "--missing impute"]),
+            (no_label, ["labels: got none"]),
+            (constant, ["column 'age': got the same value in every row", "--ignore"]),
+            (empty, ["column 'age': got no value at all", "--ignore"]),
+            (infinite, ["column 'age': got infinite or huge numbers"]),
+            (gap, ["column 'age': got missing values", "--missing impute"]),
         ],
     )
     def test_nodes(self, fit, tables, tmp_path, change, words):
@@ -271,7 +271,7 @@ class TestBadTables:
 
     def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
         tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
-        words = ["nodes.csv, label column: given 'grad'", "Did you mean 'grade'?"]
+        words = ["nodes.csv, label column: got 'grad'", "Did you mean 'grade'?"]
         self.assert_refused(fit(label="grad"), tmp_path, words)
 
     def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
@@ -291,14 +291,14 @@ class TestBadTables:
             "model": "Did you mean 'gcn'?",
             "objective": "Did you mean 'elbo'?",
             "ensemble": "at least 1",
-            "missing": "error, impute",
+            "missing": "error or impute",
             "device": "Did you mean 'cpu'?",
             "nodes.csv, ignored column": "Did you mean 'city'?",
             "nodes.csv, column 'id'": "'p8'",
             "nodes.csv, column 'born'": "--ignore",
             "nodes.csv, column 'age'": "the same value",
             "nodes.csv, labels": "'war'",
-            "edges.csv, weight column": "given 'w'",
+            "edges.csv, weight column": "got 'w'",
         }
         assert first == f"error: {len(expected)} problems:"
         for name, word in expected.items():
@@ -313,7 +313,7 @@ class TestBadTables:
         ran = fit()
         assert ran.code == 2
         assert "error: 2 problems" in ran.err
-        assert "'age': given the same value" in ran.err
+        assert "'age': got the same value" in ran.err
         assert "1 of 71 edges" in ran.err
 
     def test_no_files(self, run_command, tmp_path):

@@ -140,9 +140,9 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
         (("keen", "rich"), (), {"rich": [0] * 60}, "Leave out tags that no node has"),
         (("keen", "group"), (), {}, "--outcome classes"),
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
-        (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real, counts"),
+        (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real or counts"),
         (("price",), ("--outcome", "classes"), {}, "two labels of each class"),
-        (("price",), ("--model", "sbm-gcn"), {}, "likelihood: given 'sbm' for outcome 'real'"),
+        (("price",), ("--model", "sbm-gcn"), {}, "likelihood: got 'sbm' for outcome 'real'"),
     ],
 )
 def test_bad_input_ends_with_code_2_and_writes_nothing(fit, tables, tmp_path, labels, words, change, said):

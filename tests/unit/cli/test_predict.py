@@ -131,9 +131,9 @@ class TestBadInput:
         ("change", "words"),
         [
             (lambda nodes: nodes["id"].__setitem__(3, "p60"), "1 ids in more than one row: 'p60'"),
-            (lambda nodes: nodes["age"].__setitem__(3, float("inf")), "column 'age': given numbers that are infinite"),
-            (lambda nodes: nodes["age"].__setitem__(3, None), "column 'age': given missing values"),
-            (lambda nodes: nodes.pop("id"), "id column: given 'id'"),
+            (lambda nodes: nodes["age"].__setitem__(3, float("inf")), "column 'age': got numbers that are infinite"),
+            (lambda nodes: nodes["age"].__setitem__(3, None), "column 'age': got missing values"),
+            (lambda nodes: nodes.pop("id"), "id column: got 'id'"),
         ],
     )
     def test_nodes(self, predict, new_nodes, tmp_path, change, words):
@@ -154,7 +154,7 @@ class TestBadInput:
     def test_edge_columns_of_the_fit_are_needed(self, predict):
         ran = predict(edges={"source": ["p60"], "dst": ["p0"]})
         assert ran.code == 2
-        assert "target column: given 'target'" in ran.err
+        assert "target column: got 'target'" in ran.err
 
     def test_ids_of_another_type(self, predict, new_nodes, fitted, tmp_path):
         new_nodes["id"] = list(range(10))

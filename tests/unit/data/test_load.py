@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from g3nn.data import ALL_DATASETS, DATASETS, SETTINGS, load
-from g3nn.errors import InputError
+from g3nn.errors import InputError, any_of
 
 
 def test_names():
@@ -26,18 +26,18 @@ def test_both_names_are_checked_at_once_with_suggestions():
     with pytest.raises(InputError) as caught:
         load("Coraa", setting="missing_edges")
     name, setting = caught.value.problems
-    assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", ", ".join(ALL_DATASETS))
+    assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", any_of(ALL_DATASETS))
     assert name.advice == "Did you mean 'cora'?"
-    assert (setting.argument, setting.allowed) == ("setting", ", ".join(SETTINGS))
+    assert (setting.argument, setting.allowed) == ("setting", any_of(SETTINGS))
     assert setting.advice == "Did you mean 'missing-edge'?"
 
 
 @pytest.mark.parametrize("name", [None, 3, ""])
 def test_what_is_no_name_is_refused(name):
-    with pytest.raises(InputError, match="name: given"):
+    with pytest.raises(InputError, match="name: got"):
         load(name)
 
 
 def test_tags_have_no_setting_of_the_paper():
-    with pytest.raises(InputError, match="setting: given 'reduced-label'; allowed: standard"):
+    with pytest.raises(InputError, match="setting: got 'reduced-label'; expected standard"):
         load("blogcatalog", setting="reduced-label")

@@ -54,13 +54,13 @@ def test_options_go_to_the_models_that_know_them():
     ("arguments", "said"),
     [
         ({"options": {"droput": 0.5}}, "Did you mean 'dropout'?"),
-        ({"options": {"p0": 2}}, "p0: given 2"),
+        ({"options": {"p0": 2}}, "p0: got 2"),
         ({"options": {"prior": "mpl"}}, "Did you mean 'mlp'?"),
         ({"objective": "elbow"}, "Did you mean 'elbo'?"),
-        ({"objective": Objective()}, "objective: given Objective"),
+        ({"objective": Objective()}, "objective: got Objective"),
         ({"model": "smb-gcn"}, "Did you mean 'sbm-gcn'?"),
-        ({"model": 3}, "model: given 3"),
-        ({"model": "gcn", "options": {"p0": 0.5}}, "p0: given 0.5"),
+        ({"model": 3}, "model: got 3"),
+        ({"model": "gcn", "options": {"p0": 0.5}}, "p0: got 0.5"),
     ],
 )
 def test_a_problem_is_said_once(arguments, said):

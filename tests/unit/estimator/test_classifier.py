@@ -121,9 +121,9 @@ def test_evaluate(fitted, graph):
     [
         ([0, 1], [0], "1 labels"),
         ([0], [7], "the classes 0, 1, 2"),
-        ([150], [0], "nodes: given"),
+        ([150], [0], "nodes: got"),
         ([], [], "at least one node"),
-        ([0.5], [0], "nodes: given"),
+        ([0.5], [0], "nodes: got"),
     ],
 )
 def test_what_cannot_be_evaluated(fitted, nodes, y, said):

@@ -40,5 +40,5 @@ def test_nodes_are_counted_in_any_matrix(features):
 
 @pytest.mark.parametrize("features", [3, np.array(3.0)], ids=["number", "scalar"])
 def test_what_has_no_rows_is_refused(features):
-    with pytest.raises(InputError, match="X: given"):
+    with pytest.raises(InputError, match="X: got"):
         Nodes(features, None)

@@ -67,7 +67,7 @@ def test_columns_keep_their_names():
 def test_what_are_no_such_numbers_is_refused(given, outcome, said):
     found, (problem,) = read(given, outcome)
     assert found is None
-    assert problem.startswith("y: given")
+    assert problem.startswith("y: got")
     assert said in problem
 
 

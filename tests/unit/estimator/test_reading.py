@@ -69,7 +69,7 @@ def test_missing_values_are_named_by_column():
     assert "column 0, 1, 2, 3, 4 and 3 more" in features(holes)[1][0]
     assert "column 'b'" in features(pa.table({"a": [1.0], "b": pa.array([None], pa.float64())}))[1][0]
     assert features(holes, "impute")[1] == []
-    assert features(sp.csr_array(np.array([[0.0, np.nan]])))[1][0].startswith("X: given missing values in column 1")
+    assert features(sp.csr_array(np.array([[0.0, np.nan]])))[1][0].startswith("X: got missing values in column 1")
 
 
 def test_none_in_a_list_is_missing():

@@ -120,13 +120,13 @@ def test_edges_are_judged_by_one_tag_of_each_end(fitted, task):
     ],
 )
 def test_what_are_no_tags_is_refused(task, y, said):
-    with pytest.raises(InputError, match="y: given") as caught:
+    with pytest.raises(InputError, match="y: got") as caught:
         quick(model="gcn").fit(task.features, y, task.edges)
     assert said in str(caught.value)
 
 
 def test_models_for_classes_alone_are_refused(task):
-    with pytest.raises(InputError, match="likelihood: given 'blsm' for outcome 'tags'"):
+    with pytest.raises(InputError, match="likelihood: got 'blsm' for outcome 'tags'"):
         quick(model="blsm-gcn").fit(task.features, known_numbers(task), task.edges, val=task.val)
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch.func import grad, vmap
 
 from g3nn.kernels import Draw, Pattern, reference, spmm
 
@@ -73,79 +72,20 @@ class TestProduct:
 
     @pytest.mark.parametrize("replicas", [1, R], ids=["shared", "own"])
     def test_gradient(self, implementation, pattern, replicas):
-        values, dense = numbers(replicas, pattern.nnz, requires_grad=True), numbers(R, M, H, requires_grad=True)
-        assert torch.autograd.gradcheck(lambda v, x: spmm(pattern, v, x), (values, dense))
+        values, dense = numbers(replicas, pattern.nnz), numbers(R, M, H, requires_grad=True)
+        assert torch.autograd.gradcheck(lambda x: spmm(pattern, values, x), dense)
 
     def test_gradient_with_dropout(self, implementation, pattern, matrix, draw):
         values, dense = shared_values(matrix), numbers(R, M, H, requires_grad=True)
         assert torch.autograd.gradcheck(lambda x: spmm(pattern, values, x, draw), dense)
 
-    @pytest.mark.parametrize(
-        "values", [numbers(R, 3), numbers(1, 3, requires_grad=True)], ids=["own values", "with gradient"]
-    )
-    def test_dropout_on_other_values_is_refused(self, pattern, draw, values):
+    def test_dropout_on_values_of_each_replica_is_refused(self, pattern, draw):
         with pytest.raises(ValueError, match="shared values"):
-            spmm(pattern, values, numbers(R, M, H), draw)
+            spmm(pattern, numbers(R, pattern.nnz), numbers(R, M, H), draw)
 
-
-BATCH = 4
-MAPPED = {
-    "shared values, mapped dense": (1, (None, 0)),
-    "own values, mapped dense": (R, (None, 0)),
-    "mapped shared values, one dense": (1, (0, None)),
-    "mapped shared values, mapped dense": (1, (0, 0)),
-    "mapped own values, mapped dense": (R, (0, 0)),
-    "another dimension is mapped": (R, (1, 2)),
-}
-
-
-@pytest.fixture(params=MAPPED.values(), ids=MAPPED.keys())
-def mapped(request, pattern) -> tuple[torch.Tensor, torch.Tensor, tuple[int | None, int | None]]:
-    """values, dense and the mapped dimension of each."""
-    replicas, in_dims = request.param
-
-    def batched(shape: tuple[int, ...], dim: int | None, seed: int) -> torch.Tensor:
-        size = shape if dim is None else (*shape[:dim], BATCH, *shape[dim:])
-        return numbers(*size, seed=seed)
-
-    values = batched((replicas, pattern.nnz), in_dims[0], seed=0)
-    return values, batched((R, M, H), in_dims[1], seed=1), in_dims
-
-
-def one_of(tensor: torch.Tensor, dim: int | None, index: int) -> torch.Tensor:
-    return tensor if dim is None else tensor.select(dim, index)
-
-
-class TestMapping:
-    def test_equals_a_loop(self, implementation, pattern, mapped):
-        values, dense, in_dims = mapped
-        out = vmap(lambda v, x: spmm(pattern, v, x), in_dims=in_dims)(values, dense)
-        each = [spmm(pattern, one_of(values, in_dims[0], b), one_of(dense, in_dims[1], b)) for b in range(BATCH)]
-        torch.testing.assert_close(out, torch.stack(each), rtol=0, atol=1e-14)
-
-    @pytest.mark.parametrize("argument", [0, 1], ids=["values", "dense"])
-    def test_gradient_equals_a_loop(self, implementation, pattern, mapped, argument):
-        values, dense, in_dims = mapped
-
-        def loss(v: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-            return spmm(pattern, v, x).pow(3).sum()
-
-        gradients = vmap(grad(loss, argnums=argument), in_dims=in_dims)(values, dense)
-        for b in range(BATCH):
-            arguments = [one_of(values, in_dims[0], b), one_of(dense, in_dims[1], b)]
-            wanted = arguments[argument] = arguments[argument].detach().clone().requires_grad_()
-            loss(*arguments).backward()
-            torch.testing.assert_close(gradients[b], wanted.grad, rtol=0, atol=1e-12)
-
-    def test_two_mappings_at_once(self, pattern):
-        values, dense = numbers(1, pattern.nnz), numbers(2, BATCH, R, M, H)
-        out = vmap(vmap(lambda x: spmm(pattern, values, x)))(dense)
-        flat = spmm(pattern, values, dense.view(-1, M, H)).view(2, BATCH, R, N, H)
-        torch.testing.assert_close(out, flat, rtol=0, atol=1e-14)
-
-    def test_dropout_cannot_be_mapped(self, pattern, matrix, draw):
-        with pytest.raises(ValueError, match="cannot be mapped"):
-            vmap(lambda x: spmm(pattern, shared_values(matrix), x, draw))(numbers(BATCH, R, M, H))
+    def test_values_that_want_a_gradient_are_refused(self, pattern):
+        with pytest.raises(ValueError, match="no gradient"):
+            spmm(pattern, numbers(1, pattern.nnz, requires_grad=True), numbers(R, M, H))
 
 
 SCRIPT = """
@@ -161,7 +101,7 @@ SCRIPT = """
     i, j = torch.randint(n, (2, R, pairs))
     draw = Draw(torch.arange(R), 5, 0.5)
     calls = {
-        "spmm": (lambda v, x: spmm(pattern, v, x), (own, x)),
+        "spmm": (lambda x: spmm(pattern, own, x), (x,)),
         "spmm with dropout": (lambda x: spmm(pattern, shared, x, draw), (x,)),
         "dropout": (lambda x: dropout(x, draw), (x,)),
         "pair_dot": (lambda x, y: pair_dot(x, y, i, j), (x, y)),

@@ -107,7 +107,7 @@ def test_numbers_are_answered_by_the_mixture(outcome: str):
 
 
 def test_no_members_are_refused(learnable: NodeTask):
-    with pytest.raises(InputError, match=r"ensemble: given 0; allowed: a whole number of at least 1"):
+    with pytest.raises(InputError, match=r"ensemble: got 0; expected a whole number of at least 1"):
         g3nn.fit(learnable, "gcn", ensemble=0)
 
 

@@ -105,7 +105,7 @@ class TestTraining:
 
 REFUSED = {
     "classes as real values": ("real", {"model": "sbm-gcn"}, "likelihood", "near"),
-    "real values as tags": ("tags", {"model": "near-gcn"}, "likelihood", "sbm, tags"),
+    "real values as tags": ("tags", {"model": "near-gcn"}, "likelihood", "sbm or tags"),
     "label propagation of counts": ("counts", {"model": "label-propagation"}, "posterior", "gcn, gat"),
     "the authors' objective": ("tags", {"model": "sbm-gcn", "objective": "released"}, "objective", "elbo"),
     "noise of tags": ("tags", {"model": "sbm-gcn", "noise": "node"}, "noise", "outcome real"),
@@ -123,5 +123,5 @@ def test_what_makes_no_sense_is_refused_with_what_does(outcome, request_, argume
 
 
 def test_an_option_of_another_outcome_is_refused_for_classes(learnable):
-    with pytest.raises(g3nn.InputError, match=r"refine: given True for outcome 'classes'.*tags"):
+    with pytest.raises(g3nn.InputError, match=r"refine: got True for outcome 'classes'.*tags"):
         g3nn.fit(learnable, "sbm-gcn", refine=True)

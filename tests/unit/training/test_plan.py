@@ -158,7 +158,7 @@ class TestValues:
         assert set(problems_of(seed=seed)) == {"seed"}
 
     def test_hidden_units_of_attention_are_shared_by_its_heads(self, learnable):
-        with pytest.raises(InputError, match=r"hidden: given 6; allowed: a multiple of heads \(4\).*per-head"):
+        with pytest.raises(InputError, match=r"hidden: got 6; expected a multiple of heads \(4\).*per-head"):
             g3nn.fit(learnable, "gat", hidden=6, heads=4, epochs=1, device="cpu")
 
 

@@ -337,12 +337,12 @@ class TestOwnModule:
         np.testing.assert_array_equal(fit(learnable, ModelSpec(Convolutions), epochs=2).history, one.history)
 
     def test_that_cannot_start_anew_is_refused(self, learnable):
-        with pytest.raises(InputError, match=r"posterior: given Bare.*reset_parameters"):
+        with pytest.raises(InputError, match=r"posterior: got Bare.*reset_parameters"):
             fit(learnable, ModelSpec(Bare()), epochs=2)
 
     def test_that_cannot_start_anew_may_come_as_a_function(self, learnable):
         assert np.isfinite(fit(learnable, ModelSpec(Bare), epochs=2).val_loss).all()
 
     def test_of_the_wrong_shape_is_refused(self, learnable):
-        with pytest.raises(InputError, match=r"posterior: .*shape \(60, 4\); allowed: \(60, 3\)"):
+        with pytest.raises(InputError, match=r"posterior: .*shape \(60, 4\); expected shape \(60, 3\)"):
             fit(learnable, ModelSpec(lambda: Convolutions(classes=4), "sbm"), epochs=2)

@@ -64,7 +64,7 @@ def test_shares_that_are_no_words_stay_shares(tmp_path, path_task):
 
 def test_a_folder_that_is_in_use(tmp_path, path_task):
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(InputError, match="which is not empty; allowed: a new or an empty folder"):
+    with pytest.raises(InputError, match="which is not empty; expected a new or an empty folder"):
         export(path_task, tmp_path)
     with pytest.raises(InputError, match="which is a file"):
         export(path_task, tmp_path / "notes.txt")

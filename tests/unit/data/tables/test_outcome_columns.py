@@ -74,9 +74,9 @@ def test_what_are_no_such_numbers_is_refused(values, typed, outcome, said):
 @pytest.mark.parametrize(
     ("values", "split", "said"),
     [
-        ([[1, 0], [1, 1], [NAN, 1]], None, ["column 'a': given the same value, or none;"]),
+        ([[1, 0], [1, 1], [NAN, 1]], None, ["column 'a': got the same value, or none;"]),
         ([[NAN, 0], [NAN, 1], [NAN, 1]], None, ["column 'a'"]),
-        ([[1, 0], [0, 1], [1, 1]], ["train", "test", "val"], ["columns 'a', 'b': given the same value, or none among"]),
+        ([[1, 0], [0, 1], [1, 1]], ["train", "test", "val"], ["columns 'a', 'b': got the same value, or none among"]),
         ([[1, 0], [0, 1], [NAN, NAN]], ["train", "train", "val"], ["no labelled node for validation"]),
         ([[1, 0], [0, 1], [1, 1]], ["train", "train", "val"], []),
     ],

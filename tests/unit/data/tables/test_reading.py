@@ -177,17 +177,17 @@ class TestIds:
 
     def test_mixed(self, tmp_path):
         message = problems_of(csv(tmp_path, "id,x\n1,1\n2,2\n3,3\nx4,4\n"), "id")
-        assert "whole numbers and 1 other values: 'x4'; allowed: ids of one type" in message
+        assert "whole numbers and 1 other values: 'x4'; expected ids of one type" in message
 
     def test_double(self, tmp_path):
         rows = "".join(f"{name},{number}\n" for number, name in enumerate("abcdefgabcdefg"))
         message = problems_of(csv(tmp_path, "id,x\n" + rows), "id")
-        assert "7 ids in more than one row: 'a', 'b', 'c', 'd', 'e' and 2 more; allowed: each id once" in message
+        assert "7 ids in more than one row: 'a', 'b', 'c', 'd', 'e' and 2 more; expected each id once" in message
 
     @pytest.mark.parametrize("gap", ["", " "])
     def test_missing(self, tmp_path, gap):
         message = problems_of(csv(tmp_path, f"id,x\na,1\n{gap},2\n"), "id")
-        assert "1 missing ids, in rows 2; allowed: an id in every row" in message
+        assert "1 missing ids, in rows 2; expected an id in every row" in message
         assert "2 missing ids" in problems_of(parquet(tmp_path, {"id": [None, None], "x": [1, 2]}), "id")
 
 
@@ -230,7 +230,7 @@ class TestLabels:
     @pytest.mark.parametrize("labels", [[1.5, 2.0], [float("inf"), 1.0], [[1], [2]], [datetime.date(2020, 1, 1)] * 2])
     def test_what_is_no_class(self, tmp_path, labels):
         path = parquet(tmp_path, {"id": [1, 2], "y": labels, "x": [1, 2]})
-        assert "allowed: text, whole numbers or booleans" in problems_of(path, "id", "y")
+        assert "expected text, whole numbers or booleans" in problems_of(path, "id", "y")
 
     def table(self, labels: list[Any], split: list[str] | None = None) -> NodeTable:
         parts = None if split is None else np.array(split)
@@ -239,10 +239,10 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("labels", "split", "words"),
         [
-            (["a", "a", None], None, "one class, 'a'; allowed: at least two classes"),
+            (["a", "a", None], None, "one class, 'a'; expected at least two classes"),
             ([1, 1, None], None, "-1 means that there is no label"),
-            ([None, None], None, "given none; allowed: at least two classes"),
-            (["a", "a", "b", "c", None], None, "2 classes with one label: 'b', 'c'; allowed: two labels of each class"),
+            ([None, None], None, "got none; expected at least two classes"),
+            (["a", "a", "b", "c", None], None, "2 classes with one label: 'b', 'c'; expected two labels of each class"),
             (["a", "a", "b", "b"], ["train", "val", "train", "test"], "1 classes with one label: 'b'"),
             (["a", "a", "b", "b"], ["train", "val", "val", "val"], "no training label of 'b'"),
             (["a", "a", "b", "b"], ["train"] * 4, "no labelled node for validation"),
@@ -270,7 +270,7 @@ class TestLabels:
         assert nodes.split.tolist() == ["train", "val", "test", "train", "val"]
         assert list(nodes.kinds) == ["x"]
         message = problems_of(csv(tmp_path, text.replace("train", "trian")), "id", split="part")
-        assert "1 other values: 'trian'; allowed: train, val, test, or nothing" in message
+        assert "1 other values: 'trian'; expected train, val, test, or nothing" in message
 
     @pytest.mark.parametrize(
         ("parts", "options", "found"),
@@ -331,13 +331,13 @@ class TestColumns:
 
     def test_dates_in_a_csv_file(self, tmp_path):
         path = csv(tmp_path, "id,when,x\n1,2020-01-01,1\n2,2020-01-02,2\n")
-        assert "column 'when': given values of type date32" in problems_of(path, "id")
+        assert "column 'when': got values of type date32" in problems_of(path, "id")
         assert list(read_node_table(path, "id", ignore=["when"]).kinds) == ["x"]
 
     def test_numbers_and_words_in_one_column(self, tmp_path):
         path = csv(tmp_path, "id,x\n1,1\n2,2\n3,unknown\n")
         message = problems_of(path, "id")
-        assert "column 'x': given numbers and 1 other values: 'unknown'" in message
+        assert "column 'x': got numbers and 1 other values: 'unknown'" in message
         assert "--categorical" in message
         assert dict(read_node_table(path, "id", categorical=["x"]).kinds) == {"x": "categorical"}
 
@@ -345,13 +345,13 @@ class TestColumns:
         path = csv(tmp_path, NODES)
         message = problems_of(path, "Id", "labl", ["city", "words"], ["agee", "city"], split="active")
         assert "6 problems" in message
-        assert "id column: given 'Id'" in message
+        assert "id column: got 'Id'" in message
         assert "Did you mean 'id'?" in message
         assert "Did you mean 'label'?" in message
         assert "Did you mean 'age'?" in message
-        assert "text column: given 'words'" in message
-        assert "ignored column: given 'city', which is the text column too" in message
-        assert "column 'active': given 3 other values: 'true', 'false'" in message
+        assert "text column: got 'words'" in message
+        assert "ignored column: got 'city', which is the text column too" in message
+        assert "column 'active': got 3 other values: 'true', 'false'" in message
 
     def test_nothing_describes_the_nodes(self, tmp_path):
         assert "no column that describes the nodes" in problems_of(csv(tmp_path, "id,y\n1,2\n"), "id", "y")
@@ -381,11 +381,11 @@ class TestEdges:
         [
             ("a\n1\n", {}, "one column 'a'"),
             ("a,b\n1,2\n", {"source": "a"}, "both names or none"),
-            ("a,b\n1,2\n", {"source": "a", "target": "c"}, "target column: given 'c'"),
+            ("a,b\n1,2\n", {"source": "a", "target": "c"}, "target column: got 'c'"),
             ("a,b\n1,2\n", {"source": "a", "target": "a"}, "which is the source column too"),
-            ("a,b\n1,2\n", {"weight": "w"}, "weight column: given 'w'"),
+            ("a,b\n1,2\n", {"weight": "w"}, "weight column: got 'w'"),
             ("a,b\n1,\n", {}, "1 missing ids, in rows 1"),
-            ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': given whole numbers and 1 other values: 'x'"),
+            ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': got whole numbers and 1 other values: 'x'"),
             ("a,b,w\n1,2,-1\n2,3,\n", {"weight": "w"}, "2 weights that are missing, negative or infinite: -1.0, nan"),
             ("a,b,w\n1,2,inf\n", {"weight": "w"}, "1 weights"),
             ("a,b,w\n1,2,x\n", {"weight": "w"}, "numbers of at least 0"),

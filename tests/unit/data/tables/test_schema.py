@@ -169,7 +169,7 @@ class TestCounts:
 
     def test_negative_counts_are_refused(self):
         schema = FeatureSchema.fit(word_table(words()))
-        with pytest.raises(InputError, match="column 'w2': given negative or infinite counts"):
+        with pytest.raises(InputError, match="column 'w2': got negative or infinite counts"):
             schema.encode(word_table(np.where(np.arange(60) == 2, -1, words().astype(np.int64))))
 
 
@@ -190,12 +190,12 @@ class TestUselessColumns:
         with pytest.raises(InputError) as caught:
             FeatureSchema.fit(table(columns, text=("no words", "words")), missing="error")
         assert [str(problem).split("; ")[0] for problem in caught.value.problems] == [
-            "n.csv, columns 'nothing', 'nothing here', 'no words': given no value at all",
-            "n.csv, columns 'same', 'same too': given the same value in every row",
-            "n.csv, columns 'endless', 'huge': given infinite or huge numbers",
-            "n.csv, column 'gaps': given missing values",
-            "n.csv, column 'name': given almost as many values as rows",
-            "n.csv, column 'words': given no word that repeats",
+            "n.csv, columns 'nothing', 'nothing here', 'no words': got no value at all",
+            "n.csv, columns 'same', 'same too': got the same value in every row",
+            "n.csv, columns 'endless', 'huge': got infinite or huge numbers",
+            "n.csv, column 'gaps': got missing values",
+            "n.csv, column 'name': got almost as many values as rows",
+            "n.csv, column 'words': got no word that repeats",
         ]
         assert "fit with --missing impute" in str(caught.value)
         assert "--text" in str(caught.value)
@@ -203,7 +203,7 @@ class TestUselessColumns:
 
     def test_missing_numbers_may_be_left_to_the_classifier(self):
         FeatureSchema.fit(table({"gaps": [1, None, 2], "on": [True, None, False]}), missing="impute")
-        with pytest.raises(InputError, match="columns 'gaps', 'on': given missing values"):
+        with pytest.raises(InputError, match="columns 'gaps', 'on': got missing values"):
             FeatureSchema.fit(table({"gaps": [1, None, 2], "on": [True, None, False]}), missing="error")
 
     def test_missing_categories_and_texts_are_no_error(self):
@@ -218,9 +218,9 @@ class TestNewTables:
         with pytest.raises(InputError) as caught:
             schema.encode(table(columns, text=("abstract",)))
         assert [str(problem).split(";")[0] for problem in caught.value.problems] == [
-            "n.csv: given no column 'active'",
-            "n.csv: given new columns 'new'",
-            "n.csv: given columns of another kind: 'age' (categorical instead of numeric), "
+            "n.csv: got no column 'active'",
+            "n.csv: got new columns 'new'",
+            "n.csv: got columns of another kind: 'age' (categorical instead of numeric), "
             "'size' (boolean instead of numeric)",
         ]
 
@@ -236,13 +236,13 @@ class TestNewTables:
 
     def test_missing_values_may_be_an_error(self, mixed):
         schema = FeatureSchema.fit(mixed)
-        with pytest.raises(InputError, match="columns 'age', 'active': given missing values"):
+        with pytest.raises(InputError, match="columns 'age', 'active': got missing values"):
             schema.encode(mixed, missing="error", quiet=True)
 
     @pytest.mark.parametrize("value", [float("inf"), 1e300])
     def test_numbers_that_do_not_fit(self, value):
         schema = FeatureSchema.fit(table({"a": [1.0, 2.0]}))
-        with pytest.raises(InputError, match="column 'a': given numbers that are infinite or far from all those"):
+        with pytest.raises(InputError, match="column 'a': got numbers that are infinite or far from all those"):
             schema.encode(table({"a": [1.0, value]}))
 
 

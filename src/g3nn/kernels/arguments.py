@@ -1,0 +1,45 @@
+"""What kernels take besides tensors: the random draw of a dropout, and what all parameters share in a step of Adam."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Draw(NamedTuple):
+    """One random draw for every replica: seeds (R,) int64, the number of the draw, and the dropout rate."""
+
+    seeds: Tensor
+    counter: int | Tensor
+    rate: float
+
+    @property
+    def threshold(self) -> int:
+        """A position is kept if its 32 random bits reach this number."""
+        return min(round(self.rate * 2.0**32), 2**32 - 1)
+
+    @property
+    def scale(self) -> float:
+        return 1.0 / (1.0 - self.rate)
+
+
+def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
+    """The number of a draw as a tensor that a kernel can read."""
+    return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)
+
+
+class AdamStep(NamedTuple):
+    """What the updates of all parameters have in common.
+
+    lr, decay (R,). corrections (2,): 1 - beta^t for the two moments. fresh (R,): the replicas whose parameters, before
+    the update, are the best so far and must be copied.
+    """
+
+    lr: Tensor
+    decay: Tensor
+    corrections: Tensor
+    fresh: Tensor
+    betas: tuple[float, float]
+    epsilon: float = 1e-8
