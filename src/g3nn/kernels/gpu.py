@@ -75,7 +75,7 @@ _WIDEST = 128
 
 def _product_blocks(R: int, entries_per_row: float, lanes: int) -> dict[str, int]:
     """The fastest of all sizes on an H200 with 16 columns: many replicas share one walk over a short row, and long rows
-    are processed many entries at a time. With more columns a tile keeps its size: fewer replicas, then fewer entries."""
+    are processed in blocks. With more columns a tile keeps its size: fewer replicas, then fewer entries."""
     if entries_per_row > 256:
         replicas, entries, warps = 1, 256, 4
     elif R == 1 or (R < 16 and entries_per_row > 24):
