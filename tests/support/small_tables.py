@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from g3nn.cli.fit import fit
+from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, load_edges
+from g3nn.data.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.errors import Problems
 
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
@@ -53,6 +56,36 @@ def write(path: Path, columns: Columns) -> Path:
             [["" if cell is None else cell for cell in row] for row in zip(*columns.values(), strict=True)]
         )
     return path
+
+
+def text_file(folder: Path, text: str, name: str = "nodes.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def parquet_file(folder: Path, columns: Columns, name: str = "nodes.parquet") -> Path:
+    path = folder / name
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def read_nodes(path: Path, *names: Any, **options: Any) -> NodeTable:
+    """A node table as `g3nn fit` reads it; all its problems are one error. Arguments: those of `NodeColumns`."""
+    problems = Problems()
+    nodes = load_nodes(path, NodeColumns(*names, **options), problems)
+    problems.raise_if_any()
+    assert nodes is not None
+    return nodes
+
+
+def read_edges(path: Path, *names: Any, **options: Any) -> EdgeTable:
+    """An edge table, likewise. Arguments: those of `EdgeColumns`."""
+    problems = Problems()
+    edges = load_edges(path, EdgeColumns(*names, **options), problems)
+    problems.raise_if_any()
+    assert edges is not None
+    return edges
 
 
 def fit_people(folder: Path) -> Path:
