@@ -77,7 +77,7 @@ _RULES = {
 
 def _check(outcome: str, given: dict[str, Any]) -> None:
     problems, nodes = Problems(), given["nodes"]
-    problems.name("outcome", outcome, KINDS)
+    problems.name("outcome", outcome, _LABELS)
     accepted = check_arguments(given, _RULES, problems)
     if {"nodes", "degree"} <= accepted and given["degree"] >= nodes - 1:
         problems.add("degree", f"{given['degree']:g}", f"less than {nodes - 1}, where every pair would be linked")

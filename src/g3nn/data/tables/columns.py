@@ -36,6 +36,7 @@ _FIRST_ROWS = 1000
 
 _NESTED = "Take it out with --ignore, or write one column for each number in it."
 _TIME = "Take it out with --ignore, or turn it into a number such as days since a fixed date."
+_FEATURE = "numbers, booleans or text"
 _CLASS = "text, whole numbers or booleans"
 
 
@@ -82,25 +83,23 @@ def texts(column: pa.Array) -> pa.Array:
     return pc.if_else(pc.equal(column, ""), None, column)
 
 
-def feature_kind(kind: pa.DataType) -> tuple[str, str]:
-    """The kind of a feature column of this type; or "" and what to do about a column that cannot be a feature."""
-    if pa.types.is_dictionary(kind):
-        inner, advice = feature_kind(kind.value_type)
-        return (CATEGORICAL if inner else ""), advice
-    if pa.types.is_boolean(kind):
-        return BOOLEAN, ""
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
-        return NUMERIC, ""
+def feature_kind(place: str, column: pa.ChunkedArray, typed: bool) -> str:
+    """The kind of a feature column."""
+    encoded = pa.types.is_dictionary(column.type)
+    kind = column.type.value_type if encoded else column.type
+    if pa.types.is_temporal(kind):
+        refuse(place, f"values of type {column.type}", _FEATURE, _TIME)
     if is_text(kind):
-        return CATEGORICAL, ""
-    return "", _TIME if pa.types.is_temporal(kind) else _NESTED
-
-
-def check_categories(place: str, column: pa.ChunkedArray) -> None:
-    """Refuse a column of a CSV file that is text only because of a few words among its numbers."""
-    advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
-    values = texts(plain(column, typed=False)).drop_null()
-    _check_unmixed(place, values, NUMBER, "numbers", "either numbers or text", advice)
+        if not typed:
+            advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
+            values = texts(plain(column, typed)).drop_null()
+            _check_unmixed(place, values, NUMBER, "numbers", "either numbers or text", advice)
+        return CATEGORICAL
+    if pa.types.is_boolean(kind):
+        return CATEGORICAL if encoded else BOOLEAN
+    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+        return CATEGORICAL if encoded else NUMERIC
+    refuse(place, f"values of type {column.type}", _FEATURE, _NESTED)
 
 
 def _check_unmixed(place: str, values: pa.Array, pattern: str, numbers: str, allowed: str, advice: str) -> None:

@@ -83,8 +83,9 @@ def _end_names(file: TableFile, columns: EdgeColumns) -> tuple[str, str]:
         if source in by_lower and target in by_lower:
             return by_lower[source], by_lower[target]
     if len(file.names) < 2:
-        refuse(str(file.path), f"one column {file.names[0]!r}", "two columns with the ids of both ends")
-    return file.names[0], file.names[1]
+        refuse(str(file.path), f"one column {listed(list(file.names))}", "two columns with the ids of both ends")
+    source, target, *_ = file.names
+    return source, target
 
 
 def _positive(place: str, weights: pa.Array) -> np.ndarray:

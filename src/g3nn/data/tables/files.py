@@ -49,13 +49,13 @@ _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 class TableFile:
     """A table whose header has been read.
 
-    raw:   the names of its columns as they stand in the file, by the names without blanks around them. The column of
-           row numbers that pandas writes by default is left out.
+    names: the columns as they are called in the file, by their names without blanks around them. The column of row
+           numbers that pandas writes by default is left out.
     typed: whether the file says what each column holds, as Parquet does; a CSV file holds text only.
     """
 
     path: Path
-    raw: dict[str, str]
+    names: dict[str, str]
     typed: bool
     delimiter: str
 
@@ -81,10 +81,6 @@ class TableFile:
             raise DataError(f"{path}: has no column.")
         return cls(path, dict(zip(names, raw, strict=True)), typed, delimiter)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.raw)
-
     def place(self, column: str | None) -> str:
         """Where a problem is."""
         return f"{self.path}, column {column!r}"
@@ -94,23 +90,22 @@ class TableFile:
         role_of: dict[str, str] = {}
         for role, name in ((role, name) for role, names in roles.items() for name in names if name is not None):
             place = f"{self.path}, {role} column"
-            if name not in self.raw:
-                problems.add(place, repr(name), f"its columns {listed(self.names)}", suggestion(name, self.names))
+            if name not in self.names:
+                problems.add(place, repr(name), f"its columns {listed(list(self.names))}", suggestion(name, self.names))
             elif role_of.setdefault(name, role) != role:
                 problems.add(place, f"{name!r}, which is also the {role_of[name]} column", "a column of its own")
 
     def read(self, text: Collection[str] = (), only: Collection[str] | None = None) -> pa.Table:
         """All columns, or `only` some. In a CSV file, those in `text` stay text even if they look like numbers."""
-        names = [name for name in self.raw if only is None or name in only]
-        columns = [self.raw[name] for name in names]
+        chosen = {name: raw for name, raw in self.names.items() if only is None or name in only}
         with _readable(self.path):
             if self.typed:
-                table = self._read_parquet(columns)
+                table = self._read_parquet(list(chosen.values()))
             else:
-                table = self._read_csv(columns, [self.raw[name] for name in text if name in self.raw])
+                table = self._read_csv(list(chosen.values()), [self.names[name] for name in text if name in self.names])
         if table.num_rows == 0:
             raise DataError(f"{self.path}: has a header but no rows.")
-        return table.rename_columns(names)
+        return table.rename_columns(list(chosen))
 
     def _read_parquet(self, columns: list[str]) -> pa.Table:
         # In a choice of columns, a dot would lead into a nested one.
@@ -142,11 +137,8 @@ class TableFile:
 def _first_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise DataError(f"{path}: {'is a folder' if path.is_dir() else 'there is no such file'}.")
-    try:
-        with path.open("rb") as file:
-            start = file.read(8)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read: {error.strerror}.") from error
+    with _readable(path), path.open("rb") as file:
+        start = file.read(8)
     if not start:
         raise DataError(f"{path}: is empty.")
     for magic, words in _OTHER_FORMATS.items():
@@ -198,6 +190,8 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, EOFError, KeyError, csv.Error, zlib.error) as error:
+        if reason := getattr(error, "strerror", None):
+            raise DataError(f"{path}: cannot be read: {reason}.") from error
         if "Empty CSV" in str(error):
             raise DataError(f"{path}: has a header but no rows.") from error
         raise DataError(f"{path}: damaged or cut short: {_shortened(str(error))}") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -86,7 +87,7 @@ def read_new_nodes(
     return NewNodes(nodes.ids, numbers, features, pairs)
 
 
-def _columns(notes: TableNotes, names: tuple[str, ...]) -> NodeColumns:
+def _columns(notes: TableNotes, names: Collection[str]) -> NodeColumns:
     """The columns of the fit that are present. Labels and the split are not read."""
     kinds = {name: kind for name, kind in notes.schema.kinds.items() if name in names}
     unread = (*notes.node_columns.labels, notes.node_columns.split, *notes.node_columns.ignore)

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from g3nn.data.tables.columns import (
     CATEGORICAL,
     TEXT,
-    check_categories,
     class_labels,
     counted,
     feature_kind,
@@ -170,12 +169,7 @@ def _feature_kinds(file: TableFile, table: pa.Table, columns: NodeColumns, probl
         problems.add(str(file.path), given, "at least one column besides ids and labels")
     kinds: dict[str, str] = {}
     for name in names:
-        kind, advice = feature_kind(table[name].type)
         with problems.gathered():
-            if not kind:
-                given = f"values of type {table[name].type}"
-                refuse(file.place(name), given, "numbers, booleans or text", advice)
+            kind = feature_kind(file.place(name), table[name], typed=file.typed or name in chosen)
             kinds[name] = chosen.get(name, kind)
-            if kind == CATEGORICAL and not file.typed and name not in chosen:
-                check_categories(file.place(name), table[name])
     return kinds

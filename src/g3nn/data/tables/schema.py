@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import defaultdict
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -36,24 +36,17 @@ OTHER = "other"
 _IGNORE = "Take it out with --ignore."
 
 
-class Reason(NamedTuple):
-    """Why a column cannot be used: what is wrong with it, what is allowed, and what to do."""
+Reason = tuple[str, ...]
+"""Why a column cannot be used: what is wrong with it, what is allowed, and what to do."""
 
-    given: str
-    allowed: str
-    advice: str = ""
-
-
-EMPTY = Reason("no value at all", "columns with values", _IGNORE)
-CONSTANT = Reason("the same value in every row", "columns whose values differ", _IGNORE)
-HUGE = Reason("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
-MISSING = Reason("missing values", "a value in every row", "Fill them in, or fit with --missing impute.")
-NAMES = Reason(
-    "almost as many values as rows", "categories that repeat", "Use --text to read words in it, or --ignore."
-)
-WORDLESS = Reason("no word that repeats", "words that occur in at least two rows", _IGNORE)
-FAR = Reason("numbers that are infinite or far from all those of the fit", "values like those of the fit")
-NEGATIVE = Reason("negative or infinite counts", "values like those of the fit")
+EMPTY = ("no value at all", "columns with values", _IGNORE)
+CONSTANT = ("the same value in every row", "columns whose values differ", _IGNORE)
+HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
+MISSING = ("missing values", "a value in every row", "Fill them in, or fit with --missing impute.")
+NAMES = ("almost as many values as rows", "categories that repeat", "Use --text to read words in it, or --ignore.")
+WORDLESS = ("no word that repeats", "words that occur in at least two rows", _IGNORE)
+FAR = ("numbers that are infinite or far from all those of the fit", "values like those of the fit")
+NEGATIVE = ("negative or infinite counts", "values like those of the fit")
 
 
 @dataclass

@@ -83,7 +83,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path, path_task, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pyarrow.csv.write_csv", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(DataError, match="cannot be written: No space left on device"):
         export(path_task, tmp_path / "tables")
     assert list(tmp_path.iterdir()) == []

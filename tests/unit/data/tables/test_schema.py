@@ -17,7 +17,7 @@ from g3nn.errors import G3NNWarning, InputError
 
 def table(columns: dict[str, Any], text: tuple[str, ...] = ()) -> NodeTable:
     features = pa.table(columns)
-    kinds = {name: feature_kind(features[name].type)[0] for name in features.column_names}
+    kinds = {name: feature_kind("", features[name], typed=True) for name in features.column_names}
     kinds |= dict.fromkeys(text, "text")
     return NodeTable("n.csv", pa.array(range(features.num_rows)), features, kinds)
 
