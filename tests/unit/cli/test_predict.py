@@ -241,7 +241,7 @@ class TestNotes:
 
     @pytest.mark.parametrize(
         "change",
-        [{"ids": None}, {"ids": [1, "p1"]}, {"ids": [[]]}, {"schema": 3}, {"node_columns": {}}, {"edge_columns": None}],
+        [{"ids": None}, {"ids": [1]}, {"ids": [[]]}, {"schema": 3}, {"node_columns": {}}, {"edge_columns": None}],
     )
     def test_damage_is_said(self, fitted, change):
         content = {**load_model(fitted / "model").notes_["tables"], **change}

@@ -62,12 +62,11 @@ def read_new_nodes(
     if nodes is None:
         return None
     notes.schema.check_columns(nodes, problems)
-    fitted = pa.array(notes.ids, pa.large_string() if isinstance(notes.ids[0], str) else pa.int64())
     with problems.gathered():
-        check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, fitted, notes.typed)
+        check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, notes.node_ids, notes.typed)
     if len(problems.found) > before:
         return None
-    ids, fitted = of_one_type(nodes.ids, fitted)
+    ids, fitted = of_one_type(nodes.ids, notes.node_ids)
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
     if new.any():

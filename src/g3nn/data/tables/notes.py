@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from functools import cached_property
+from typing import Any
 
-from annotated_types import MinLen
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph
@@ -19,19 +21,27 @@ from g3nn.errors import DataError
 class TableNotes:
     """The names of the columns, how they become features, and the ids of the fitted nodes in their order.
 
+    ids:   as text, also if they are `whole` numbers.
     typed: whether the node table says that ids are numbers or text.
     """
 
     node_columns: NodeColumns
     edge_columns: EdgeColumns
     schema: FeatureSchema
-    ids: Annotated[list[int] | list[str], MinLen(1)]
+    ids: list[str]
+    whole: bool
     typed: bool
 
     @classmethod
     def of(cls, graph: TableGraph, columns: NodeColumns) -> TableNotes:
-        columns = replace(columns, split=graph.nodes.split_column)
-        return cls(columns, graph.edge_columns, graph.schema, graph.nodes.ids.to_pylist(), graph.nodes.typed)
+        nodes, columns = graph.nodes, replace(columns, split=graph.nodes.split_column)
+        ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
+        return cls(columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed)
+
+    @cached_property
+    def node_ids(self) -> pa.Array:
+        """(n,) int64 or text."""
+        return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
 
     def to_json(self) -> dict[str, Any]:
         from pydantic import TypeAdapter
@@ -48,6 +58,7 @@ class TableNotes:
             return TypeAdapter(TableNotes).validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
-            where = ".".join(map(str, first["loc"])) or "all of them"
-            advice = "the model was not fitted on tables by g3nn, or its notes are damaged"
-            raise DataError(f"{advice} ({where}: {first['msg']}).") from error
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise DataError(
+                f"the model was not fitted on tables by g3nn, or its notes are damaged ({reason})."
+            ) from error
