@@ -22,9 +22,9 @@ Columns = dict[str, list[Any]]
 
 
 def node_columns(people: range = range(60), labelled: int = 45) -> Columns:
-    """The first of them have a label; person i belongs to group i modulo 3, but one label in eleven is wrong.
+    """The first `labelled` people have a label. Person i is in group i modulo 3, but one label in eleven is wrong:
 
-    With nothing to get wrong, training would go on and on.
+    with perfect labels, training would go on for very long.
     """
     rng = np.random.default_rng(people.start)
     groups = [GROUPS[i % 3] for i in people]
@@ -39,7 +39,7 @@ def node_columns(people: range = range(60), labelled: int = 45) -> Columns:
 
 
 def edge_columns(people: range = range(60), every: int = 4) -> Columns:
-    """Each is linked to the next of the same group, and some to a stranger. The last person is alone."""
+    """Each is linked to the next of the same group, and some to the next of another. The last person is isolated."""
     last = people.stop - 1
     pairs = [(i, i + 3) for i in people if i + 3 < last] + [(i, i + 1) for i in people[::every] if i + 1 < last]
     return {"source": [f"p{i}" for i, _ in pairs], "target": [f"p{j}" for _, j in pairs]}
@@ -89,7 +89,7 @@ def read_edges(path: Path, *names: Any, **options: Any) -> EdgeTable:
 
 
 def fit_people(folder: Path) -> Path:
-    """Where `g3nn fit` put its results for the sixty."""
+    """Where `g3nn fit` puts its results for the sixty people."""
     files = {"nodes": write(folder / "nodes.csv", node_columns()), "edges": write(folder / "edges.csv", edge_columns())}
     given: dict[str, Any] = {**files, "id": "id", "label": "group", "out": folder / "out"}
     fit(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)

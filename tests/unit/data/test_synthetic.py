@@ -86,6 +86,11 @@ def test_seed_decides(model):
     assert not np.array_equal(first.labels, other.labels)
 
 
+def test_numbers_of_numpy_are_numbers(assert_same_task):
+    given = {"nodes": np.int64(300), "degree": np.float64(6), "test": np.int32(20), "val": np.int8(30)}
+    assert_same_task(synthetic(**given), synthetic(nodes=300, degree=6.0, test=20, val=30))
+
+
 def test_no_edges_at_all():
     assert synthetic(degree=0).num_edges == 0
 

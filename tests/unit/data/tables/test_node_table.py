@@ -158,7 +158,7 @@ class TestLabels:
         assert "1 other value ('trian'); allowed: train, val, test, or an empty cell" in message
 
     @pytest.mark.parametrize(
-        ("parts", "options", "found"),
+        ("parts", "options", "is_split"),
         [
             (["train", "", "test"], {}, True),
             (["train", "", "test"], {"ignore": ["split"]}, False),
@@ -168,11 +168,11 @@ class TestLabels:
             (["", "", ""], {}, False),
         ],
     )
-    def test_a_column_that_looks_like_a_split_is_one(self, tmp_path, parts, options, found):
+    def test_a_column_that_looks_like_a_split_is_one(self, tmp_path, parts, options, is_split):
         text = "id,split,x\n" + "".join(f"{number},{part},{number}\n" for number, part in enumerate(parts))
         nodes = read_nodes(text_file(tmp_path, text), "id", **options)
-        assert (nodes.split is not None, nodes.split_column) == (found, "split" if found else None)
-        assert ("split" in nodes.kinds) == (not found and "ignore" not in options)
+        assert (nodes.split is not None, nodes.split_column) == (is_split, "split" if is_split else None)
+        assert ("split" in nodes.kinds) == (not is_split and "ignore" not in options)
 
 
 class TestColumns:
