@@ -95,48 +95,48 @@ def _draw_train(labels: np.ndarray, labels_per_class: int, rng: np.random.Genera
     return train, rng.permutation(np.setdiff1d(shuffled, train))
 
 
-_RULES = {
-    "nodes": whole(4),
-    "classes": whole(2),
-    "degree": number(0),
-    "homophily": number(0, 1),
-    "edge_noise": number(0, 1),
-    "features": whole(1),
-    "signal": number(0),
-    "latent_weight": number(-10, 10),
-    "latent_dim": whole(1),
-    "labels_per_class": whole(1),
-    "val": whole(1),
-    "test": whole(0),
-    "seed": whole(0),
-}
+_SIZES = dict(nodes=whole(4), classes=whole(2))
+_SPLIT = dict(labels_per_class=whole(1), val=whole(1), test=whole(0))
+_LINKS = dict(degree=number(0), homophily=number(0, 1), edge_noise=number(0, 1))
+_FEATURES = dict(features=whole(1), signal=number(0), latent_weight=number(-10, 10), latent_dim=whole(1))
+_RULES = _SIZES | _LINKS | _FEATURES | _SPLIT | dict(seed=whole(0))
 
 
 def _check(given: dict[str, Any]) -> None:
     problems, given = Problems(), {**given, "test": 0 if given["test"] is None else given["test"]}
     problems.name("model", given["model"], MODELS)
     accepted = check_arguments(given, _RULES, problems)
-    if {"nodes", "classes"} <= accepted:
-        _check_together(given, accepted, problems)
+    if accepted.issuperset(_SIZES):
+        _check_together(accepted, problems, **given)
     problems.raise_if_any()
 
 
-def _check_together(given: dict[str, Any], accepted: set[str], problems: Problems) -> None:
+def _check_together(
+    accepted: set[str],
+    problems: Problems,
+    *,
+    nodes: int,
+    classes: int,
+    degree: float,
+    homophily: float,
+    labels_per_class: int,
+    val: int,
+    test: int,
+    **_: Any,
+) -> None:
     """Rules for several arguments, each of which is allowed by itself."""
-    nodes, classes, labelled = given["nodes"], given["classes"], given["labels_per_class"]
     smallest = nodes // classes
     if smallest < 2:
-        problems.add("classes", classes, f"at most {nodes // 2} for {nodes} nodes")
+        problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
         return
-    if {"labels_per_class", "val", "test"} <= accepted:
-        used = labelled * classes + given["val"] + given["test"]
-        if labelled > smallest:
-            problems.add("labels_per_class", labelled, f"at most {smallest}, the size of a class")
+    if accepted.issuperset(_SPLIT):
+        used = labels_per_class * classes + val + test
+        if labels_per_class > smallest:
+            problems.add("labels_per_class", labels_per_class, f"at most {smallest}, the size of a class")
         elif used > nodes:
             advice = "Ask for more nodes, or for fewer in the split."
             problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
-    if {"degree", "homophily"} <= accepted:
-        degree, homophily = given["degree"], given["homophily"]
+    if accepted.issuperset(_LINKS):
         for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
             if p >= 1:
                 allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"

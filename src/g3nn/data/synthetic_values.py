@@ -56,23 +56,15 @@ def synthetic_values(
     return NodeTask.build(x, edges, labels, *split, outcome=outcome, name=f"synthetic-{outcome}")
 
 
-_LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
-    "real": lambda z, rng: 50 + 10 * z,
-    "tags": lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
-    "counts": lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
-}
+_LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = dict(
+    real=lambda z, rng: 50 + 10 * z,
+    tags=lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
+    counts=lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
+)
 
-_RULES = {
-    "nodes": whole(4),
-    "columns": whole(1),
-    "degree": number(0, open_ends=True),
-    "features": whole(1),
-    "explained": number(0, 1),
-    "closeness": number(0),
-    "labelled": number(0, 1, open_ends=True),
-    "val": whole(1),
-    "seed": whole(0),
-}
+_SIZES = dict(nodes=whole(4), columns=whole(1), features=whole(1), val=whole(1), seed=whole(0))
+_SHARES = dict(explained=number(0, 1), labelled=number(0, 1, open_ends=True))
+_RULES = _SIZES | _SHARES | dict(degree=number(0, open_ends=True), closeness=number(0))
 
 
 def _check(outcome: str, given: dict[str, Any]) -> None:

@@ -220,7 +220,7 @@ class TestBadTables:
             (double, ["1 id in more than one row ('p8')"]),
             (mixed, ["whole numbers and 1 other value ('p59')", "ids of one type"]),
             (one_class, ["one class, 'art'", "at least two classes"]),
-            (seen_once, ["1 class with one label ('war')"]),
+            (seen_once, ["only one label of 'war'"]),
             (no_label, ["labels: given none"]),
             (constant, ["column 'age': given the same value in every row", "--ignore"]),
             (empty, ["column 'age': given no value at all", "--ignore"]),

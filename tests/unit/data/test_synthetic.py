@@ -111,7 +111,7 @@ def test_all_wrong_arguments_are_named_together():
 @pytest.mark.parametrize(
     ("arguments", "argument", "said"),
     [
-        ({"nodes": 10, "classes": 6}, "classes", "at most 5 for 10 nodes"),
+        ({"nodes": 11, "classes": 6}, "nodes, classes", "at least two nodes in each class"),
         ({"nodes": 100, "labels_per_class": 26}, "labels_per_class", "at most 25"),
         ({"nodes": 100, "val": 50}, "labels_per_class, val, test", "130 nodes together"),
         ({"nodes": 400, "degree": 300}, "degree", "every pair inside classes"),

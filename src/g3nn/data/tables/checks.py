@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import counted, listed
+from g3nn.data.tables.columns import listed
 from g3nn.data.tables.node_table import NodeTable
 from g3nn.data.tables.outcome_columns import check_numbers
 from g3nn.errors import Problems
@@ -23,17 +23,15 @@ def check_labels(nodes: NodeTable, problems: Problems) -> None:
     assert labels is not None
     place = f"{nodes.name}, labels"
     usable = labels if nodes.split is None else pc.filter(labels, pa.array(nodes.split != "test"))
-    occurrences = pc.value_counts(usable.drop_null())
-    classes, numbers = occurrences.flatten()
+    classes, numbers = pc.value_counts(usable.drop_null()).flatten()
     rare = pc.filter(classes, pc.equal(numbers, 1))
     if len(classes) < 2:
         given = "none" if len(classes) == 0 else f"one class, {classes[0].as_py()!r}"
         advice = "In a column of whole numbers, -1 means that there is no label."
         problems.add(place, given, "at least two classes", advice if pa.types.is_integer(labels.type) else "")
     elif len(rare):
-        given = f"{counted(len(rare), 'class', 'classes')} with one label ({listed(rare)})"
         advice = "One label is for training, another for validation. Label another node, or empty this label."
-        problems.add(place, given, "two labels of each class", advice)
+        problems.add(place, f"only one label of {listed(rare)}", "at least two labels of each class", advice)
     elif nodes.split is not None:
         _check_split(nodes, classes, problems)
 

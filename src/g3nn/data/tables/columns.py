@@ -52,8 +52,8 @@ def listed(values: Any, total: int | None = None) -> str:
     return f"{shown} and {total - 5} more" if total > 5 else shown
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def is_text(kind: pa.DataType) -> bool:

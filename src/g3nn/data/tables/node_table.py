@@ -153,8 +153,8 @@ def _with_split(table: pa.Table, columns: NodeColumns) -> NodeColumns:
 
 
 def _check_distinct(place: str, ids: pa.Array) -> None:
-    occurrences = pc.value_counts(ids)
-    repeated = pc.filter(occurrences.field(0), pc.greater(occurrences.field(1), 1))
+    values, rows = pc.value_counts(ids).flatten()
+    repeated = pc.filter(values, pc.greater(rows, 1))
     if len(repeated):
         given = f"{counted(len(repeated), 'id')} in more than one row ({listed(repeated)})"
         refuse(place, given, "each id once", "Keep one row per node.")

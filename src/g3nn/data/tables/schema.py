@@ -35,7 +35,6 @@ OTHER = "other"
 
 _IGNORE = "Take it out with --ignore."
 
-
 Reason = tuple[str, ...]
 """Why a column cannot be used: what is wrong with it, what is allowed, and what to do."""
 
@@ -43,7 +42,7 @@ EMPTY = ("no value at all", "columns with values", _IGNORE)
 CONSTANT = ("the same value in every row", "columns whose values differ", _IGNORE)
 HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
 MISSING = ("missing values", "a value in every row", "Fill them in, or fit with --missing impute.")
-NAMES = ("almost as many values as rows", "categories that repeat", "Use --text to read words in it, or --ignore.")
+NAMES = ("almost as many values as rows", "categories that repeat", "Use --text if it holds words, or --ignore.")
 WORDLESS = ("no word that repeats", "words that occur in at least two rows", _IGNORE)
 FAR = ("numbers that are infinite or far from all those of the fit", "values like those of the fit")
 NEGATIVE = ("negative or infinite counts", "values like those of the fit")
@@ -123,8 +122,8 @@ class Category:
     @classmethod
     def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Category:
         """The most frequent categories, sorted by name."""
-        occurrences = pc.value_counts(texts(column).drop_null())
-        by_rows = sorted(zip(*(part.to_pylist() for part in occurrences.flatten()[::-1]), strict=True))
+        values, numbers = pc.value_counts(texts(column).drop_null()).flatten()
+        by_rows = sorted(zip(numbers.to_pylist(), values.to_pylist(), strict=True))
         rows = sum(count for count, _ in by_rows)
         kept = [(count, value) for count, value in by_rows[-MOST_CATEGORIES:] if count >= FEWEST_ROWS]
         if not by_rows:
@@ -264,15 +263,12 @@ class FeatureSchema:
 
     def check_columns(self, nodes: NodeTable, problems: Problems) -> None:
         """Record which columns are absent, new or of another kind. A column without values may be of any kind."""
-        allowed = "the columns that the model was fitted with"
-        kinds = {name: kind for name, kind in nodes.kinds.items() if nodes.features[name].null_count < nodes.num_nodes}
-        absent = [name for name in self.kinds if name not in nodes.kinds]
-        new = [name for name in nodes.kinds if name not in self.kinds]
-        other = [
-            f"{name!r} ({kinds[name]} instead of {kind})"
-            for name, kind in self.kinds.items()
-            if kinds.get(name, kind) != kind
-        ]
+        allowed, fitted = "the columns that the model was fitted with", self.kinds
+        filled = {name: kind for name, kind in nodes.kinds.items() if nodes.features[name].null_count < nodes.num_nodes}
+        absent = [name for name in fitted if name not in nodes.kinds]
+        new = [name for name in nodes.kinds if name not in fitted]
+        differing = {name: kind for name, kind in fitted.items() if filled.get(name, kind) != kind}
+        other = [f"{name!r} ({filled[name]} instead of {kind})" for name, kind in differing.items()]
         if absent:
             problems.add(nodes.name, f"no column {listed(absent)}", allowed)
         if new:

@@ -126,9 +126,9 @@ class TestLabels:
             (
                 ["a", "a", "b", "c", None],
                 None,
-                "2 classes with one label ('b', 'c'); allowed: two labels of each class",
+                "only one label of 'b', 'c'; allowed: at least two labels of each class",
             ),
-            (["a", "a", "b", "b"], ["train", "val", "train", "test"], "1 class with one label ('b')"),
+            (["a", "a", "b", "b"], ["train", "val", "train", "test"], "only one label of 'b'"),
             (["a", "a", "b", "b"], ["train", "val", "val", "val"], "no training label of 'b'"),
             (["a", "a", "b", "b"], ["train"] * 4, "no labelled node for validation"),
             (["a", "a", "b", "b", "c"], ["train", "val"] * 2 + ["test"], "test labels of 'c', which no other node has"),
