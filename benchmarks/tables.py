@@ -20,8 +20,8 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from g3nn.data.tables.checks import check_labels
-from g3nn.data.tables.graph import join
-from g3nn.data.tables.reading import read_edge_table, read_node_table
+from g3nn.data.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import Problems
 from g3nn.parse import edge_list
@@ -63,13 +63,15 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
         times[name] = time.perf_counter() - start - sum(times[key] for key in times if key.endswith("_s"))
 
     start, problems = time.perf_counter(), Problems()
-    nodes = read_node_table(nodes_file, "id", "label")
+    nodes = load_nodes(nodes_file, NodeColumns("id", "label"), problems)
+    assert nodes is not None
     check_labels(nodes, problems)
     lap("read_nodes_s")
     schema = FeatureSchema.fit(nodes)
     features = schema.encode(nodes)
     lap("features_s")
-    edges = read_edge_table(edges_file)
+    edges = load_edges(edges_file, EdgeColumns(), problems)
+    assert edges is not None
     lap("read_edges_s")
     pairs = join(edges, nodes.ids, nodes.typed)
     lap("join_s")

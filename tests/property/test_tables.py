@@ -16,9 +16,12 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
+from small_tables import read_edges, read_nodes, write
 
+from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph, read_graph
-from g3nn.data.tables.reading import EdgeColumns, NodeColumns, read_edge_table, read_node_table
+from g3nn.data.tables.node_table import NodeColumns
+from g3nn.data.tables.notes import TableNotes
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, G3NNWarning, InputError, Problems
 
@@ -99,8 +102,8 @@ def check_graph(nodes: Path, edges: Path, columns: NodeColumns, missing: str, dr
     assert not np.isinf(stored).any()
     assert missing == "impute" or not np.isnan(stored).any()
     assert graph.edges.size == 0 or (graph.edges.min() >= 0 and graph.edges.max() < n)
-    again = FeatureSchema.from_json(json.loads(json.dumps(graph.schema.to_json())))
-    assert again == graph.schema
+    notes = TableNotes.of(graph, columns)
+    assert TableNotes.from_json(json.loads(json.dumps(notes.to_json()))) == notes
     return graph
 
 
@@ -113,8 +116,8 @@ def test_csv(nodes, edges, missing, drop, text):
             file.write_bytes(content.encode("utf-8"))
         columns = NodeColumns("id", "label", text=("x",) if text else ())
         check_graph(*files, columns, missing, drop)
-        answered(lambda: read_node_table(files[0], "id", split="label"))
-        answered(lambda: read_edge_table(files[1], weight="x"))
+        answered(lambda: read_nodes(files[0], "id", split="label"))
+        answered(lambda: read_edges(files[1], weight="x"))
 
 
 @SETTINGS
@@ -149,18 +152,6 @@ GOOD_IDS = st.sampled_from(
     [list(range(8)), [f"n{number}" for number in range(8)], [f"{number:03}" for number in range(8)], list("äöü,;\"' ")]
 )
 GOOD_LABELS = st.sampled_from([list("aabbcc") + [None] * 2, [0, 1] * 3 + [-1, None], [True, False] * 3 + [None] * 2])
-
-
-def write(path: Path, columns: dict[str, list[Any]]) -> None:
-    if path.suffix == ".parquet":
-        pq.write_table(pa.table(columns), path)
-        return
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(columns)
-        writer.writerows(
-            [["" if cell is None else cell for cell in row] for row in zip(*columns.values(), strict=True)]
-        )
 
 
 @SETTINGS
@@ -201,9 +192,9 @@ def test_any_bytes(content, name, start):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / name
         file.write_bytes(start + content)
-        nodes = answered(lambda: read_node_table(file, "id", "label"))
+        nodes = answered(lambda: read_nodes(file, "id", "label"))
         assert nodes is None or nodes.num_nodes > 0
-        edges = answered(lambda: read_edge_table(file))
+        edges = answered(lambda: read_edges(file))
         assert edges is None or edges.num_edges > 0
 
 
@@ -220,7 +211,7 @@ def test_a_damaged_parquet_file(cut, place, change):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "n.parquet"
         file.write_bytes(bytes(content[: len(content) - (cut if cut < len(content) else 0)]))
-        nodes = answered(lambda: read_node_table(file, "id"))
+        nodes = answered(lambda: read_nodes(file, "id"))
         assert nodes is None or nodes.num_nodes > 0
         if nodes is not None:
             answered(lambda: FeatureSchema.fit(nodes))

@@ -11,6 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from g3nn.cli.fit import fit
+from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, load_edges
+from g3nn.data.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.errors import Problems
 
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
@@ -19,9 +22,9 @@ Columns = dict[str, list[Any]]
 
 
 def node_columns(people: range = range(60), labelled: int = 45) -> Columns:
-    """The first of them have a label; person i belongs to group i modulo 3, but one label in eleven is wrong.
+    """The first `labelled` people have a label. Person i is in group i modulo 3, but one label in eleven is wrong:
 
-    With nothing to get wrong, training would go on and on.
+    with perfect labels, training would go on for very long.
     """
     rng = np.random.default_rng(people.start)
     groups = [GROUPS[i % 3] for i in people]
@@ -36,7 +39,7 @@ def node_columns(people: range = range(60), labelled: int = 45) -> Columns:
 
 
 def edge_columns(people: range = range(60), every: int = 4) -> Columns:
-    """Each is linked to the next of the same group, and some to a stranger. The last person is alone."""
+    """Each is linked to the next of the same group, and some to the next of another. The last person is isolated."""
     last = people.stop - 1
     pairs = [(i, i + 3) for i in people if i + 3 < last] + [(i, i + 1) for i in people[::every] if i + 1 < last]
     return {"source": [f"p{i}" for i, _ in pairs], "target": [f"p{j}" for _, j in pairs]}
@@ -55,8 +58,38 @@ def write(path: Path, columns: Columns) -> Path:
     return path
 
 
+def text_file(folder: Path, text: str, name: str = "nodes.csv") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+def parquet_file(folder: Path, columns: Columns, name: str = "nodes.parquet") -> Path:
+    path = folder / name
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def read_nodes(path: Path, *names: Any, **options: Any) -> NodeTable:
+    """A node table as `g3nn fit` reads it; all its problems are one error. Arguments: those of `NodeColumns`."""
+    problems = Problems()
+    nodes = load_nodes(path, NodeColumns(*names, **options), problems)
+    problems.raise_if_any()
+    assert nodes is not None
+    return nodes
+
+
+def read_edges(path: Path, *names: Any, **options: Any) -> EdgeTable:
+    """An edge table, likewise. Arguments: those of `EdgeColumns`."""
+    problems = Problems()
+    edges = load_edges(path, EdgeColumns(*names, **options), problems)
+    problems.raise_if_any()
+    assert edges is not None
+    return edges
+
+
 def fit_people(folder: Path) -> Path:
-    """Where `g3nn fit` put its results for the sixty."""
+    """Where `g3nn fit` puts its results for the sixty people."""
     files = {"nodes": write(folder / "nodes.csv", node_columns()), "edges": write(folder / "edges.csv", edge_columns())}
     given: dict[str, Any] = {**files, "id": "id", "label": "group", "out": folder / "out"}
     fit(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)

@@ -17,10 +17,11 @@ import typer
 from g3nn.cli.options import AsJson, DropUnknownEdges
 from g3nn.cli.results import MISSING_EDGES, MODEL, NOTES, PAGE, answers_table, edges_table
 from g3nn.data.folders import check_new_folder, new_folder
+from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph, read_graph
+from g3nn.data.tables.node_table import NodeColumns, NodeTable
 from g3nn.data.tables.notes import TableNotes
 from g3nn.data.tables.outcome_columns import AUTO
-from g3nn.data.tables.reading import EdgeColumns, NodeColumns, NodeTable
 from g3nn.errors import G3NNWarning, InputError, Problems
 from g3nn.outcomes import OUTCOMES, Classes, Outcome, Tags
 

@@ -24,13 +24,13 @@ __all__ = [
 ]
 
 ALL_DATASETS = (*DATASETS, "blogcatalog")
-"""The paper's, and one whose nodes have tags."""
+"""The datasets of the paper, and one whose nodes have tags."""
 
 
 def load(name: str, setting: str = "standard") -> NodeTask:
     """A benchmark dataset in one of the paper's settings. Names are not case-sensitive.
 
-    `blogcatalog` has the standard setting alone; `load_blogcatalog` has more to choose.
+    `blogcatalog` has only the standard setting; `load_blogcatalog` offers more choices.
 
     >>> load("cora", setting="missing-edge")
     NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)

@@ -1,4 +1,4 @@
-"""A folder of results appears whole or not at all, whenever the run ends."""
+"""A folder of results appears complete or not at all, even if the run is interrupted."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from g3nn.errors import DataError, Problems
 
 
 def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> None:
-    """Record it where no folder of results can be put: something is there, or there is no place for it."""
+    """Record a problem if a folder of results cannot be written to `path`."""
     parent = path.absolute().parent
     if path.is_dir():
         if any(path.iterdir()):
-            advice = "Name another one, or empty it yourself."
+            advice = "Name another folder, or empty this one."
             problems.add(argument, f"{path}, which is not empty", "a new or an empty folder", advice)
     elif path.exists() or path.is_symlink():
         problems.add(argument, f"{path}, which is a file", "a new or an empty folder")
@@ -29,7 +29,7 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path` to write into. It takes its place at the end, and vanishes if anything goes wrong."""
+    """A folder beside `path` to write into. At the end it is renamed to `path`; if anything fails, it is deleted."""
     path = path.absolute()
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:

@@ -1,4 +1,4 @@
-"""Cora as LINQS published it, brought into Planetoid's node order. Both hold the same papers, words and citations."""
+"""Cora as LINQS published it, in the node order of Planetoid. Papers, words and citations are the same in both."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ def planetoid_order() -> list[str]:
 def rebuild(content: bytes, cites: bytes, order: Sequence[str]) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
     """Word counts (n, d), arcs (2, m) and labels (n,) with the papers in the given order.
 
-    content: one paper a line, `id word_1 ... word_d class`, tabs between, each word 0 or 1.
-    cites:   one citation a line, `cited citing`.
+    content: one paper per line, `id word_1 ... word_d class`, separated by tabs, each word 0 or 1.
+    cites:   one citation per line, `cited citing`.
     """
     position = {paper: node for node, paper in enumerate(order)}
     rows = [line.split(b"\t", 1) for line in content.splitlines()]
     nodes = np.array([position[paper.decode()] for paper, _ in rows])
     words, classes = zip(*(rest.rsplit(b"\t", 1) for _, rest in rows), strict=True)
-    # Words are single digits with single tabs between them, so every second byte is a word.
+    # Each word is one digit and each separator one tab, so every second byte is a word.
     present = np.stack([np.frombuffer(line[::2], dtype=np.uint8) == ord("1") for line in words])
     by_node = np.argsort(nodes)
     features = sp.csr_array(present[by_node].astype(np.float32))

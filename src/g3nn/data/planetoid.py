@@ -21,7 +21,7 @@ TEST_NODES = 1000
 def planetoid(name: str) -> NodeTask:
     """The dataset with row-normalised features and the public split.
 
-    With K classes, the first 20 K nodes are for training, the next 500 for validation, and 1,000 listed ones for test.
+    With K classes, the first 20 K nodes are for training, the next 500 for validation; a list names 1,000 for test.
     """
     files = raw_files(name)
     if LINQS_CORA[0] in files:
@@ -45,8 +45,9 @@ def planetoid(name: str) -> NodeTask:
 
 
 def row_normalised(features: sp.csr_array) -> sp.csr_array:
-    """x_ij / sum_j x_ij; a row of zeros stays zero."""
-    sums = features.sum(axis=1, dtype=np.float64)
+    """x_ij / sum_j x_ij; a row of zeros stays zero. NaN stays NaN and is not counted in the sum."""
+    known = sp.csr_array((np.nan_to_num(features.data), features.indices, features.indptr), shape=features.shape)
+    sums = known.sum(axis=1, dtype=np.float64)
     scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums != 0)
     values = features.data * np.repeat(scale, np.diff(features.indptr))
     return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
@@ -61,9 +62,9 @@ def unique_edges(arcs: np.ndarray) -> np.ndarray:
 def _assemble(name: str, files: dict[str, bytes]) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:
     """Features, arcs, labels and test nodes from the raw files.
 
-    `allx` and `ally` describe the first nodes, `tx` and `ty` the test nodes in the order of `test.index`. Citeseer's
-    test nodes leave gaps in the numbering: 15 nodes that have links, but neither words nor a class. They get zero
-    features, an unknown label, and belong to no part of the split.
+    `allx` and `ally` describe the first nodes, `tx` and `ty` the test nodes in the order of `test.index`. The numbers
+    of Citeseer's test nodes have gaps: 15 nodes with edges, but without words or a class. They get zero features and
+    an unknown label, and are in no part of the split.
     """
 
     def read(part: str) -> np.ndarray | sp.csr_array:
@@ -72,7 +73,7 @@ def _assemble(name: str, files: dict[str, bytes]) -> tuple[sp.csr_array, np.ndar
     first, listed = sp.csr_array(read("allx")), sp.csr_array(read("tx"))
     test = np.array(files[f"ind.{name}.test.index"].split(), dtype=np.int64)
     described, n = first.shape[0], max(first.shape[0], int(test.max()) + 1)
-    row_of = np.full(n, described + test.size)  # the row appended below, for nodes that no file describes
+    row_of = np.full(n, described + test.size)  # the row appended below, for nodes without a description
     row_of[:described] = np.arange(described)
     row_of[test] = described + np.arange(test.size)
 

@@ -41,6 +41,36 @@ class Latent:
         products: np.ndarray = np.einsum("pq,pq->p", self.positions[i], self.positions[j])
         return self.weight * products.astype(np.float64)
 
+    @property
+    def highest(self) -> float:
+        """No term is above this."""
+        return abs(self.weight)
+
+    def lowest(self, terms: np.ndarray) -> float:
+        """No term is below this; `terms` are a sample of them."""
+        return -abs(self.weight)
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """values: (n, T) with rows z_i."""
+
+    values: np.ndarray
+    weight: float
+    highest = 0.0
+
+    def __call__(self, i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        """-w |z_i - z_j|^2 for each pair."""
+        squares: np.ndarray = ((self.values[i] - self.values[j]) ** 2).sum(1)
+        return -self.weight * squares
+
+    def lowest(self, terms: np.ndarray) -> float:
+        return float(terms.min())
+
+
+Term = Latent | Closeness
+"""What a pair adds to its logit."""
+
 
 def block_probabilities(sizes: np.ndarray, degree: float, homophily: float) -> tuple[float, float]:
     """Mean link probabilities (same class, different class) that give the mean degree and the share of edges inside.
@@ -74,32 +104,20 @@ def draw_edges(
         differ = labels[i] != labels[j]
         return i[differ], j[differ]
 
-    found = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
-    found += _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
-    return distinct(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
+    codes = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
+    codes += _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
+    return distinct(np.concatenate([np.zeros(0, dtype=np.int64), *codes]))
 
 
 def draw_near(values: np.ndarray, weight: float, degree: float, rng: np.random.Generator) -> np.ndarray:
     """Codes of edges with p_ij = sigmoid(a - weight |z_i - z_j|^2), for values z (n, T); a gives the mean degree."""
     n = len(values)
 
-    def closeness(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        distance: np.ndarray = -weight * ((values[i] - values[j]) ** 2).sum(1)
-        return distance
+    def pairs(m: int) -> tuple[np.ndarray, np.ndarray]:
+        return uniform_pairs(n, m, rng)
 
-    from scipy.optimize import brentq
-
-    p, terms = degree / (n - 1), closeness(*uniform_pairs(n, _CALIBRATION_PAIRS, rng))
-    low = float(logit(p))
-    a = float(brentq(lambda a: expit(a + terms).mean() - p, low - 1e-9, low - float(terms.min()) + 1e-9))
-    highest = float(np.logaddexp(0.0, a))
-    hits = int(rng.poisson(highest * n * (n - 1) / 2))
-    found = [np.zeros(0, dtype=np.int64)]
-    for start in range(0, hits, _CHUNK):
-        i, j = uniform_pairs(n, min(_CHUNK, hits - start), rng)
-        kept = rng.random(i.size) * highest < np.logaddexp(0.0, a + closeness(i, j))
-        found.append(encode(i[kept], j[kept], n))
-    return distinct(np.concatenate(found))
+    codes = _draw_block(pairs, n * (n - 1) / 2, degree / (n - 1), Closeness(values, weight), n, rng)
+    return distinct(np.concatenate([np.zeros(0, dtype=np.int64), *codes]))
 
 
 def rewire(codes: np.ndarray, n: int, fraction: float, rng: np.random.Generator) -> np.ndarray:
@@ -131,15 +149,15 @@ def decode(codes: np.ndarray, n: int) -> np.ndarray:
     return np.stack([codes // n, codes % n])
 
 
-def intercept(sample: Sampler, p: float, latent: Latent | None) -> float:
-    """The a for which the mean of sigmoid(a + w u_i . u_j) over the block's pairs is p."""
-    if latent is None:
+def intercept(sample: Sampler, p: float, term: Term | None) -> float:
+    """The a for which the mean of sigmoid(a + term) over the block's pairs is p."""
+    if term is None:
         return float(logit(p))
-    terms = latent(*sample(_CALIBRATION_PAIRS))
-    # |w u_i . u_j| <= |w| brackets the root.
-    low, high = logit(p) - abs(latent.weight), logit(p) + abs(latent.weight)
-    # Imported where it is used: it takes longer to load than numpy does.
+    # Imported here because it takes longer to load than numpy.
     from scipy.optimize import brentq
+
+    terms = term(*sample(_CALIBRATION_PAIRS))
+    low, high = logit(p) - term.highest, logit(p) - term.lowest(terms)
 
     return float(brentq(lambda a: expit(a + terms).mean() - p, low - 1e-9, high + 1e-9))
 
@@ -149,7 +167,7 @@ def _same_pairs(sizes: np.ndarray) -> float:
 
 
 def _draw_block(
-    sample: Sampler, pairs: float, p: float, latent: Latent | None, n: int, rng: np.random.Generator
+    sample: Sampler, pairs: float, p: float, term: Term | None, n: int, rng: np.random.Generator
 ) -> list[np.ndarray]:
     """Codes of the linked pairs of one block, some of them repeated.
 
@@ -159,14 +177,14 @@ def _draw_block(
     """
     if p == 0:
         return []
-    a = intercept(sample, p, latent)
-    highest = np.logaddexp(0.0, a if latent is None else a + abs(latent.weight))
+    a = intercept(sample, p, term)
+    highest = np.logaddexp(0.0, a if term is None else a + term.highest)
     hits = int(rng.poisson(highest * pairs))
-    found = []
+    codes = []
     for start in range(0, hits, _CHUNK):
         i, j = sample(min(_CHUNK, hits - start))
-        if latent is not None:
-            kept = rng.random(i.size) * highest < np.logaddexp(0.0, a + latent(i, j))
+        if term is not None:
+            kept = rng.random(i.size) * highest < np.logaddexp(0.0, a + term(i, j))
             i, j = i[kept], j[kept]
-        found.append(encode(i, j, n))
-    return found
+        codes.append(encode(i, j, n))
+    return codes

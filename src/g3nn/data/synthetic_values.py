@@ -1,14 +1,14 @@
-"""Graphs whose nodes have numbers for labels, alike along edges beyond what features explain: the truth is known."""
+"""Graphs with numbers for labels, which are more alike along edges than features explain; the truth is known."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
 
+from g3nn.data.arguments import check_arguments, number, whole
 from g3nn.data.random_graph import decode, draw_near
 from g3nn.errors import Problems
 from g3nn.task import NodeTask
@@ -39,7 +39,7 @@ def synthetic_values(
 
     columns:   T. degree: mean number of neighbours. features: d.
     explained: share of the variance of z that features explain.
-    labelled:  share of the nodes whose label training sees; `val` others are for validation, the rest for testing.
+    labelled:  share of the nodes that are for training; `val` others are for validation, the rest for test.
     seed:      the same arguments and seed give the same task.
     """
     _check(outcome, locals())
@@ -56,40 +56,26 @@ def synthetic_values(
     return NodeTask.build(x, edges, labels, *split, outcome=outcome, name=f"synthetic-{outcome}")
 
 
-_LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = {
-    "real": lambda z, rng: 50 + 10 * z,
-    "tags": lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
-    "counts": lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
-}
+_LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = dict(
+    real=lambda z, rng: 50 + 10 * z,
+    tags=lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
+    counts=lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
+)
 
-_RULES: dict[str, tuple[type, Callable[[Any], bool], str]] = {
-    "nodes": (Integral, lambda value: value >= 4, "a whole number, at least 4"),
-    "columns": (Integral, lambda value: value >= 1, "a whole number, at least 1"),
-    "degree": (Real, lambda value: 0 < value < math.inf, "a number above 0"),
-    "features": (Integral, lambda value: value >= 1, "a whole number, at least 1"),
-    "explained": (Real, lambda value: 0 <= value <= 1, "a number from 0 to 1"),
-    "closeness": (Real, lambda value: 0 <= value < math.inf, "a number, at least 0"),
-    "labelled": (Real, lambda value: 0 < value < 1, "a number strictly between 0 and 1"),
-    "val": (Integral, lambda value: value >= 1, "a whole number, at least 1"),
-    "seed": (Integral, lambda value: value >= 0, "a whole number, at least 0"),
-}
+_SIZES = dict(nodes=whole(4), columns=whole(1), features=whole(1), val=whole(1), seed=whole(0))
+_SHARES = dict(explained=number(0, 1), labelled=number(0, 1, open_ends=True))
+_RULES = _SIZES | _SHARES | dict(degree=number(0, open_ends=True), closeness=number(0))
 
 
 def _check(outcome: str, given: dict[str, Any]) -> None:
-    problems = Problems()
+    problems, nodes = Problems(), given["nodes"]
     problems.name("outcome", outcome, _LABELS)
-    sound = set()
-    for argument, (kind, holds, allowed) in _RULES.items():
-        value = given[argument]
-        if isinstance(value, bool) or not isinstance(value, kind) or not holds(value):
-            problems.add(argument, repr(value), allowed)
-        else:
-            sound.add(argument)
-    if {"nodes", "degree"} <= sound and given["degree"] >= given["nodes"] - 1:
-        problems.add("degree", f"{given['degree']:g}", f"less than {given['nodes'] - 1}, where all are linked")
-    if {"nodes", "labelled", "val"} <= sound:
-        used = round(given["labelled"] * given["nodes"]) + given["val"]
-        if used > given["nodes"]:
-            advice = "Ask for more nodes, or fewer in the split."
-            problems.add("labelled, val", f"{used} nodes together", f"at most {given['nodes']}", advice)
+    accepted = check_arguments(given, _RULES, problems)
+    if {"nodes", "degree"} <= accepted and given["degree"] >= nodes - 1:
+        problems.add("degree", f"{given['degree']:g}", f"less than {nodes - 1}, where every pair would be linked")
+    if {"nodes", "labelled", "val"} <= accepted:
+        used = round(given["labelled"] * nodes) + given["val"]
+        if used > nodes:
+            advice = "Ask for more nodes, or for fewer in the split."
+            problems.add("labelled, val", f"{used} nodes together", f"at most {nodes}", advice)
     problems.raise_if_any()

@@ -1,8 +1,8 @@
-"""Reads the pickles inside the Planetoid files without running anything they say.
+"""Reads the pickles in the Planetoid files without running any code from them.
 
-A pickle names classes to build. Here every admitted name stands for a passive record that only keeps the state it is
-given; arrays are built from those records afterwards, by numpy's and scipy's ordinary, checking constructors. No other
-name is admitted. This also reads Python 2 pickles under any numpy and scipy, whatever their modules are called now.
+A pickle names classes to build. Here, each admitted name stands for a passive record that only keeps the state it is
+given; no other name is admitted. Arrays are then built from these records by the ordinary constructors of numpy and
+scipy, which check their input. This also reads Python 2 pickles, wherever numpy and scipy have their classes now.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from g3nn.errors import DataError
 
 
 class _Record:
-    """Keeps what the pickle says about one object: the arguments it was made with, and its state."""
+    """What the pickle says about one object: the arguments of its constructor, and its state."""
 
     __slots__ = ("arguments", "state")
 

@@ -217,14 +217,14 @@ class TestBadTables:
         ("change", "words"),
         [
             (no_column, ["id column: got 'id'", "'group', 'age'"]),
-            (double, ["1 ids in more than one row: 'p8'"]),
-            (mixed, ["whole numbers and 1 other values: 'p59'", "ids of one type"]),
+            (double, ["1 id in more than one row ('p8')"]),
+            (mixed, ["whole numbers and 1 other value ('p59')", "ids of one type"]),
             (one_class, ["one class, 'art'", "at least two classes"]),
-            (seen_once, ["1 classes with one label: 'war'"]),
+            (seen_once, ["only one label of 'war'"]),
             (no_label, ["labels: got none"]),
             (constant, ["column 'age': got the same value in every row", "--ignore"]),
             (empty, ["column 'age': got no value at all", "--ignore"]),
-            (infinite, ["column 'age': got infinite or huge numbers"]),
+            (infinite, ["column 'age': given infinite or huge numbers"]),
             (gap, ["column 'age': got missing values", "--missing impute"]),
         ],
     )
@@ -238,9 +238,12 @@ class TestBadTables:
             (b"", ["is empty"]),
             (b"source,target\n", ["no rows"]),
             (b"source,target\np1,p2\np1,\xe9\n", ["not UTF-8 text, first in line 3"]),
-            (b"source,target\np1,p2\nx1,p3\nx2,p3\n", ["2 of 3 edges with ids that no node has: 'x1', 'x2'", "--drop"]),
+            (
+                b"source,target\np1,p2\nx1,p3\nx2,p3\n",
+                ["2 of 3 edges with ids that no node has ('x1', 'x2')", "--drop"],
+            ),
             (b"source\np1\n", ["two columns"]),
-            (b"source,target\np1\n", ["1 rows that do not fit the header"]),
+            (b"source,target\np1\n", ["1 row with more or fewer values than the header"]),
             (b"PAR1zzzzzzzz", ["damaged or cut short"]),
         ],
     )

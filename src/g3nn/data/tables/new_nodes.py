@@ -1,8 +1,9 @@
-"""New nodes in tables, for a model that was fitted on tables."""
+"""Tables of new nodes, for a model that was fitted on tables."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -10,10 +11,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from g3nn.data.tables.columns import CATEGORICAL, TEXT
+from g3nn.data.tables.edge_table import check_types, join, load_edges, of_one_type
 from g3nn.data.tables.files import TableFile
-from g3nn.data.tables.graph import check_types, join, table_problems
+from g3nn.data.tables.graph import table_problems
+from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.notes import TableNotes
-from g3nn.data.tables.reading import NodeColumns, NodeTable, load_edges, load_nodes, of_one_type
 from g3nn.errors import G3NNWarning, Problems
 from g3nn.parse import Matrix
 
@@ -45,7 +48,7 @@ def read_new_nodes(
     missing: str = "impute",
     drop_unknown: bool = False,
 ) -> NewNodes | None:
-    """Read and check both tables; None where a problem was found. A row whose id was in the fit is that node.
+    """Read and check both tables; None if there are problems. A row with an id of the fit is that node.
 
     missing: "error" if the model was fitted so, else "impute".
     """
@@ -59,46 +62,37 @@ def read_new_nodes(
     if nodes is None:
         return None
     notes.schema.check_columns(nodes, problems)
-    check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, notes.ids, notes.typed, problems)
+    with problems.gathered():
+        check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, notes.node_ids, notes.typed)
     if len(problems.found) > before:
         return None
-    ids, known = of_one_type(nodes.ids, notes.ids)
-    place = pc.index_in(ids, value_set=known)
-    new = place.is_null().to_numpy(zero_copy_only=False)
+    ids, fitted = of_one_type(nodes.ids, notes.node_ids)
+    position = pc.index_in(ids, value_set=fitted)
+    new = position.is_null().to_numpy(zero_copy_only=False)
     if new.any():
         with problems.gathered():
-            features = notes.schema.encode(_chosen(nodes, new), missing=missing)
+            rows = replace(nodes, ids=pc.filter(ids, new), features=nodes.features.filter(pa.array(new)))
+            features = notes.schema.encode(rows, missing=missing)
     if edges is not None:
-        everyone = pa.concat_arrays([known, pc.filter(ids, pa.array(new))])
+        everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with problems.gathered():
             pairs = join(edges, everyone, notes.typed and nodes.typed, drop_unknown=drop_unknown)
     if len(problems.found) > before:
         return None
-    _warn_of_known(nodes.name, int((~new).sum()), len(new))
-    numbers = np.where(new, len(known) + np.cumsum(new) - 1, pc.fill_null(place, 0).to_numpy())
+    if not new.all():
+        share = f"{int((~new).sum())} of {new.size} ids were in the fit"
+        warnings.warn(f"{nodes.name}: {share}; their answers are those of the fit", G3NNWarning, stacklevel=2)
+    numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
     return NewNodes(nodes.ids, numbers, features, pairs)
 
 
-def _columns(notes: TableNotes, names: tuple[str, ...]) -> NodeColumns:
-    """Those of the fit as far as they are there. Labels and the split are not looked at."""
+def _columns(notes: TableNotes, names: Collection[str]) -> NodeColumns:
+    """The columns of the fit that are present. Labels and the split are not read."""
+    kinds = {name: kind for name, kind in notes.schema.kinds.items() if name in names}
     unread = (*notes.node_columns.labels, notes.node_columns.split, *notes.node_columns.ignore)
     return NodeColumns(
         notes.node_columns.id,
-        text=tuple(name for name in notes.schema.names("text") if name in names),
-        categorical=tuple(name for name in notes.schema.names("categorical") if name in names),
+        text=tuple(name for name, kind in kinds.items() if kind == TEXT),
+        categorical=tuple(name for name, kind in kinds.items() if kind == CATEGORICAL),
         ignore=tuple(name for name in unread if name is not None and name in names),
     )
-
-
-def _chosen(nodes: NodeTable, rows: np.ndarray) -> NodeTable:
-    mask = pa.array(rows)
-    return replace(nodes, ids=pc.filter(nodes.ids, mask), features=nodes.features.filter(mask))
-
-
-def _warn_of_known(name: str, known: int, rows: int) -> None:
-    if known:
-        warnings.warn(
-            f"{name}: {known} of {rows} ids were in the fit; they are answered as they were then",
-            G3NNWarning,
-            stacklevel=3,
-        )

@@ -1,68 +1,64 @@
-"""What a model that was fitted on tables must remember, to answer for the rows of later ones."""
+"""What a model that was fitted on tables must remember to answer for the rows of later tables."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+import json
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import is_text
+from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph
-from g3nn.data.tables.reading import EdgeColumns, NodeColumns
+from g3nn.data.tables.node_table import NodeColumns
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class TableNotes:
-    """The names of the columns, how features are made of them, and the ids of the fitted nodes in their order.
+    """The names of the columns, how they become features, and the ids of the fitted nodes in their order.
 
-    typed: whether the node table said that ids are numbers or text.
+    ids:   as text, also if they are `whole` numbers.
+    typed: whether the node table says that ids are numbers or text.
     """
 
     node_columns: NodeColumns
     edge_columns: EdgeColumns
     schema: FeatureSchema
-    ids: pa.Array
+    ids: list[str]
+    whole: bool
     typed: bool
 
     @classmethod
     def of(cls, graph: TableGraph, columns: NodeColumns) -> TableNotes:
-        columns = replace(columns, split=graph.nodes.split_column)
-        return cls(columns, graph.edge_columns, graph.schema, graph.nodes.ids, graph.nodes.typed)
+        nodes, columns = graph.nodes, replace(columns, split=graph.nodes.split_column)
+        ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
+        return cls(columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed)
+
+    @cached_property
+    def node_ids(self) -> pa.Array:
+        """(n,) int64 or text."""
+        return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
 
     def to_json(self) -> dict[str, Any]:
-        columns = asdict(self.node_columns)
-        return {
-            "node_columns": {
-                name: list(value) if isinstance(value, tuple) else value for name, value in columns.items()
-            },
-            "edge_columns": asdict(self.edge_columns),
-            "schema": self.schema.to_json(),
-            "ids": self.ids.to_pylist(),
-            "text_ids": is_text(self.ids.type),
-            "typed": self.typed,
-        }
+        from pydantic import TypeAdapter
+
+        content: dict[str, Any] = TypeAdapter(TableNotes).dump_python(self, mode="json")
+        return content
 
     @classmethod
     def from_json(cls, content: Any) -> TableNotes:
-        """What `to_json` gave; raises where it is something else."""
+        """What `to_json` gave. Nothing in it is trusted."""
+        from pydantic import TypeAdapter, ValidationError
+
         try:
-            ids = pa.array(content["ids"], pa.large_string() if content["text_ids"] else pa.int64())
-            node_columns = NodeColumns(**_columns(NodeColumns, content["node_columns"]))
-            edge_columns = EdgeColumns(**_columns(EdgeColumns, content["edge_columns"]))
-            return cls(
-                node_columns, edge_columns, FeatureSchema.from_json(content["schema"]), ids, bool(content["typed"])
-            )
-        except (KeyError, TypeError, ValueError, pa.ArrowException) as error:
-            raise DataError("the model was not fitted on tables by g3nn, or its notes are damaged.") from error
-
-
-def _columns(kind: type, content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise TypeError(kind.__name__)
-    found = {name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-    if set(found) != {field.name for field in fields(kind)}:
-        raise KeyError(kind.__name__)
-    return found
+            return TypeAdapter(TableNotes).validate_json(json.dumps(content), strict=True)
+        except ValidationError as error:
+            first = error.errors()[0]
+            reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+            raise DataError(
+                f"the model was not fitted on tables by g3nn, or its notes are damaged ({reason})."
+            ) from error

@@ -3,266 +3,300 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
+from annotated_types import Interval
 
 from g3nn.data.planetoid import row_normalised
-from g3nn.data.tables.checks import Findings
-from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, LARGEST, NUMERIC, floats, listed
-from g3nn.data.tables.reading import NodeTable
-from g3nn.data.tables.schema_columns import (
-    Boolean,
-    Category,
-    Column,
-    Count,
-    Number,
-    Remarks,
-    Text,
-    fit_category,
-    fit_text,
-)
-from g3nn.errors import DataError, G3NNWarning, Problems
+from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, LARGEST, NUMERIC, TEXT, counted, floats, listed, texts
+from g3nn.data.tables.node_table import NodeTable
+from g3nn.errors import G3NNWarning, Problems
 from g3nn.parse import Matrix
-
-FORMAT, VERSION = "g3nn feature schema", 1
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
 """Share of zeros in each column of word counts, and in all of them together."""
 
-_KINDS: dict[str, type[Column]] = {one.kind: one for one in (Number, Count, Boolean, Category, Text)}
+MOST_CATEGORIES = 100
+MOST_WORDS = 2000
+FEWEST_ROWS = 2
+"""A category or a word in fewer rows says nothing about other rows."""
+
+LEAST_COVERED = 0.1
+"""Share of the rows that the kept categories must cover. Otherwise the column holds names, not categories."""
+
+OTHER = "other"
+
+_IGNORE = "Take it out with --ignore."
+
+Reason = tuple[str, ...]
+"""Why a column cannot be used: what is wrong with it, what is allowed, and what to do."""
+
+EMPTY = ("no value at all", "columns with values", _IGNORE)
+CONSTANT = ("the same value in every row", "columns whose values differ", _IGNORE)
+HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
+MISSING = ("missing values", "a value in every row", "Fill them in, or fit with --missing impute.")
+NAMES = ("almost as many values as rows", "categories that repeat", "Use --text if it holds words, or --ignore.")
+WORDLESS = ("no word that repeats", "words that occur in at least two rows", _IGNORE)
+FAR = ("numbers that are infinite or far from all those of the fit", "values like those of the fit")
+NEGATIVE = ("negative or infinite counts", "values like those of the fit")
+
+
+@dataclass
+class Remarks:
+    """About columns: the names of those that cannot be used, by reason, and values that the fit has not seen."""
+
+    refused: defaultdict[Reason, list[str]] = field(default_factory=lambda: defaultdict(list))
+    unseen: list[str] = field(default_factory=list)
+
+    def raise_refused(self, table: str, missing: str) -> None:
+        """One problem for each reason. Missing values are a problem only if `missing` is "error"."""
+        problems = Problems()
+        for reason, names in self.refused.items():
+            if reason != MISSING or missing == "error":
+                problems.add(f"{table}, column{'s' if len(names) > 1 else ''} {listed(names)}", *reason)
+        problems.raise_if_any()
+
+
+Limited = Annotated[float, Interval(ge=-LARGEST, le=LARGEST)]
+Scale = Annotated[float, Interval(gt=0, le=LARGEST)]
+
+
+@dataclass(frozen=True)
+class Number:
+    """(x - mean) / scale, or 0 and 1 for a boolean; NaN where missing."""
+
+    mean: Limited
+    scale: Scale
+    kind: str = NUMERIC
+
+    @classmethod
+    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Number:
+        values = floats(column)
+        known = values[~np.isnan(values)]
+        if known.size == 0:
+            remarks.refused[EMPTY].append(name)
+            return cls(0.0, 1.0)
+        if known.size < values.size:
+            remarks.refused[MISSING].append(name)
+        if np.abs(known).max() > LARGEST:
+            remarks.refused[HUGE].append(name)
+            return cls(0.0, 1.0)
+        if known.min() == known.max():
+            remarks.refused[CONSTANT].append(name)
+        if pa.types.is_boolean(column.type):
+            return cls(0.0, 1.0, BOOLEAN)
+        return cls(float(known.mean()), float(known.std()) or 1.0)
+
+    def features(self, name: str) -> list[str]:
+        return [name]
+
+    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> np.ndarray:
+        values = floats(column)
+        if np.isnan(values).any():
+            remarks.refused[MISSING].append(name)
+        with np.errstate(over="ignore", invalid="ignore"):
+            encoded = ((values - self.mean) / self.scale).astype(np.float32)
+        if np.isinf(encoded).any():
+            remarks.refused[FAR].append(name)
+        return encoded[:, None]
+
+
+@dataclass(frozen=True)
+class Category:
+    """One 0/1 feature for each category, and one for all rare ones if there are any; all 0 where missing.
+
+    A category that the fit has not seen is treated as a rare one, and is all 0 if there are none.
+    """
+
+    categories: tuple[str, ...]
+    other: bool
+    kind: ClassVar[str] = CATEGORICAL
+
+    @classmethod
+    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Category:
+        """The most frequent categories, sorted by name."""
+        values, numbers = pc.value_counts(texts(column).drop_null()).flatten()
+        by_rows = sorted(zip(numbers.to_pylist(), values.to_pylist(), strict=True))
+        rows = sum(count for count, _ in by_rows)
+        kept = [(count, value) for count, value in by_rows[-MOST_CATEGORIES:] if count >= FEWEST_ROWS]
+        if not by_rows:
+            remarks.refused[EMPTY].append(name)
+        elif len(by_rows) == 1 and rows == len(column):
+            remarks.refused[CONSTANT].append(name)
+        elif sum(count for count, _ in kept) < LEAST_COVERED * rows:
+            remarks.refused[NAMES].append(name)
+        return cls(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
+
+    def features(self, name: str) -> list[str]:
+        return [f"{name}={category}" for category in (*self.categories, *([OTHER] if self.other else []))]
+
+    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
+        values, rare = texts(column), len(self.categories)
+        index = pc.index_in(values, value_set=pa.array(self.categories, pa.large_string()), skip_nulls=True)
+        position = pc.fill_null(index, rare).to_numpy().astype(np.int64)
+        present = values.is_valid().to_numpy(zero_copy_only=False)
+        unseen = pc.filter(values, pa.array(present & (position == rare)))
+        if len(unseen):
+            remarks.unseen.append(f"column {name!r}: {counted(len(unseen), 'value')} ({listed(pc.unique(unseen))})")
+        rows = np.flatnonzero(present & (position < rare + self.other))
+        ones = np.ones(rows.size, dtype=np.float32)
+        return sp.csr_array((ones, (rows, position[rows])), shape=(len(values), rare + self.other))
+
+
+@dataclass(frozen=True)
+class Text:
+    """TF-IDF by scikit-learn, with the inverse document frequency of each word."""
+
+    words: dict[str, Limited]
+    kind: ClassVar[str] = TEXT
+
+    @classmethod
+    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Text:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(max_features=MOST_WORDS, min_df=FEWEST_ROWS)
+        try:
+            vectorizer.fit(_documents(column))
+        except ValueError:
+            # This is how scikit-learn says that no word is left.
+            remarks.refused[WORDLESS if texts(column).null_count < len(column) else EMPTY].append(name)
+            return cls({})
+        return cls(dict(zip(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist(), strict=True)))
+
+    def features(self, name: str) -> list[str]:
+        return [f"{name}: {word}" for word in self.words]
+
+    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        vectorizer = TfidfVectorizer(vocabulary=list(self.words))
+        vectorizer.idf_ = np.array(list(self.words.values()))
+        return sp.csr_array(vectorizer.transform(_documents(column)), dtype=np.float32)
+
+
+def _documents(column: pa.Array) -> list[str]:
+    return pc.fill_null(texts(column), "").to_pylist()
+
+
+Column = Number | Category | Text
+_COLUMNS: dict[str, type[Column]] = {NUMERIC: Number, BOOLEAN: Number, CATEGORICAL: Category, TEXT: Text}
 
 
 @dataclass(frozen=True)
 class FeatureSchema:
     """What was learned about the columns of a table.
 
-    - Numbers are standardised: (x - mean) / standard deviation, over the known values. A missing one stays NaN.
-    - Word counts are kept sparse. A column is taken for one if it is never negative or missing and zero in at least a
-      quarter of the rows, provided that there are at least 50 such columns and that four fifths of all their values
-      are zero. They are not standardised; instead, the counts of each row are divided by their sum.
+    - Numbers are standardised: (x - mean) / standard deviation, over the known values. Missing numbers stay NaN.
+    - Word counts are kept sparse. A column holds word counts if it is never negative or missing and zero in at least a
+      quarter of the rows, provided that there are at least 50 such columns and four fifths of all their values are
+      zero. They are not standardised; instead, the counts of each row are divided by their sum.
     - Booleans are 0 or 1. Missing: NaN.
     - Categories are one-hot: the 100 most frequent ones that are in at least two rows. The others share one feature,
-      and so does a category never seen before; where there are no others it is all 0. Missing: all 0.
-    - Text gives TF-IDF of the 2,000 most frequent words that are in at least two rows. Missing: all 0.
+      which also stands for categories that the fit has not seen; without others these are all 0. Missing: all 0.
+    - Text becomes TF-IDF of the 2,000 most frequent words that are in at least two rows. Missing: all 0.
 
     Word counts come first in the matrix, then the other columns in the order of the table.
     """
 
-    columns: tuple[Column, ...]
+    counts: tuple[str, ...]
+    columns: dict[str, Column]
 
     @classmethod
     def fit(cls, nodes: NodeTable, *, missing: str = "impute") -> FeatureSchema:
-        """Learn from a table. Raises one error for all columns that are constant, without values, infinite, ...
+        """Learn from a table. Raises one error that names all columns that cannot be used.
 
         missing: "error" if missing numbers and booleans are an error too, else "impute".
         """
-        findings, problems = Findings(), Problems()
-        facts = {
-            name: _Facts.of(floats(nodes.features[name])) for name, kind in nodes.kinds.items() if _is_number(kind)
-        }
-        counts = _counts(nodes, facts)
-        others: list[Column] = []
-        for name, kind in nodes.kinds.items():
-            column = nodes.features[name].combine_chunks()
-            if name in facts and name not in counts:
-                facts[name].judge(name, findings)
-                others.append(Boolean(name) if kind == BOOLEAN else Number(name, facts[name].mean, facts[name].scale))
-            elif kind == CATEGORICAL:
-                others.append(fit_category(name, column, findings))
-            elif name not in counts:
-                others.append(fit_text(name, column, findings))
-        findings.report(nodes.name, missing, problems)
-        problems.raise_if_any()
-        return cls((*map(Count, counts), *others))
+        table = {name: nodes.features[name].combine_chunks() for name in nodes.kinds}
+        zeros = {name: _zeros(table[name]) for name, kind in nodes.kinds.items() if kind == NUMERIC}
+        zeros = {name: share for name, share in zeros.items() if share >= LEAST_ZEROS}
+        if len(zeros) < FEWEST_COUNTS or np.mean(list(zeros.values())) < LEAST_ZEROS_IN_ALL:
+            zeros = {}
+        remarks, others = Remarks(), {name: kind for name, kind in nodes.kinds.items() if name not in zeros}
+        columns = {name: _COLUMNS[kind].fit(name, table[name], remarks) for name, kind in others.items()}
+        remarks.raise_refused(nodes.name, missing)
+        return cls(tuple(zeros), columns)
 
     @property
     def feature_names(self) -> list[str]:
-        return [feature for column in self.columns for feature in column.features]
+        return [*self.counts, *(feature for name, column in self.columns.items() for feature in column.features(name))]
 
     @property
     def sparse(self) -> bool:
         """Whether most features come from counts, categories and words, and the matrix is stored sparse."""
-        mostly_zero = sum(len(column.features) for column in self.columns if column.sparse)
-        return 2 * mostly_zero > len(self.feature_names)
+        dense = sum(isinstance(column, Number) for column in self.columns.values())
+        return 2 * dense < len(self.feature_names)
 
-    def names(self, kind: str) -> list[str]:
-        """The columns that are to be read as this kind."""
-        return [column.name for column in self.columns if column.read_as == kind]
+    @property
+    def kinds(self) -> dict[str, str]:
+        """How each column of a table must be read."""
+        return {**dict.fromkeys(self.counts, NUMERIC), **{name: column.kind for name, column in self.columns.items()}}
 
     def encode(self, nodes: NodeTable, *, missing: str = "impute", quiet: bool = False) -> Matrix:
         """(n, d) float32, a scipy CSR array or a dense array; NaN where a number or boolean is missing.
 
-        Raises one error that names every column that is missing, too many, of another kind, or cannot be encoded.
-        missing: as in `fit`. Values that the fit did not see are counted in a warning, unless `quiet`.
+        Raises one error that names every column that is absent, new, of another kind, or cannot be encoded.
+        missing: as in `fit`. Categories that the fit has not seen are counted in a warning, unless `quiet`.
         """
         problems, remarks = Problems(), Remarks()
         self.check_columns(nodes, problems)
         problems.raise_if_any()
-        table = {name: nodes.features[name].combine_chunks() for name in nodes.features.column_names}
-        counts = [column.values(table[column.name], remarks) for column in self.columns if isinstance(column, Count)]
-        blocks = [_shares(counts)] if counts else []
-        for column in self.columns:
-            if not isinstance(column, Count):
-                blocks.append(column.encode(table[column.name], remarks))
-        for name, found in remarks.refused.items():
-            problems.add(f"{nodes.name}, column {name!r}", found, "values like those of the fit")
-        Findings(incomplete=remarks.incomplete).report(nodes.name, missing, problems)
-        problems.raise_if_any()
+        table = {name: nodes.features[name].combine_chunks() for name in self.kinds}
+        counts = [_count(name, table[name], remarks) for name in self.counts]
+        blocks: list[Any] = [column.encode(name, table[name], remarks) for name, column in self.columns.items()]
+        remarks.raise_refused(nodes.name, missing)
         if remarks.unseen and not quiet:
-            told = "; ".join(f"column {name!r}: {found}" for name, found in remarks.unseen.items())
-            words = "categories that were rare or not there at the time of the fit"
-            warnings.warn(f"{nodes.name}: {words}: {told}", G3NNWarning, stacklevel=2)
+            words = f"categories that were rare or absent in the fit: {'; '.join(remarks.unseen)}"
+            warnings.warn(f"{nodes.name}: {words}", G3NNWarning, stacklevel=2)
+        if counts:
+            blocks.insert(0, _shares(counts))
         if self.sparse:
             return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
         return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
 
     def check_columns(self, nodes: NodeTable, problems: Problems) -> None:
-        """Record which columns are missing, too many or of another kind."""
-        allowed = "the columns that the model was fitted with"
-        expected = {column.name: column.read_as for column in self.columns}
-        absent = [name for name in expected if name not in nodes.kinds]
-        extra = [name for name in nodes.kinds if name not in expected]
-        wrong = [
-            f"{name!r} ({_found_kind(nodes, name)} instead of {kind})"
-            for name, kind in expected.items()
-            if name in nodes.kinds and _found_kind(nodes, name) not in (kind, "empty")
-        ]
+        """Record which columns are absent, new or of another kind. A column without values may be of any kind."""
+        allowed, fitted = "the columns that the model was fitted with", self.kinds
+        filled = {name: kind for name, kind in nodes.kinds.items() if nodes.features[name].null_count < nodes.num_nodes}
+        absent = [name for name in fitted if name not in nodes.kinds]
+        new = [name for name in nodes.kinds if name not in fitted]
+        differing = {name: kind for name, kind in fitted.items() if filled.get(name, kind) != kind}
+        other = [f"{name!r} ({filled[name]} instead of {kind})" for name, kind in differing.items()]
         if absent:
             problems.add(nodes.name, f"no column {listed(absent)}", allowed)
-        if extra:
-            problems.add(nodes.name, f"new columns {listed(extra)}", allowed, "Take them out.")
-        if wrong:
-            shown = ", ".join(wrong[:5]) + (f" and {len(wrong) - 5} more" if len(wrong) > 5 else "")
+        if new:
+            problems.add(nodes.name, f"new columns {listed(new)}", allowed, "Take them out.")
+        if other:
+            shown = ", ".join(other[:5]) + (f" and {len(other) - 5} more" if len(other) > 5 else "")
             problems.add(nodes.name, f"columns of another kind: {shown}", allowed)
 
-    def to_json(self) -> dict[str, Any]:
-        columns = [{"kind": column.kind, **asdict(column, dict_factory=_plain)} for column in self.columns]
-        return {"format": FORMAT, "version": VERSION, "columns": columns}
 
-    @classmethod
-    def from_json(cls, content: Any) -> FeatureSchema:
-        """What `to_json` gave; raises where it is something else."""
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise DataError("not a feature schema of g3nn.")
-        version = content.get("version")
-        if isinstance(version, int) and version > VERSION:
-            raise DataError(
-                f"a feature schema of version {version}; this g3nn reads up to {VERSION}. Install a newer one."
-            )
-        columns = content.get("columns")
-        if version != VERSION or set(content) != {"format", "version", "columns"} or not isinstance(columns, list):
-            raise DataError("a damaged feature schema.")
-        read = tuple(_column(position, one) for position, one in enumerate(columns))
-        if not read or len({column.name for column in read}) < len(read):
-            raise DataError("a damaged feature schema: its columns are none or double.")
-        return cls(read)
+def _zeros(column: pa.Array) -> float:
+    """The share of zeros in a column; 0 if it has a value that no word count can have."""
+    values = floats(column)
+    return float((values == 0).mean()) if ((values >= 0) & (values <= LARGEST)).all() else 0.0
 
 
-@dataclass(frozen=True)
-class _Facts:
-    """About one column of numbers or booleans."""
-
-    known: int
-    missing: int
-    low: float
-    high: float
-    zeros: float
-    mean: float
-    scale: float
-
-    @classmethod
-    def of(cls, values: np.ndarray) -> _Facts:
-        known = values[~np.isnan(values)]
-        missing = values.size - known.size
-        if known.size == 0:
-            return cls(0, missing, 0.0, 0.0, 0.0, 0.0, 1.0)
-        low, high = float(known.min()), float(known.max())
-        if max(-low, high) > LARGEST:
-            return cls(known.size, missing, low, high, 0.0, 0.0, 1.0)
-        scale = float(known.std())
-        zeros = float((known == 0).mean())
-        return cls(known.size, missing, low, high, zeros, float(known.mean()), scale if scale > 0 else 1.0)
-
-    def judge(self, name: str, findings: Findings) -> None:
-        if self.known == 0:
-            findings.empty.append(name)
-            return
-        if max(-self.low, self.high) > LARGEST:
-            findings.infinite.append(name)
-        elif self.low == self.high:
-            findings.constant.append(name)
-        if self.missing:
-            findings.incomplete.append(name)
+def _count(name: str, column: pa.Array, remarks: Remarks) -> np.ndarray:
+    values = floats(column)
+    if np.isnan(values).any():
+        remarks.refused[MISSING].append(name)
+    if (values < 0).any() or (values > LARGEST).any():
+        remarks.refused[NEGATIVE].append(name)
+    return values
 
 
-def _is_number(kind: str) -> bool:
-    return kind in (NUMERIC, BOOLEAN)
-
-
-def _counts(nodes: NodeTable, facts: Mapping[str, _Facts]) -> list[str]:
-    """The columns of word counts, by the rule that `FeatureSchema` states."""
-    able = [
-        name
-        for name, fact in facts.items()
-        if nodes.kinds[name] == NUMERIC and fact.missing == 0 and fact.low >= 0 and fact.zeros >= LEAST_ZEROS
-    ]
-    enough = len(able) >= FEWEST_COUNTS and np.mean([facts[name].zeros for name in able]) >= LEAST_ZEROS_IN_ALL
-    return able if enough else []
-
-
-def _shares(counts: Sequence[np.ndarray]) -> sp.csr_array:
-    """(n, d): each row divided by its sum. A missing count stays NaN and is left out of the sum."""
+def _shares(counts: list[np.ndarray]) -> sp.csr_array:
+    """(n, d): each row divided by the sum of its known counts. A missing count stays NaN."""
     rows = [np.flatnonzero(column) for column in counts]
     data = np.concatenate([column[row] for column, row in zip(counts, rows, strict=True)])
     ends = np.cumsum([0, *(row.size for row in rows)])
-    matrix = sp.csc_array((np.nan_to_num(data), np.concatenate(rows), ends), shape=(counts[0].size, len(counts)))
-    shares = row_normalised(sp.csr_array(matrix))
-    if np.isnan(data).any():
-        gaps = sp.csc_array((np.where(np.isnan(data), np.nan, 0.0), matrix.indices, ends), shape=matrix.shape)
-        shares.data += sp.csr_array(gaps).data.astype(np.float32)
-    return shares
-
-
-def _found_kind(nodes: NodeTable, name: str) -> str:
-    column = nodes.features[name]
-    return "empty" if column.null_count == len(column) else nodes.kinds[name]
-
-
-def _plain(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """As JSON has it, which knows lists only."""
-    return {key: list(value) if isinstance(value, tuple) else value for key, value in pairs}
-
-
-def _column(position: int, content: Any) -> Column:
-    """One column from JSON. Nothing in it is trusted."""
-    kind = content.get("kind") if isinstance(content, dict) else None
-    if not isinstance(kind, str) or kind not in _KINDS:
-        raise DataError(f"a damaged feature schema: column {position} is of no known kind.")
-    made: Any = _KINDS[kind]
-    values: dict[str, Any] = {key: value for key, value in content.items() if key != "kind"}
-    good = set(values) == {field.name for field in fields(made)} and all(
-        _valid(key, value) for key, value in values.items()
-    )
-    if not good or len(values.get("words", ())) != len(values.get("weights", ())):
-        raise DataError(f"a damaged feature schema: column {position} is not as it was written.")
-    column: Column = made(**{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
-    return column
-
-
-def _valid(key: str, value: Any) -> bool:
-    if key in ("categories", "words"):
-        return isinstance(value, list) and all(isinstance(one, str) for one in value) and len(set(value)) == len(value)
-    if key == "weights":
-        return isinstance(value, list) and all(_finite(one) for one in value)
-    if key in ("mean", "scale"):
-        return _finite(value) and (key == "mean" or value > 0)
-    return isinstance(value, bool if key == "other" else str)
-
-
-def _finite(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    matrix = sp.csc_array((data, np.concatenate(rows), ends), shape=(counts[0].size, len(counts)))
+    return row_normalised(sp.csr_array(matrix))

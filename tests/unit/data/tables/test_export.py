@@ -6,11 +6,11 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import scipy.sparse as sp
+from small_tables import read_edges, read_nodes
 
 import g3nn
+from g3nn.data.tables.edge_table import join
 from g3nn.data.tables.export import FILES, export
-from g3nn.data.tables.graph import join
-from g3nn.data.tables.reading import read_edge_table, read_node_table
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import DataError, InputError
 from g3nn.parse import UNKNOWN
@@ -21,10 +21,10 @@ def test_the_tables_give_back_the_task(tmp_path, name):
     task = g3nn.load(name)
     folder = export(task, tmp_path / "tables")
     assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
-    nodes = read_node_table(folder / "nodes.parquet", "id", "label", split="split")
+    nodes = read_nodes(folder / "nodes.parquet", "id", "label", split="split")
     features = FeatureSchema.fit(nodes, missing="error").encode(nodes)
     assert (features != task.features).nnz == 0
-    edges = read_edge_table(folder / "edges.csv")
+    edges = read_edges(folder / "edges.csv")
     np.testing.assert_array_equal(join(edges, nodes.ids, nodes.typed), task.edges)
     assert nodes.labels is not None
     assert nodes.split is not None
@@ -83,7 +83,7 @@ def test_nothing_is_left_when_writing_fails(tmp_path, path_task, monkeypatch):
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pyarrow.csv.write_csv", full)
+    monkeypatch.setattr("pyarrow.parquet.write_table", full)
     with pytest.raises(DataError, match="cannot be written: No space left on device"):
         export(path_task, tmp_path / "tables")
     assert list(tmp_path.iterdir()) == []

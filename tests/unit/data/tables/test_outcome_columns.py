@@ -68,7 +68,7 @@ def test_what_are_no_such_numbers_is_refused(values, typed, outcome, said):
     problems = Problems()
     assert number_labels("here", column(values), typed, outcome, problems) is None
     assert said in str(problems.found[0])
-    assert "--outcome" in str(problems.found[0])
+    assert "outcome" in problems.found[0].advice
 
 
 @pytest.mark.parametrize(

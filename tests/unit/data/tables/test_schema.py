@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import copy
-import json
-import re
 from typing import Any
 
 import numpy as np
@@ -13,15 +10,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 
 from g3nn.data.planetoid import row_normalised
 from g3nn.data.tables.columns import feature_kind
-from g3nn.data.tables.reading import NodeTable
-from g3nn.data.tables.schema import FeatureSchema
-from g3nn.data.tables.schema_columns import MOST_CATEGORIES
-from g3nn.errors import DataError, G3NNWarning, InputError
+from g3nn.data.tables.node_table import NodeTable
+from g3nn.data.tables.schema import MOST_CATEGORIES, FeatureSchema
+from g3nn.errors import G3NNWarning, InputError
 
 
 def table(columns: dict[str, Any], text: tuple[str, ...] = ()) -> NodeTable:
     features = pa.table(columns)
-    kinds = {name: feature_kind(features[name].type)[0] for name in features.column_names}
+    kinds = {name: feature_kind("", features[name], typed=True) for name in features.column_names}
     kinds |= dict.fromkeys(text, "text")
     return NodeTable("n.csv", pa.array(range(features.num_rows)), features, kinds)
 
@@ -82,7 +78,7 @@ class TestKinds:
     @pytest.mark.parametrize("rare", [True, False])
     def test_unseen_categories_are_noted(self, rare):
         schema = FeatureSchema.fit(table({"city": ["Rome", "Rome", "Oslo", "Oslo", *(["Bonn"] if rare else [])]}))
-        with pytest.warns(G3NNWarning, match="column 'city': 2 values: 'Nice', 'Pisa'"):
+        with pytest.warns(G3NNWarning, match="column 'city': 2 values \\('Nice', 'Pisa'\\)"):
             encoded = schema.encode(table({"city": ["Nice", "Rome", "Pisa"]}))
         expected = [[0, 0, 1], [0, 1, 0], [0, 0, 1]] if rare else [[0, 0], [0, 1], [0, 0]]
         np.testing.assert_array_equal(dense(encoded), expected)
@@ -102,7 +98,8 @@ class TestKinds:
         assert encoded.shape == (4, 7)
         assert sp.issparse(encoded)
         np.testing.assert_array_equal(dense(encoded)[:, 3], [1, 0, np.nan, 1])
-        assert schema.names("categorical") == ["city"]
+        kinds = ["numeric", "categorical", "boolean", "text", "numeric"]
+        assert schema.kinds == dict(zip(mixed.kinds, kinds, strict=True))
 
     def test_dense_where_most_features_are_numbers(self):
         nodes = table({"a": [1, 2], "b": [1, 3], "c": [2, 3], "d": [True, False], "e": ["x", "x"], "f": [3, 4]})
@@ -190,9 +187,9 @@ class TestUselessColumns:
         with pytest.raises(InputError) as caught:
             FeatureSchema.fit(table(columns, text=("no words", "words")), missing="error")
         assert [str(problem).split("; ")[0] for problem in caught.value.problems] == [
-            "n.csv, columns 'nothing', 'nothing here', 'no words': got no value at all",
             "n.csv, columns 'same', 'same too': got the same value in every row",
-            "n.csv, columns 'endless', 'huge': got infinite or huge numbers",
+            "n.csv, columns 'nothing', 'nothing here', 'no words': got no value at all",
+            "n.csv, columns 'endless', 'huge': given infinite or huge numbers",
             "n.csv, column 'gaps': got missing values",
             "n.csv, column 'name': got almost as many values as rows",
             "n.csv, column 'words': got no word that repeats",
@@ -244,59 +241,3 @@ class TestNewTables:
         schema = FeatureSchema.fit(table({"a": [1.0, 2.0]}))
         with pytest.raises(InputError, match="column 'a': got numbers that are infinite or far from all those"):
             schema.encode(table({"a": [1.0, value]}))
-
-
-class TestJson:
-    def test_there_and_back(self, mixed):
-        schema = FeatureSchema.fit(mixed)
-        again = FeatureSchema.from_json(json.loads(json.dumps(schema.to_json())))
-        assert again == schema
-        assert FeatureSchema.from_json(schema.to_json()) == schema
-        np.testing.assert_array_equal(dense(again.encode(mixed, quiet=True)), dense(schema.encode(mixed, quiet=True)))
-
-    def test_word_counts(self):
-        schema = FeatureSchema.fit(word_table(words()))
-        assert FeatureSchema.from_json(json.loads(json.dumps(schema.to_json()))) == schema
-
-    def test_a_newer_one(self, mixed):
-        content = FeatureSchema.fit(mixed).to_json()
-        with pytest.raises(DataError, match=re.escape("version 2; this g3nn reads up to 1")):
-            FeatureSchema.from_json({**content, "version": 2})
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            lambda content: content.pop("format"),
-            lambda content: content.update(version="1"),
-            lambda content: content.update(version=0),
-            lambda content: content.update(more=1),
-            lambda content: content.update(columns={}),
-            lambda content: content.update(columns=[]),
-            lambda content: content["columns"].append(content["columns"][0]),
-            lambda content: content["columns"].append(7),
-            lambda content: content["columns"][0].update(kind="magic"),
-            lambda content: content["columns"][0].update(kind=[]),
-            lambda content: content["columns"][0].update(name=3),
-            lambda content: content["columns"][0].update(more=3),
-            lambda content: content["columns"][0].pop("mean"),
-            lambda content: content["columns"][0].update(mean="3"),
-            lambda content: content["columns"][0].update(mean=float("nan")),
-            lambda content: content["columns"][0].update(mean=10**400),
-            lambda content: content["columns"][0].update(scale=0),
-            lambda content: content["columns"][1].update(categories=["a", "a"]),
-            lambda content: content["columns"][1].update(categories=[1]),
-            lambda content: content["columns"][1].update(other=1),
-            lambda content: content["columns"][3].update(weights=[1.0]),
-            lambda content: content["columns"][3].update(words="ab"),
-        ],
-    )
-    def test_damage_is_said(self, mixed, change):
-        content = copy.deepcopy(FeatureSchema.fit(mixed).to_json())
-        change(content)
-        with pytest.raises(DataError, match="feature schema"):
-            FeatureSchema.from_json(content)
-
-    @pytest.mark.parametrize("content", [None, 3, [], "text", {}])
-    def test_something_else(self, content):
-        with pytest.raises(DataError, match="not a feature schema"):
-            FeatureSchema.from_json(content)
