@@ -224,7 +224,7 @@ class TestBadTables:
             (no_label, ["labels: got none"]),
             (constant, ["column 'age': got the same value in every row", "--ignore"]),
             (empty, ["column 'age': got no value at all", "--ignore"]),
-            (infinite, ["column 'age': given infinite or huge numbers"]),
+            (infinite, ["column 'age': got infinite or huge numbers"]),
             (gap, ["column 'age': got missing values", "--missing impute"]),
         ],
     )

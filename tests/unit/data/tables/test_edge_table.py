@@ -90,7 +90,7 @@ class TestJoin:
 
     def test_types_that_two_files_state_must_agree(self):
         with pytest.raises(
-            InputError, match=r"columns 'source', 'target': given ids that are text; expected whole numbers, as"
+            InputError, match=r"columns 'source', 'target': got ids that are text; expected whole numbers, as"
         ):
             join(edge_table(["7"], ["8"], typed=True), pa.array([7, 8]), typed=True)
 

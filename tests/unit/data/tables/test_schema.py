@@ -189,7 +189,7 @@ class TestUselessColumns:
         assert [str(problem).split("; ")[0] for problem in caught.value.problems] == [
             "n.csv, columns 'same', 'same too': got the same value in every row",
             "n.csv, columns 'nothing', 'nothing here', 'no words': got no value at all",
-            "n.csv, columns 'endless', 'huge': given infinite or huge numbers",
+            "n.csv, columns 'endless', 'huge': got infinite or huge numbers",
             "n.csv, column 'gaps': got missing values",
             "n.csv, column 'name': got almost as many values as rows",
             "n.csv, column 'words': got no word that repeats",
