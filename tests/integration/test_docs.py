@@ -24,7 +24,7 @@ import pytest
 import typer
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from reader_files import homes, new_tables, reader_names, small_tables, stored_results
+from reader_files import new_tables, places, reader_names, small_tables, stored_results
 
 import g3nn
 from g3nn.cli import app
@@ -105,7 +105,7 @@ def begins(command: str, table: dict[str, Any]) -> Any:
 
 FILES: dict[str, Callable[[Path], None]] = {
     "g3nn fit --nodes tables/": small_tables,
-    "g3nn fit --nodes homes.csv": homes,
+    "g3nn fit --nodes homes.csv": places,
     "g3nn predict ": new_tables,
     "g3nn bench ": stored_results,
 }

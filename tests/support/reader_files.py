@@ -36,23 +36,21 @@ def new_tables(folder: Path) -> None:
     pyarrow.csv.write_csv(pa.table({"source": ["new0", "new1"], "target": [old, old]}), folder / "new.csv")
 
 
-def homes(folder: Path) -> None:
-    """Sixty homes in a row: a price, a number of visits and two flags, unknown for every fourth."""
+def places(folder: Path) -> None:
+    """Sixty homes, shops and flats in a row: prices, numbers of visits and two flags, unknown for every fourth."""
     rng = np.random.default_rng(0)
-    known = np.arange(60) % 4 > 0
-    columns = {
-        "id": [f"h{i}" for i in range(60)],
-        "area": rng.normal(80, 20, 60),
-        "price": np.where(known, rng.normal(300, 50, 60), np.nan),
-        "visits": np.where(known, rng.poisson(4, 60), np.nan),
-        "garden": np.where(known, rng.integers(0, 2, 60), np.nan),
-        "lift": np.where(known, rng.integers(0, 2, 60), np.nan),
+    ids = [f"h{i}" for i in range(60)]
+    files = {
+        "homes.csv": {"price": rng.normal(300, 50, 60)},
+        "shops.csv": {"visits": rng.poisson(4, 60)},
+        "flats.csv": {"garden": rng.integers(0, 2, 60), "lift": rng.integers(0, 2, 60)},
     }
-    table = pa.table({name: pa.array(list(column), from_pandas=True) for name, column in columns.items()})
-    pyarrow.csv.write_csv(table, folder / "homes.csv")
-    links = {"source": [f"h{i}" for i in range(57)], "target": [f"h{i + 3}" for i in range(57)]}
+    for name, labels in files.items():
+        columns = {label: np.where(np.arange(60) % 4 > 0, values, np.nan) for label, values in labels.items()}
+        known = {label: pa.array(values, from_pandas=True) for label, values in columns.items()}
+        pyarrow.csv.write_csv(pa.table({"id": ids, "area": rng.normal(80, 20, 60), **known}), folder / name)
+    links = {"source": ids[:57], "target": ids[3:]}
     pyarrow.csv.write_csv(pa.table(links), folder / "near.csv")
-    shutil.rmtree(folder / "result", ignore_errors=True)
 
 
 def stored_results(folder: Path) -> None:
@@ -72,6 +70,6 @@ def reader_names() -> dict[str, Any]:
     names = {"X": task.features.toarray() if hasattr(task.features, "toarray") else task.features, "edges": task.edges}
     names |= {"y": y, "labelled": np.arange(40), "unlabelled": np.arange(40, 60), "nodes": np.arange(5, 15)}
     names |= {"prices": numbers, "visits": np.where(y < 0, np.nan, y), "tags": tags}
-    names |= {"train": np.arange(20), "val": np.arange(20, 40), "test": np.arange(40, 60)}
+    names |= {"train": np.arange(15), "val": np.arange(15, 30), "test": np.arange(30, 40)}
     names |= {"X_new": names["X"][:2] + 0.1, "edges_new": np.array([[60, 61], [0, 1]]), "pairs": task.edges[:, :4]}
     return names
