@@ -255,10 +255,11 @@ def drawing(house: House) -> str:
         y += 6
         body.append(f'<text class="note" x="{MARGIN}" y="{y:.0f}">{note}</text>')
         y += 12
+    size = f'width="{width:.0f}" height="{y:.0f}" viewBox="0 0 {width:.0f} {y:.0f}"'
     tip = '<marker id="tip" viewBox="0 0 6 6" refX="1" refY="3" markerWidth="5" markerHeight="5" orient="auto">'
     return "\n".join(
         [
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {y:.0f}" role="img">',
+            f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
             "<title>The rooms of g3nn and their imports</title>",
             f"<style>{STYLE}</style>",
             f'<defs>{tip}<path class="tip" d="M0 0L6 3L0 6z"/></marker></defs>',

@@ -1,4 +1,4 @@
-"""Every command and every Python example of README.md and docs/*.md runs as written.
+"""Every command and every Python example of README.md, CONTRIBUTING.md and docs/*.md runs as written.
 
 The tables below are the only differences from what the reader sees: limits that keep a command short, commands that are
 parsed but not run, and the files and arrays the reader is supposed to have. A block in no known language, or with a
@@ -30,7 +30,7 @@ import g3nn
 from g3nn.cli import app
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = ("sh", "python", "text")
 PROGRAMS = ("g3nn", "python", "make")
 
@@ -232,7 +232,7 @@ def test_files_names_and_links_exist(document):
     missing = []
     for code in inline(document):
         for path in re.findall(r"(?:results|src|tests|benchmarks|docs|examples|tools)/[\w./*-]*\w", code.text):
-            missing += [] if list(ROOT.glob(path)) else [f"{code}: {path}"]
+            missing += [] if "NAME" in path or list(ROOT.glob(path)) else [f"{code}: {path}"]
         for name in re.findall(r"\bg3nn\.(\w+)", code.text):
             missing += [] if hasattr(g3nn, name) else [f"{code}: g3nn.{name}"]
     for token, line in tokens(document):
@@ -286,8 +286,18 @@ def test_the_picture_of_the_house_is_that_of_the_code():
     assert ended.returncode == 0, ended.stderr
 
 
-def test_contributing_lists_the_layers_that_the_tests_enforce():
-    layers = runpy.run_path(str(ROOT / "tests" / "test_layers.py"))["LAYERS"]
+@pytest.fixture(scope="module")
+def layers() -> tuple[tuple[str, ...], ...]:
+    return runpy.run_path(str(ROOT / "tests" / "test_layers.py"))["LAYERS"]
+
+
+def test_architecture_explains_every_room(layers):
+    headings = re.findall(r"^\*\*.*?\*\*", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    explained = [room for heading in headings for room in re.findall(r"`(\w+)`", heading)]
+    assert sorted(explained) == sorted(room for layer in layers for room in layer)
+
+
+def test_contributing_lists_the_layers_that_the_tests_enforce(layers):
     listed = re.search(r"## Layers\n.*?```text\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     assert listed is not None
     assert [tuple(line.split(", ")) for line in listed[1].splitlines()] == list(layers)
