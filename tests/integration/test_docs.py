@@ -17,6 +17,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ import pytest
 import typer
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from reader_files import new_tables, places, reader_names, small_tables, stored_results
+from reader_files import bad_people, bad_shops, new_tables, places, reader_names, small_tables, stored_results
 
 import g3nn
 from g3nn.cli import app
@@ -106,6 +107,8 @@ def begins(command: str, table: dict[str, Any]) -> Any:
 FILES: dict[str, Callable[[Path], None]] = {
     "g3nn fit --nodes tables/": small_tables,
     "g3nn fit --nodes homes.csv": places,
+    "g3nn fit --nodes shops.csv --edges near.csv --id id --label visits --outcome counts --ensemble 0": bad_shops,
+    "g3nn fit --nodes people.csv": bad_people,
     "g3nn predict ": new_tables,
     "g3nn bench ": stored_results,
 }
@@ -170,18 +173,19 @@ class Reader:
         self.names: dict[str, Any] = {}
         monkeypatch.chdir(folder)
 
-    def read(self, block: Block) -> None:
+    def read(self, block: Block, shown: str = "") -> None:
+        """Check a block. `shown` is the block after it; if that is an error, the command must end with it."""
         assert block.language in LANGUAGES, f"{block}: a block must be fenced as one of {', '.join(LANGUAGES)}"
         if block.language == "sh":
             for words in commands(block):
-                self.check(block, words)
+                self.check(block, words, shown if shown.startswith("error: ") else "")
         elif block.language == "python":
             self.execute(block)
         else:
             wrong = [line for line in block.text.splitlines() if line.startswith((*PROGRAMS, "import ", ">>>"))]
             assert not wrong, f"{block}: fence commands as sh and Python as python: {wrong[0]}"
 
-    def check(self, block: Block, words: list[str]) -> None:
+    def check(self, block: Block, words: list[str], error: str) -> None:
         command = " ".join(words)
         assert words[0] in PROGRAMS, f"{block}: this test does not know how to check {command!r}"
         if words[0] == "python":
@@ -193,8 +197,10 @@ class Reader:
         else:
             if prepare := begins(command, FILES):
                 prepare(self.folder)
-            ended = self.run_command(*words[1:], *shlex.split(begins(command, LIMITS) or ""))
-            assert ended.code == 0, f"{block}: {command}\n{ended.err}"
+            limits = [] if error else shlex.split(begins(command, LIMITS) or "")
+            ended = self.run_command(*words[1:], *limits)
+            assert ended.code == (2 if error else 0), f"{block}: {command}\n{ended.err}"
+            assert not error or ended.err == error, f"{block}: the command now says\n{ended.err}"
 
     def execute(self, block: Block) -> None:
         source = block.text
@@ -211,8 +217,9 @@ class Reader:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
 def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch):
     reader = Reader(tmp_path, run_command, monkeypatch)
-    for block in blocks(document):
-        reader.read(block)
+    all_blocks = list(blocks(document))
+    for block, after in zip_longest(all_blocks, all_blocks[1:]):
+        reader.read(block, after.text if after else "")
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
+from small_tables import edge_columns, node_columns, write
 
 import g3nn
 
@@ -51,6 +52,21 @@ def places(folder: Path) -> None:
         pyarrow.csv.write_csv(pa.table({"id": ids, "area": rng.normal(80, 20, 60), **known}), folder / name)
     links = {"source": ids[:57], "target": ids[3:]}
     pyarrow.csv.write_csv(pa.table(links), folder / "near.csv")
+
+
+def bad_shops(folder: Path) -> None:
+    """The shops again, two of them with visits that are no counts."""
+    shops = pyarrow.csv.read_csv(folder / "shops.csv")
+    visits = shops["visits"].to_pylist()
+    visits[1:3] = [-1.0, 2.5]
+    pyarrow.csv.write_csv(shops.set_column(2, "visits", pa.array(visits)), folder / "shops.csv")
+
+
+def bad_people(folder: Path) -> None:
+    """Two people have a second row, and two links lead to ids that no one has."""
+    people, links = node_columns(), edge_columns()
+    write(folder / "people.csv", {name: [*column, *column[:2]] for name, column in people.items()})
+    write(folder / "links.csv", {name: [*column, "zz", "yy"] for name, column in links.items()})
 
 
 def stored_results(folder: Path) -> None:
