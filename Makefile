@@ -1,4 +1,4 @@
-# Needs Python 3.11 and pip; everything else is installed into .venv by the first target that needs it.
+# Needs Python 3.11 and pip. The first target that needs anything else installs it into .venv.
 
 PYTHON ?= $(shell python3.11 -c "" 2>/dev/null && echo python3.11 || echo python3)
 VENV := .venv
@@ -19,10 +19,10 @@ endif
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-test: lint ## lint, check types, run the tests
+test: lint ## check style and types, run the tests
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
 
-demo: $(CORE) ## a short tour on real data
+demo: $(CORE) ## label Citeseer from two tables: a short tour
 	$(BIN)/python examples/demo.py
 
 lint: $(INSTALLED) ## check style and types
@@ -34,11 +34,11 @@ format: $(INSTALLED) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-clean: ## remove build products and caches, keep the environment
+clean: ## remove build products and caches; keeps .venv
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage src/*.egg-info
 	find src tests benchmarks examples \( -name __pycache__ -o -name '*.nb[ic]' \) -prune -exec rm -rf {} + 2>/dev/null || true
 
-# The build tool comes from the constraints too, hence no isolated build.
+# The build tool is pinned in the constraints too, so builds are not isolated.
 PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
 
 $(CORE): pyproject.toml constraints.txt | $(BIN)/python

@@ -1,10 +1,10 @@
-"""Accuracy with fixed hyper-parameters: the table in the README.
+"""Accuracy with fixed hyper-parameters: the table in docs/objective.md.
 
     python benchmarks/accuracy.py --out results/accuracy.json
     python benchmarks/accuracy.py --table results/accuracy.json
 
-Every row is 10 trials with hidden 16, lr 0.01, weight decay 5e-4. Rows with a grid choose their weights first, by the
-mean validation loss of 5 selection seeds; the 10 trials that are reported use other seeds.
+Every row is the mean of 10 trials with hidden 16, lr 0.01 and weight decay 5e-4. Rows with a grid first choose their
+weights by the mean validation loss of 5 selection seeds; the 10 reported trials use other seeds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FIXED = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4}
 SELECTION_SEEDS = 5
 FIRST_SELECTION_SEED = 1000
 
-# A grid is every way to take one entry from each list.
+# The points of a grid are all combinations of one entry from each list.
 PAPER_GRID = [
     [{"eta": 0.5}, {"eta": 1.0}, {"eta": 10.0}],
     [{"p0": 0.9, "p1": 0.1}, {"p0": 0.5, "p1": 0.6}],
@@ -33,7 +33,7 @@ CLASSES = {"cora": 7, "citeseer": 6, "pubmed": 3}
 
 
 def bound_grid(dataset: str) -> list[list[dict[str, float]]]:
-    """The scale of the bound against the supervised term (1 or 1/K), how much of H(q) it holds, and eta."""
+    """The scale of the bound relative to the supervised term (1 or 1/K), the weight of H(q) in it, and eta."""
     scales = [1.0, round(1 / CLASSES[dataset], 4)]
     return [
         [{"graph_weight": scale, "kl_weight": scale} for scale in scales],
@@ -60,7 +60,7 @@ ROWS: list[Row] = [
 
 
 def choose(row: Row, device: str) -> tuple[dict[str, float], list[Row]]:
-    """The point of the grid with the lowest mean validation loss; all points and seeds are one stack."""
+    """The grid point with the lowest mean validation loss. All points and seeds train as one stack."""
     task = g3nn.load(row["dataset"], setting=row["setting"])
     grid = bound_grid(row["dataset"]) if row["grid"] == "bound" else row["grid"]
     points = [{name: value for part in parts for name, value in part.items()} for parts in itertools.product(*grid)]
@@ -98,9 +98,9 @@ def table(records: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="train, and write the records here")
+    parser.add_argument("--out", type=Path, help="train and write the records to this file")
     parser.add_argument("--table", type=Path, help="print stored records as Markdown")
-    parser.add_argument("--defaults", action="store_true", help="no choosing: every option at its default")
+    parser.add_argument("--defaults", action="store_true", help="keep every option at its default instead of choosing")
     parser.add_argument("--trials", type=int, default=10)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()

@@ -1,12 +1,12 @@
-"""The default classifier on public splits and on graphs whose edges join different classes.
+"""The classifier with default settings, on public splits and on heterophilous graphs.
 
     python benchmarks/classifier.py --out classifier.json
     python benchmarks/classifier.py --table classifier.json
 
-Nothing is set: the panel chooses on the validation nodes of the public split, and the test nodes are looked at once, at
-the end. On the heterophilous graphs the default stands beside MLP and GCN with the same ensemble and seeds. `inductive`
-fits Cora without its test nodes, which then come with their edges. `coverage` and `set size` are of conformal sets
-at alpha 0.1; `ECE if calibrated` is the error that answers like these would show if they were perfectly calibrated.
+The panel chooses on the validation nodes of the public split, and the test nodes are scored once, at the end. On the
+heterophilous graphs the default is compared with MLP and GCN, with the same ensemble and seeds. `inductive` fits Cora
+without its test nodes, which arrive afterwards with their edges. `coverage` and `set size` describe conformal sets at
+alpha 0.1; `ECE if calibrated` is the error these answers would show if they were perfectly calibrated.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def known_labels(task: NodeTask) -> np.ndarray:
 
 
 def calibrated_error(probabilities: np.ndarray, draws: int = 200) -> tuple[float, float]:
-    """The calibration error that these answers would show if they were perfectly calibrated: mean and 95 % quantile.
+    """The calibration error these answers would show if they were perfectly calibrated: mean and 95 % quantile.
 
-    With so few nodes in a bin the measure is never zero.
+    It is never zero, because each bin holds only a few nodes.
     """
     rng = np.random.default_rng(0)
     n = len(probabilities)
@@ -57,7 +57,7 @@ def calibrated_error(probabilities: np.ndarray, draws: int = 200) -> tuple[float
 
 
 def measure(name: str, task: NodeTask, **parameters: Any) -> Row:
-    """Fit, then look at the test nodes."""
+    """Fit, then score the test nodes."""
     start = time.perf_counter()
     classifier = G3NNClassifier(**parameters).fit(task.features, known_labels(task), task.edges, val=task.val)
     seconds = time.perf_counter() - start
@@ -77,7 +77,7 @@ def measure(name: str, task: NodeTask, **parameters: Any) -> Row:
 
 
 def inductive(task: NodeTask, **parameters: Any) -> Row:
-    """The test nodes are not there at all during the fit."""
+    """Fit without the test nodes, then answer for them as new nodes."""
     start = time.perf_counter()
     kept = np.setdiff1d(np.arange(task.num_nodes), task.test)
     number = np.empty(task.num_nodes, dtype=np.int64)
@@ -152,7 +152,7 @@ def line(row: Row) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=[*PUBLIC, "inductive", "heterophilous"])
-    parser.add_argument("--out", type=Path, help="write the records here as JSON")
+    parser.add_argument("--out", type=Path, help="write the records to this file as JSON")
     parser.add_argument("--table", type=Path, help="print stored records instead of measuring")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--seed", type=int, default=0)

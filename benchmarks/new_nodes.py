@@ -1,9 +1,9 @@
-"""New nodes under `refine`: scores of their own inferred from their edges, against the network alone.
+"""New nodes under `refine`: scores inferred from their edges, compared with the network only.
 
     python benchmarks/new_nodes.py --graphs 3 --out results/new_nodes.json
 
-Graphs as in outcomes.py. A fifth of the nodes, all of them test nodes, is not there in training; afterwards they come
-with their features and edges. RMSE, and how many of their values lie in 90 % intervals.
+The graphs are those of outcomes.py. A fifth of the nodes, all of them test nodes, is absent during training and arrives
+afterwards with features and edges. Reports RMSE and the share of their values inside 90 % intervals.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def measure(outcome: str, seed: int, nodes: int, ensemble: int, device: str) -> list[Row]:
-    """One fit, whose new nodes are answered in both ways, each calibrated for itself."""
+    """One fit. Its new nodes are answered in both ways, each with its own calibration."""
     task = g3nn.synthetic_values(outcome, nodes=nodes, seed=seed)
     new = task.test[: nodes // 5]
     old = np.setdiff1d(np.arange(nodes), new)
@@ -88,8 +88,8 @@ def table(rows: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the records here")
-    parser.add_argument("--graphs", type=int, default=3, help="how many, with seeds 0, 1, ...")
+    parser.add_argument("--out", type=Path, help="write the records to this file")
+    parser.add_argument("--graphs", type=int, default=3, help="number of graphs, with seeds 0, 1, ...")
     parser.add_argument("--outcomes", nargs="+", default=["real", "counts"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--ensemble", type=int, default=1)

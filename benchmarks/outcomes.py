@@ -1,10 +1,10 @@
-"""Outcomes other than classes: a generative model against its own network trained alone, on synthetic graphs.
+"""Real values and counts on synthetic graphs: a generative model compared with its network trained by itself.
 
     python benchmarks/outcomes.py --graphs 5 --out results/outcomes.json
 
-5,000 nodes, 5 % labelled, labels alike along edges beyond what features explain (`g3nn.synthetic_values`). Real values:
-RMSE, and how many test values lie in 90 % intervals that were widened or narrowed on the validation nodes. Counts: mean
-log-probability of a test count; the third model there is the same network trained by the likelihood of a plain Counts.
+5,000 nodes, 5 % labelled; labels of neighbours are more alike than features explain (`g3nn.synthetic_values`). For real
+values it reports RMSE and the share of test values inside conformal 90 % intervals. For counts it reports the mean
+log-probability of a test count, and adds a third model: the same network trained by the likelihood of a plain Poisson.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Row = dict[str, Any]
 
 
 def measure(outcome: str, seed: int, device: str, **size: Any) -> list[Row]:
-    """Both models on one graph. The graph term counts edges as the bound does: as many as there are for each node."""
+    """Both models on one graph. The graph term weights edges and nodes equally, as the bound does."""
     task = g3nn.synthetic_values(outcome, seed=seed, **size)
     rows = []
     for model, options in MODELS.items():
@@ -70,7 +70,7 @@ def count_figures(task: g3nn.NodeTask, result: g3nn.FitResult) -> Row:
 
 
 class PlainPoisson(Counts):
-    """y_it ~ Poisson(exp h_it), where h_it is what the network says: a rate without uncertainty."""
+    """y_it ~ Poisson(exp h_it), where h_it is the output of the network: a rate without uncertainty."""
 
     def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
         assert start is not None
@@ -84,7 +84,7 @@ class PlainPoisson(Counts):
 
 
 def plain_figures(task: g3nn.NodeTask, seed: int, device: str) -> Row:
-    """The network alone with that likelihood, otherwise trained and stopped as `g3nn.fit` does it with defaults."""
+    """The network with the plain likelihood, otherwise trained and stopped as `g3nn.fit` does by default."""
     place = "cuda" if device == "auto" and torch.cuda.is_available() else device.replace("auto", "cpu")
     outcome = PlainPoisson.of(task.labels[task.train], task.num_classes)
     inputs, replicas = Inputs.of(task, place, outcome=outcome), Replicas((seed,))
@@ -125,9 +125,9 @@ def table(rows: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the records here")
+    parser.add_argument("--out", type=Path, help="write the records to this file")
     parser.add_argument("--table", type=Path, help="print stored records")
-    parser.add_argument("--graphs", type=int, default=5, help="how many, with seeds 0, 1, ...")
+    parser.add_argument("--graphs", type=int, default=5, help="number of graphs, with seeds 0, 1, ...")
     parser.add_argument("--outcomes", nargs="+", default=["real", "counts"])
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--device", default="auto")

@@ -1,7 +1,7 @@
-"""The models of the paper as a careful PyTorch Geometric user would write them: the yardstick of `speed.py`.
+"""The paper's models as a careful PyTorch Geometric user would write them: the baseline of `speed.py`.
 
 PyG layers with cached normalisation, dense features, one training at a time, evaluation after every epoch. The loss is
-the one of the authors' code, term for term as `Objective.released()` has it, on each undirected edge once.
+that of the authors' code, term for term as in `Objective.released()`, with each undirected edge counted once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class GAT(nn.Module):
 
 
 class LSM(nn.Module):
-    """Latent space likelihood with soft labels in the logit."""
+    """Latent space likelihood with soft labels plugged into the logit."""
 
     def __init__(self, d: int, K: int) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ class SBM(nn.Module):
 
 
 class Plain:
-    """One training of `likelihood-posterior`, or of a posterior alone."""
+    """One training of `likelihood-posterior`, or of a posterior by itself."""
 
     def __init__(self, task: NodeTask, model: str, device: str, hidden: int = 16, seed: int = 0) -> None:
         torch.manual_seed(seed)

@@ -1,9 +1,10 @@
-"""The suite `quick`, made from a store of the suite `paper`: its chosen points for Cora and Citeseer, as data.
+"""Make the suite `quick` from a store of the suite `paper`: the points chosen there for Cora and Citeseer, as TOML.
 
     python benchmarks/quick_suite.py --store results/paper.sqlite > src/g3nn/experiments/suites/quick/suite.toml
 
-An attention network with 512 hidden units takes minutes for a trial on two cores, so for these the best point is taken
-among those that count hidden units in total, by the same validation losses, and for the standard setting alone.
+A trial of an attention network with 512 hidden units takes minutes on two cores. For attention we therefore take the
+best point, by the same validation losses, among those that count hidden units in total, and only for the standard
+setting.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ first_seed = 0
 
 
 def quick_point(suite: Suite, store: Store, entry: Entry) -> Point:
-    """The chosen point; for attention the best of the narrow ones."""
+    """The chosen point; for attention, the best of the narrow networks."""
     points, known = suite.points(entry), losses(store.records(stage="select"))
     if "gat" not in entry.cell.model:
         point = chosen(points, known, suite.protocol)

@@ -1,8 +1,8 @@
-"""How time and memory grow: with the number of edges, with the number of replicas, and against the memory bandwidth.
+"""How time and memory grow with edges and replicas, and how close we are to the memory bandwidth.
 
 python benchmarks/scaling.py edges [--largest 10000000]     # one training step of sbm-gcn on synthetic graphs
 python benchmarks/scaling.py replicas [--device cuda]       # time per replica and epoch, Cora lsm-gcn
-python benchmarks/scaling.py roofline [--device cuda]       # bytes that must move, and how fast they do
+python benchmarks/scaling.py roofline [--device cuda]       # bytes that must move, and how fast they move
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def peak_bytes() -> int:
 
 
 def one_size(edges: int) -> dict[str, float]:
-    """Seconds per epoch and peak memory, beyond that of the loaded libraries, at one number of edges."""
+    """Seconds per epoch and peak memory for one number of edges; memory without that of the loaded libraries."""
     small = g3nn.synthetic(nodes=200, degree=4, features=8, labels_per_class=5, val=20)
     g3nn.fit(small, "sbm-gcn", epochs=2, device="cpu")
     libraries = peak_bytes()
@@ -69,7 +69,7 @@ def edges(largest: int) -> None:
     rows = []
     size = 10**4
     while size <= largest:
-        # A process of its own: peak memory never goes down again.
+        # In a separate process, because peak memory never goes down again.
         command = [sys.executable, __file__, "one-size", str(size)]
         rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
         row = rows[-1]
@@ -77,7 +77,7 @@ def edges(largest: int) -> None:
         memory = f"{row['working_gib']:6.2f} GiB beyond the libraries, {row['peak_gib']:5.2f} GiB in all"
         print(f"{sizes}: {1e3 * row['seconds_per_epoch']:9.1f} ms per epoch, {memory}", flush=True)
         size *= 10
-    # From 10^5 edges on: below, fixed costs flatter the exponent.
+    # From 10^5 edges on; below that, fixed costs make the exponent look better.
     for what, chosen in (("all sizes", rows), ("10^5 edges and more", [row for row in rows if row["edges"] > 5e4])):
         time_, memory = (exponent(chosen, value) for value in ("seconds_per_epoch", "working_gib"))
         print(f"exponent over {what}: time {time_:.2f}, memory {memory:.2f}")
@@ -94,8 +94,8 @@ def replicas(device: str) -> None:
 
 
 def roofline(device: str) -> None:
-    """Cora lsm-gcn: parameters, their gradients and moments once through Adam; activations written once and read once,
-    forwards and backwards; indices of both sparse matrices read once by each product. Nothing is reread."""
+    """Cora lsm-gcn: parameters, gradients and moments pass once through Adam; activations are written and read once,
+    forwards and backwards; each product reads the indices of both sparse matrices once. Nothing is read twice."""
     task = g3nn.load("cora")
     n, d, K, h, u = task.num_nodes, task.num_features, task.num_classes, 16, 8
     parameters = 2 * (d * h + h * K) + d * u

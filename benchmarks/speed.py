@@ -1,10 +1,10 @@
-"""Our stacks against plain PyG, side by side in one process and interleaved; every figure is a ratio within one run.
+"""Our stacks against plain PyG, interleaved in one process; every figure is a ratio within one run.
 
     python benchmarks/speed.py [--quick] [--json] [--device cuda] [--only cora/lsm-gcn]
 
-For each case: time per epoch of one plain training over time per replica and epoch of a stack of R, the median over
-rounds in which the two alternate. Both use the loss of the authors' code, hidden 16, and evaluate after every epoch.
-Both are also trained for some epochs, to see that the fast one learns the same.
+A ratio is the time per epoch of one plain training divided by the time per replica and epoch of a stack of R, the
+median over rounds in which the two alternate. Both use the loss of the authors' code and hidden 16, and evaluate after
+every epoch. Both are also trained for some epochs, to check that the fast one learns the same.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ CASES = {
     "cuda": {"cora/lsm-gcn": (1, 10, 300), "pubmed/sbm-gat": (1, 10)},
 }
 SAME = 0.03
-"""Largest difference in mean test accuracy that counts as the same; a trial alone varies by about 0.01."""
+"""Largest difference in mean test accuracy that counts as the same; a single trial varies by about 0.01."""
 
 
 def make_stack(task: g3nn.NodeTask, model: str, R: int, device: str) -> Stack:
-    """A stack that never stops by itself."""
+    """A stack without early stopping."""
     replicas = Replicas(tuple(range(R)))
     options = {**RELEASED_OPTIONS, "hidden": 16}
     sizes = Sizes(task.num_features, task.num_classes)
@@ -62,7 +62,7 @@ def run_stack(stack: Stack, epochs: int) -> int:
 
 
 def compare(name: str, sizes: tuple[int, ...], device: str, rounds: int, epochs: int) -> dict[str, float]:
-    """Plain time over ours for each R."""
+    """Plain time divided by ours, for each R."""
     dataset, model = name.split("/")
     task = g3nn.load(dataset)
     plain = Plain(task, model, device)

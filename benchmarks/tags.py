@@ -1,24 +1,24 @@
-"""Tags on a real graph: BlogCatalog with a tenth of its nodes labelled, the joint model against its own network alone.
+"""Tags on BlogCatalog, a tenth of its nodes labelled: the joint model compared with its network trained by itself.
 
     python benchmarks/tags.py --out results/tags.json
-    python benchmarks/tags.py --splits 200 201 --out a.json     # some of the splits, in a process of their own
-    python benchmarks/tags.py --table a.json b.json             # the table of several such runs
-    python benchmarks/tags.py --blind --splits 100 101 102      # validation figures alone: no test label is looked at
+    python benchmarks/tags.py --splits 200 201 --out a.json     # some of the splits, in a separate process
+    python benchmarks/tags.py --table a.json b.json             # the table of several runs
+    python benchmarks/tags.py --blind --splits 100 101 102      # validation figures only; uses no test label
 
 Ten splits (`g3nn.data.load_blogcatalog`, seeds 200 to 209): 825 nodes for training, 206 for validation, 9,281 for
-testing. Macro- and micro-F1 by the usual protocol of this graph: how many tags a node has is told, and as many tags
-with the highest scores are taken.
+testing. Macro- and micro-F1 follow the usual protocol for this graph: the number k of tags of a node is given, and the
+k tags with the highest scores are predicted.
 
-- joint: p(G | Y) p(Y | X) with a network as posterior, refined for each node, edges as counts (`tags-gcn`);
+- joint: p(G | Y) p(Y | X) with a network as the posterior, refined for each node, and edges as counts (`tags-gcn`);
 - alone: the same network, trained with binary cross-entropy on the training nodes (`gcn`);
 - label propagation (Zhou et al., 2004) of the training tags;
 - logistic regression of each tag on the spectral features.
 
-All methods are treated alike. In every split each chooses among the points of its own grid, and among `POWERS`, by the
-macro-F1 of the validation nodes of that split; only then are the test nodes scored. A power p divides the scores of a
-tag by its share of the training nodes to the p: rare tags decide macro-F1. Joint and alone have the same network, the
-same grid (`SHARED`), seeds, number of replicas (whose probabilities are averaged) and stopping rule, and losses of the
-same scale, so that a weight decay means the same to both. What the joint model has besides is fixed in `JOINT`.
+All methods are treated alike. In every split each chooses a point of its own grid, and one of `POWERS`, by macro-F1 on
+the validation nodes of that split; only then are the test nodes scored. A power p divides the scores of a tag by its
+training frequency to the power p, because rare tags decide macro-F1. Joint and alone have the same network, grid
+(`SHARED`), seeds, number of replicas (whose probabilities are averaged) and stopping rule, and losses of the same
+scale, so that a weight decay means the same for both. The other options of the joint model are fixed in `JOINT`.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)
 REPLICAS = 2
 SHARED: dict[str, tuple[float, ...]] = {"lr": (0.01, 0.02), "weight_decay": (0.05, 1.0), "dropout": (0.5,)}
 TRAINING: dict[str, Any] = {"hidden": 64, "epochs": 200, "patience": 80, "reduction": "sum", "eta": 11.0}
-"""A sum over the training nodes, each counting as much as eleven others: a tenth of the nodes has tags."""
+"""A sum over the training nodes, each with weight 11, because a tenth of the nodes has tags."""
 JOINT: dict[str, Any] = {
     "edges": "poisson",
     "degrees": True,
@@ -55,23 +55,23 @@ JOINT: dict[str, Any] = {
     "prior_weight": 11.0,
     "warm_up": 80,
 }
-"""The bound in nats, but for damping: of a node with a thousand neighbours each says little that is new. Damping,
-refine and warm-up were chosen by validation nodes of splits from seed 100 on."""
+"""The bound in nats, except for damping: each of a thousand neighbours adds little new information. Damping, refine and
+warm-up were chosen on validation nodes of splits from seed 100 on."""
 PRIORS = {"identity": "uniform", "spectral": "mlp"}
-"""The identity says nothing about a node that has no tags."""
+"""Identity features say nothing about a node without tags."""
 SPREADS = (0.1, 0.3, 0.5, 0.7, 0.9)
 PENALTIES = (0.01, 0.03, 0.1, 0.3, 1.0)
 STEPS = 20
 Options = dict[str, Any]
 Row = dict[str, Any]
 Answers = Iterator[tuple[Options, np.ndarray]]
-"""The points of a grid, and the scores (n, T) of each."""
+"""The points of a grid and the scores (n, T) of each."""
 
 
 def f1(scores: np.ndarray, tags: np.ndarray) -> tuple[float, float]:
-    """Macro- and micro-F1 of the k highest of each row of scores (m, T), where k is how many tags (m, T) the row has.
+    """Macro- and micro-F1 of the k highest scores (m, T) of each row, where k is the number of tags (m, T) of the row.
 
-    A tag that no row has and none was given counts 0 in the macro mean, as in scikit-learn.
+    A tag that is neither present nor predicted anywhere counts 0 in the macro mean, as in scikit-learn.
     """
     rank = np.argsort(np.argsort(-scores, axis=1, kind="stable"), axis=1, kind="stable")
     given = rank < tags.sum(1, keepdims=True)
@@ -80,14 +80,14 @@ def f1(scores: np.ndarray, tags: np.ndarray) -> tuple[float, float]:
 
 
 def rate(task: g3nn.NodeTask) -> float:
-    """Of edges between two nodes with a typical number of neighbours, if nothing but their numbers mattered."""
+    """The rate of edges between two nodes of typical degree, if only degrees mattered."""
     degrees = np.log1p(np.bincount(task.edges.ravel(), minlength=task.num_nodes))
     pull = np.exp(degrees - degrees.mean())
     return float(2 * task.num_edges / (pull.sum() ** 2 - (pull**2).sum()))
 
 
 def trained(task: g3nn.NodeTask, model: str, split: int, device: str, options: Options) -> Answers:
-    """Every point of `SHARED`, with the same seeds: as stacks, one for each dropout."""
+    """Every point of `SHARED` with the same seeds, as one stack for each dropout."""
     points = list(itertools.product(SHARED["lr"], SHARED["weight_decay"]))
     each = [point for point in points for _ in range(REPLICAS)]
     lr, weight_decay = (list(column) for column in zip(*each, strict=True))
@@ -101,7 +101,7 @@ def trained(task: g3nn.NodeTask, model: str, split: int, device: str, options: O
 
 
 def propagated(task: g3nn.NodeTask) -> Answers:
-    """F = a D^-1/2 A D^-1/2 F + (1 - a) Y_0, by 20 steps, for every a of `SPREADS`."""
+    """F = a D^-1/2 A D^-1/2 F + (1 - a) Y_0 in 20 steps, for every a in `SPREADS`."""
     n, told = task.num_nodes, np.zeros_like(task.labels)
     told[task.train] = task.labels[task.train]
     once = sp.csr_array((np.ones(task.num_edges), tuple(task.edges)), shape=(n, n))
@@ -116,7 +116,7 @@ def propagated(task: g3nn.NodeTask) -> Answers:
 
 
 def regressed(task: g3nn.NodeTask) -> Answers:
-    """Logistic regression of each tag on the spectral features, for every C of `PENALTIES`."""
+    """Logistic regression of each tag on the spectral features, for every C in `PENALTIES`."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
@@ -145,7 +145,7 @@ def chosen(task: g3nn.NodeTask, answers: Answers) -> Row:
 
 
 def compared(split: int, features: str, network: str, device: str, blind: bool) -> list[Row]:
-    """A row for each method."""
+    """One row per method."""
     task = load_blogcatalog(seed=split, features=features)
     task = task.without_test() if blind else task
     start = rate(task)
@@ -166,16 +166,16 @@ def compared(split: int, features: str, network: str, device: str, blind: bool) 
 
 
 def merged(files: Iterable[Path]) -> list[Row]:
-    """The rows of several runs; a split may be in one of them alone."""
+    """The rows of several runs; each split may be in only one of them."""
     rows = [row for file in files for row in json.loads(file.read_text())]
     keys = [(row["method"], row["split"]) for row in rows]
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise SystemExit(f"--table: got {twice[0]} more than once; expected each split once. Leave one file out.")
+        raise SystemExit(f"--table: {twice[0]} appears more than once; each split must be unique. Leave one file out.")
     return rows
 
 
 def table(rows: list[Row]) -> str:
-    """Means and deviations over the splits, and paired t-tests of the joint model against everything else."""
+    """Means and standard deviations over the splits, and paired t-tests of the joint model against all others."""
     from scipy.stats import ttest_rel
 
     prefix = "" if "macro_f1" in rows[0] else "val_"
@@ -204,12 +204,12 @@ def table(rows: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the records here, after every split")
-    parser.add_argument("--table", type=Path, nargs="+", help="print stored records, of one run or several")
-    parser.add_argument("--splits", type=int, nargs="+", default=SPLITS, help="their seeds")
-    parser.add_argument("--features", choices=tuple(PRIORS), default="spectral", help="of joint and alone")
-    parser.add_argument("--network", choices=("appnp", "gcn", "sage", "mlp"), default="gcn", help="of joint and alone")
-    parser.add_argument("--blind", action="store_true", help="without test labels: validation figures alone")
+    parser.add_argument("--out", type=Path, help="write the records to this file after every split")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the stored records of one or several runs")
+    parser.add_argument("--splits", type=int, nargs="+", default=SPLITS, help="seeds of the splits")
+    parser.add_argument("--features", choices=tuple(PRIORS), default="spectral", help="features of joint and alone")
+    parser.add_argument("--network", choices=("appnp", "gcn", "sage", "mlp"), default="gcn", help="their network")
+    parser.add_argument("--blind", action="store_true", help="use no test labels; report validation figures")
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
     if arguments.table:

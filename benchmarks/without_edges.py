@@ -1,16 +1,16 @@
-"""Nodes without edges, judged by nodes whose edges training never saw: what does edge-free validation miss?
+"""Isolated nodes, scored on nodes whose edges training never saw: what does isolated validation miss?
 
     python benchmarks/without_edges.py --out results/without_edges.json
-    python benchmarks/without_edges.py --folds 0 --out a.json     # one fold, in a process of its own
-    python benchmarks/without_edges.py --table a.json b.json      # the table of several such runs
+    python benchmarks/without_edges.py --folds 0 --out a.json     # one fold, in a separate process
+    python benchmarks/without_edges.py --table a.json b.json      # the table of several runs
 
-Cora with the edges of all test nodes removed, and no test label anywhere. In each of two folds one half of the
-validation nodes is fresh: it loses its edges too, as the test nodes have, and is looked at only in the end. The other
-half stops the training as validation nodes do: it keeps its edges in the graph that is trained on, and is answered as
-if it had none (`validation="isolated"`). Both losses are taken at the temperature that is best for each answer.
+Cora without the edges of test nodes and without any test label. In each of two folds one half of the validation nodes
+is fresh: it loses its edges too, like the test nodes, and is scored only at the end. The other half decides when
+training stops, as validation nodes do: it keeps its edges in the training graph and is answered as if it had none
+(`validation="isolated"`). Both losses are taken at the best temperature of each answer.
 
-A model that learns by heart what its network says of validation nodes with their edges does well on the validation
-half and no better on the fresh one.
+A model that memorises what its network says about validation nodes with their edges does well on the validation half
+and no better on the fresh one.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
     "grand": ("grand", {**RANDOM, "hidden": 128}),
     "dcsbm-grand": ("dcsbm-grand", WIDE),
     "dcsbm-grand, true KL": ("dcsbm-grand", {**WIDE, "entropy_weight": 1.0}),
-    "dcsbm-grand, pairs of lone nodes left out": ("dcsbm-grand", {**WIDE, "isolated_nodes": "missing"}),
+    "dcsbm-grand, no pairs of isolated nodes": ("dcsbm-grand", {**WIDE, "isolated_nodes": "missing"}),
     "dcsbm-grand, network and prior together": (
         "dcsbm-grand",
         {**WIDE, "isolated_answer": "both", "graph_weight": 2.0, "distillation_weight": 1.0},
@@ -54,14 +54,14 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
         "mix-grand",
         {**WIDE, "hidden": 32, "graph_weight": 0.5, "kl_weight": 0.5, "entropy_weight": 0.5},
     ),
-    "sbm-grand, nodes alone": ("sbm-grand", {**WIDE, "hidden": 32, "entropy_weight": 1.0, "isolated_share": 0.3}),
+    "sbm-grand, isolated passes": ("sbm-grand", {**WIDE, "hidden": 32, "entropy_weight": 1.0, "isolated_share": 0.3}),
 }
 
 Row = dict[str, Any]
 
 
 def measured(fold: int, name: str, device: str) -> Row:
-    """One model in one fold: what the validation half said, and what is true of the fresh half."""
+    """One model in one fold: its figures on the validation half and on the fresh half."""
     full = g3nn.load("cora", setting="missing-edge").without_test()
     shuffled = np.random.default_rng(0).permutation(full.val)
     fresh, val = (np.sort(shuffled[half::2]) for half in (fold, 1 - fold))
@@ -84,7 +84,7 @@ def measured(fold: int, name: str, device: str) -> Row:
 
 
 def table(rows: list[Row]) -> str:
-    """Means over the folds, so over all validation nodes."""
+    """Means over the folds, that is over all validation nodes."""
     lines = [f"{'':44} validation     fresh"]
     for name in MODELS:
         own = [row for row in rows if row["model"] == name]
@@ -97,8 +97,8 @@ def table(rows: list[Row]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--out", type=Path, help="write the records here, after every training")
-    parser.add_argument("--table", type=Path, nargs="+", help="print stored records, of one run or several")
+    parser.add_argument("--out", type=Path, help="write the records to this file after every training")
+    parser.add_argument("--table", type=Path, nargs="+", help="print the stored records of one or several runs")
     parser.add_argument("--folds", type=int, nargs="+", choices=FOLDS, default=FOLDS)
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()

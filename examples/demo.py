@@ -1,6 +1,6 @@
-"""A data scientist's day on real data: two tables in, labels, suspicious edges and a page out.
+"""A short tour on real data: two tables in; labels, suspicious edges and a page out.
 
-Citeseer is written as tables first: 3,327 papers, of which 620 have a label. `g3nn fit` then knows the tables alone.
+Citeseer is written as tables first: 3,327 papers, of which 620 have a label. `g3nn fit` sees only these tables.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ import g3nn
 from g3nn.data.tables.export import export
 
 PAPER = 0.745
-"""The paper's best model on this split."""
+"""Accuracy of the paper's best model on this split."""
 
 
 def main() -> None:
     folder = Path(tempfile.mkdtemp(prefix="g3nn-demo-"))
     tables, result = folder / "tables", folder / "result"
     export(g3nn.load("citeseer"), tables)
-    print(f"tables in {tables}: nodes.parquet, edges.csv, and answers.parquet, which stays hidden from the model\n")
-    given = ["--nodes", str(tables / "nodes.parquet"), "--edges", str(tables / "edges.csv")]
-    named = ["--id", "id", "--label", "label", "--model", "sbm-gcn", "--objective", "released", "--out", str(result)]
-    command = ["fit", *given, *named]
+    print(f"Wrote nodes.parquet, edges.csv and answers.parquet to {tables}. The model never sees answers.parquet.\n")
+    inputs = ["--nodes", str(tables / "nodes.parquet"), "--edges", str(tables / "edges.csv")]
+    columns = ["--id", "id", "--label", "label"]
+    command = ["fit", *inputs, *columns, "--model", "sbm-gcn", "--objective", "released", "--out", str(result)]
     print("g3nn", " ".join(command), flush=True)
     subprocess.run([sys.executable, "-m", "g3nn", *command], check=True)
     answers = parquet.read_table(tables / "answers.parquet")
     predictions = parquet.read_table(result / "predictions.parquet", columns=["id", "label"]).to_pydict()
-    found = dict(zip(predictions["id"], predictions["label"], strict=True))
+    predicted = dict(zip(predictions["id"], predictions["label"], strict=True))
     truth = answers.to_pydict()
-    right = np.mean([str(found[id]) == str(label) for id, label in zip(truth["id"], truth["label"], strict=True)])
-    print(f"\naccuracy on the {answers.num_rows:,} hidden answers: {right:.3f} (the paper's best: {PAPER})")
-    print(f"open {(result / 'report.html').as_uri()}")
+    right = [str(predicted[id]) == str(label) for id, label in zip(truth["id"], truth["label"], strict=True)]
+    print(
+        f"\nAccuracy on the {answers.num_rows:,} hidden labels: {np.mean(right):.3f} (best model of the paper: {PAPER})"
+    )
+    print(f"Open {(result / 'report.html').as_uri()} in a browser.")
 
 
 if __name__ == "__main__":

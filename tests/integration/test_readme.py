@@ -1,14 +1,18 @@
-"""The README's Python example runs and prints what the README says it prints."""
+"""The README's example prints what the README says it prints, and its sizes are those of the code."""
 
 from __future__ import annotations
 
 import re
+import runpy
 from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
+README = ROOT / "README.md"
 NUMBER = re.compile(r"\d+\.\d+")
+SIZES = re.compile(r"([\d,]+) lines of code in the library\s+and\s+([\d,]+) in\s+the\s+tests")
+LONGEST = re.compile(r"no file of the\s+library is longer than\s+(\d+)\s+lines")
 
 
 @pytest.mark.slow
@@ -17,6 +21,26 @@ def test_example_prints_what_the_readme_shows(capsys):
     exec(compile(code, str(README), "exec"), {})
     printed = capsys.readouterr().out
     assert NUMBER.sub("#", printed) == NUMBER.sub("#", shown)
-    for said, found in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True):
+    for expected, accuracy in zip(NUMBER.findall(shown), NUMBER.findall(printed), strict=True):
         # Rounding differs between processors and grows over hundreds of epochs; a trial then moves by a few nodes.
-        assert float(found) == pytest.approx(float(said), abs=0.015)
+        assert float(accuracy) == pytest.approx(float(expected), abs=0.015)
+
+
+def test_sizes_are_those_of_the_code():
+    """Rounded to hundreds, so that a small change of the code leaves the README alone."""
+    code_lines = runpy.run_path(str(ROOT / "tools" / "lines.py"))["code_lines"]
+    folders = (ROOT / "src" / "g3nn", ROOT / "tests")
+    counts = [sum(code_lines(path.read_text()) for path in folder.rglob("*.py")) for folder in folders]
+    expected = tuple(f"{round(count, -2):,}" for count in counts)
+    sizes = SIZES.search(README.read_text())
+    assert sizes is not None, "README.md: the sentence with the lines of code is gone"
+    assert sizes.groups() == expected, (
+        f"README.md: write {expected[0]} lines in the library and {expected[1]} in the tests"
+    )
+
+
+def test_no_file_is_longer_than_the_readme_says():
+    limit = LONGEST.search(README.read_text())
+    assert limit is not None, "README.md: the sentence with the longest file is gone"
+    lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / "src" / "g3nn").rglob("*.py")}
+    assert {str(path): length for path, length in lengths.items() if length > int(limit[1])} == {}

@@ -1,0 +1,310 @@
+"""Every command and every Python example of README.md, CONTRIBUTING.md and docs/*.md runs as written.
+
+The tables below are the only differences from what the reader sees: limits that keep a command short, commands that are
+parsed but not run, and the files and arrays the reader is supposed to have. A block in no known language, or with a
+program that is not known here, fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import io
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import typer
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from reader_files import bad_people, bad_shops, new_tables, places, reader_names, small_tables, stored_results
+
+import g3nn
+from g3nn.cli import app
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+LANGUAGES = ("sh", "python", "text")
+PROGRAMS = ("g3nn", "python", "make")
+
+LIMITS = {
+    "g3nn train ": "--trials 2 --epochs 2",
+    "g3nn fit ": "--model mlp --ensemble 1",
+}
+"""Added to every command that begins like this. Of an option given twice, the last value counts."""
+
+ONLY_PARSED = {
+    "g3nn reproduce": "trains the paper's tables: minutes to hours",
+    "g3nn bench run beyond --store results/beyond.sqlite --trials 100": "trains ninety ensembles of five networks",
+}
+"""Commands whose options are checked but which do not run, and why."""
+
+SHORTER = {
+    "epochs=300": "epochs=2",
+    'likelihood="sbm"), trials=10': 'likelihood="sbm"), trials=2, epochs=2',
+    "refine=True, graph_weight": "epochs=2, refine=True, graph_weight",
+    "G3NNClassifier()": 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
+    'G3NNClassifier("sbm-gcn")': 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
+    "cv=5": "cv=2",
+    "G3NNRegressor()": 'G3NNRegressor("near-gcn", ensemble=1, epochs=3)',
+    'G3NNRegressor(outcome="counts")': 'G3NNRegressor("gcn", outcome="counts", ensemble=1, epochs=3)',
+}
+"""Replaced in Python examples."""
+
+
+class Block(NamedTuple):
+    document: Path
+    line: int
+    language: str
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.document.name}:{self.line}"
+
+
+def tokens(document: Path) -> Iterator[tuple[Token, int]]:
+    """All tokens of a document, inner ones too, each with the line that its paragraph or block begins in."""
+    for token in MarkdownIt("commonmark").enable("table").parse(document.read_text(encoding="utf-8")):
+        line = token.map[0] + 1 if token.map else 0
+        yield token, line
+        for child in token.children or ():
+            yield child, line
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    """Fenced and indented blocks of code. An indented one has no language."""
+    for token, line in tokens(document):
+        if token.type in ("fence", "code_block"):
+            yield Block(document, line, token.info, token.content)
+
+
+def inline(document: Path) -> Iterator[Block]:
+    for token, line in tokens(document):
+        if token.type == "code_inline":
+            yield Block(document, line, "", token.content)
+
+
+def commands(block: Block) -> list[list[str]]:
+    """The words of every command, comments left out."""
+    lines = block.text.replace("\\\n", " ").splitlines()
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def begins(command: str, table: dict[str, Any]) -> Any:
+    """The entry of the longest key that the command begins with; None if there is none."""
+    keys = [key for key in table if f"{command} ".startswith(key)]
+    return table[max(keys, key=len)] if keys else None
+
+
+FILES: dict[str, Callable[[Path], None]] = {
+    "g3nn fit --nodes tables/": small_tables,
+    "g3nn fit --nodes homes.csv": places,
+    "g3nn fit --nodes shops.csv --edges near.csv --id id --label visits --outcome counts --ensemble 0": bad_shops,
+    "g3nn fit --nodes people.csv": bad_people,
+    "g3nn predict ": new_tables,
+    "g3nn bench ": stored_results,
+}
+"""Makes the files that a command needs, before it runs."""
+
+
+# How a block is checked
+
+
+class Parsed(Exception):  # noqa: N818 - it ends a script once its arguments have been read
+    """The arguments are right."""
+
+
+def check_script(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """The script exists, and its own parser takes the arguments; nothing else of it runs. A tool without one runs."""
+    script = ROOT / words[1]
+    assert script.is_file(), f"no script {words[1]}"
+    read = argparse.ArgumentParser.parse_args
+
+    def read_and_stop(parser: argparse.ArgumentParser, *given: Any) -> None:
+        read(parser, *given)
+        raise Parsed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_args", read_and_stop)
+        patch.setattr(sys, "argv", words[1:])
+        patch.syspath_prepend(str(script.parent))
+        patch.chdir(ROOT)
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except Parsed:
+            return
+    assert script.parent.name == "tools", f"{words[1]} reads no arguments"
+
+
+def check_target(words: list[str]) -> None:
+    assert words[1:], "make without a target"
+    for target in words[1:]:
+        assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.M), f"no target {target}"
+
+
+def check_options(words: list[str], complete: bool) -> None:
+    """The command's own parser takes the words. One that is only named in a sentence need not be complete."""
+    program = command = typer.main.get_command(app)
+    for word in words[1:]:
+        if not isinstance(command, typer.core.TyperGroup):
+            break
+        assert word in command.commands, f"{' '.join(words)}: no command {word}"
+        command = command.commands[word]
+    command.callback = lambda **_: None
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:
+        program.main(words[1:] if complete else [*words[1:], "--help"], prog_name="g3nn")
+    assert not ended.value.code, f"{' '.join(words)}: {said.getvalue()}"
+
+
+class Reader:
+    """Works through a document in a folder of its own."""
+
+    def __init__(self, folder: Path, run_command: Callable[..., Any], monkeypatch: pytest.MonkeyPatch):
+        self.folder, self.run_command, self.monkeypatch = folder, run_command, monkeypatch
+        self.names: dict[str, Any] = {}
+        monkeypatch.chdir(folder)
+
+    def read(self, block: Block, shown: str = "") -> None:
+        """Check a block. `shown` is the block after it; if that is an error, the command must end with it."""
+        assert block.language in LANGUAGES, f"{block}: a block must be fenced as one of {', '.join(LANGUAGES)}"
+        if block.language == "sh":
+            for words in commands(block):
+                self.check(block, words, shown if shown.startswith("error: ") else "")
+        elif block.language == "python":
+            self.execute(block)
+        else:
+            wrong = [line for line in block.text.splitlines() if line.startswith((*PROGRAMS, "import ", ">>>"))]
+            assert not wrong, f"{block}: fence commands as sh and Python as python: {wrong[0]}"
+
+    def check(self, block: Block, words: list[str], error: str) -> None:
+        command = " ".join(words)
+        assert words[0] in PROGRAMS, f"{block}: this test does not know how to check {command!r}"
+        if words[0] == "python":
+            check_script(words, self.monkeypatch)
+        elif words[0] == "make":
+            check_target(words)
+        elif begins(command, ONLY_PARSED):
+            check_options(words, complete=True)
+        else:
+            if prepare := begins(command, FILES):
+                prepare(self.folder)
+            limits = [] if error else shlex.split(begins(command, LIMITS) or "")
+            ended = self.run_command(*words[1:], *limits)
+            assert ended.code == (2 if error else 0), f"{block}: {command}\n{ended.err}"
+            assert not error or ended.err == error, f"{block}: the command now says\n{ended.err}"
+
+    def execute(self, block: Block) -> None:
+        source = block.text
+        for long, short in SHORTER.items():
+            source = source.replace(long, short)
+        if not self.names:
+            self.names = reader_names()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", g3nn.errors.G3NNWarning)
+            exec(compile("\n" * block.line + source, str(block.document), "exec"), self.names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch):
+    reader = Reader(tmp_path, run_command, monkeypatch)
+    all_blocks = list(blocks(document))
+    for block, after in zip_longest(all_blocks, all_blocks[1:]):
+        reader.read(block, after.text if after else "")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_commands_in_sentences_exist(document, monkeypatch):
+    for code in inline(document):
+        words = code.text.split()
+        if words[0] == "g3nn" and len(words) > 1:
+            check_options(words, complete=False)
+        elif words[0] == "python" and len(words) > 1:
+            check_script(words, monkeypatch)
+        elif words[0] == "make" and len(words) > 1:
+            check_target(words)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+def test_files_names_and_links_exist(document):
+    missing = []
+    for code in inline(document):
+        for path in re.findall(r"(?:results|src|tests|benchmarks|docs|examples|tools)/[\w./*-]*\w", code.text):
+            missing += [] if "NAME" in path or list(ROOT.glob(path)) else [f"{code}: {path}"]
+        for name in re.findall(r"\bg3nn\.(\w+)", code.text):
+            missing += [] if hasattr(g3nn, name) else [f"{code}: g3nn.{name}"]
+    for token, line in tokens(document):
+        target = str(token.attrGet("href") or token.attrGet("src") or "")
+        if target and not target.startswith(("http", "#")) and not (document.parent / target.split("#")[0]).exists():
+            missing.append(f"{document.name}:{line}: {target}")
+    assert missing == []
+
+
+def test_every_limit_is_used():
+    """An entry that matches nothing is left over from a command that has changed."""
+    found = [block for document in DOCUMENTS for block in blocks(document)]
+    shell = [f"{' '.join(words)} " for block in found if block.language == "sh" for words in commands(block)]
+    code = "".join(block.text for block in found if block.language == "python")
+    for table in (LIMITS, ONLY_PARSED, FILES):
+        assert [key for key in table if not any(command.startswith(key) for command in shell)] == []
+    assert [key for key in SHORTER if key not in code] == []
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("    g3nn datasets\n", "must be fenced"),
+        ("```bash\ng3nn datasets\n```\n", "must be fenced"),
+        ("```sh\ncurl https://example.org\n```\n", "does not know how to check"),
+        ("```sh\npython benchmarks/absent.py\n```\n", "no script"),
+        ("```sh\nmake tea\n```\n", "no target tea"),
+        ("```text\ng3nn datasets\n```\n", "fence commands as sh"),
+        ("```sh\ng3nn datasets --frobnicate\n```\n", "No such option"),
+        ("```sh\ng3nn reproduce --slowly\n```\n", "No such option"),
+    ],
+)
+def test_a_block_that_is_not_understood_fails(text, message, tmp_path, run_command, monkeypatch):
+    document = tmp_path / "page.md"
+    document.write_text(text)
+    (block,) = blocks(document)
+    reader = Reader(tmp_path, run_command, monkeypatch)
+    with pytest.raises(AssertionError, match=message):
+        reader.read(block)
+
+
+@pytest.mark.parametrize("arguments", ["--graphs five", "--no-such-option"])
+def test_wrong_arguments_of_a_script_fail(arguments, monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        check_script(["python", "benchmarks/outcomes.py", *arguments.split()], monkeypatch)
+    assert "usage" in capsys.readouterr().err
+
+
+def test_the_picture_of_the_house_is_that_of_the_code():
+    ended = subprocess.run([sys.executable, ROOT / "tools" / "house.py", "--check"], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.fixture(scope="module")
+def layers() -> tuple[tuple[str, ...], ...]:
+    return runpy.run_path(str(ROOT / "tests" / "test_layers.py"))["LAYERS"]
+
+
+def test_architecture_explains_every_room(layers):
+    headings = re.findall(r"^\*\*.*?\*\*", (ROOT / "docs" / "architecture.md").read_text(), re.M)
+    explained = [room for heading in headings for room in re.findall(r"`(\w+)`", heading)]
+    assert sorted(explained) == sorted(room for layer in layers for room in layer)
+
+
+def test_contributing_lists_the_layers_that_the_tests_enforce(layers):
+    listed = re.search(r"## Layers\n.*?```text\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
+    assert listed is not None
+    assert [tuple(line.split(", ")) for line in listed[1].splitlines()] == list(layers)
