@@ -1,0 +1,165 @@
+"""Mutation testing: put one small bug at a time into a copy of the code and see which test notices.
+
+    python tools/mutants.py [--only SUBSTRING] [--source DIR] [--json FILE]
+
+The bugs are listed in mutants.toml beside this file. Each names a file below src/g3nn, the text to replace, what replaces
+it, and the tests to run. A bug that moved to another file when the code was rewritten has further places under `or`: the
+first one whose text occurs exactly once is used. A bug without such a place is "stale": the list needs an update.
+
+The checkout is never changed. Everything happens in a temporary copy, and ends with a failure unless every mutant is
+killed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+LIST = Path(__file__).with_suffix(".toml")
+LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", "results", "*.egg-info", "node_modules")
+TIME_LIMIT = 300
+"""Seconds for the tests of one mutant. A mutant that never ends has been noticed."""
+THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+KILLED, SURVIVED, STALE, BROKEN = "killed", "survived", "stale", "broken test"
+"""How a mutant ends. A broken test is one that fails without the mutant as well, and so says nothing about it."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """One replacement in one file below src/g3nn."""
+
+    file: str
+    before: str
+    after: str
+
+    def fits(self, package: Path) -> bool:
+        path = package / self.file
+        return path.is_file() and path.read_text(encoding="utf-8").count(self.before) == 1
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    places: tuple[Place, ...]
+    tests: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Result:
+    mutant: str
+    status: str
+    noticed_by: str
+    seconds: float
+
+
+def listed() -> list[Mutant]:
+    """The mutants of mutants.toml."""
+    with LIST.open("rb") as file:
+        rows = tomllib.load(file)["mutant"]
+    return [
+        Mutant(
+            row["name"],
+            tuple(Place(one["file"], one["before"], one["after"]) for one in (row, *row.get("or", ()))),
+            tuple(row["tests"].split()),
+        )
+        for row in rows
+    ]
+
+
+class Copy:
+    """A copy of a checkout in which one mutant at a time is tried."""
+
+    def __init__(self, source: Path, folder: Path) -> None:
+        self.source, self.root = source, folder / "checkout"
+        shutil.copytree(source, self.root, ignore=LEFT_OUT)
+        self._sound: dict[str, bool] = {}
+        """Tests that noticed a mutant, and whether they pass without one."""
+
+    @property
+    def package(self) -> Path:
+        return self.root / "src" / "g3nn"
+
+    def tried(self, mutant: Mutant) -> Result:
+        start = time.perf_counter()
+        place = next((place for place in mutant.places if place.fits(self.package)), None)
+        tests = [test for test in mutant.tests if (self.root / test.partition("::")[0]).exists()]
+        if place is None or not tests:
+            return Result(mutant.name, STALE, "", 0.0)
+        path = self.package / place.file
+        text = path.read_text(encoding="utf-8")
+        path.write_text(text.replace(place.before, place.after), encoding="utf-8")
+        try:
+            noticed_by = self._first_failure(tests)
+        finally:
+            shutil.copy2(self.source / path.relative_to(self.root), path)
+        status = SURVIVED if noticed_by is None else KILLED if self._passes(noticed_by) else BROKEN
+        return Result(mutant.name, status, noticed_by or "", round(time.perf_counter() - start, 1))
+
+    def _passes(self, test: str) -> bool:
+        """Whether a test that noticed a mutant passes without it. A time-out and a failed import name no test."""
+        if "::" not in test:
+            return True
+        if test not in self._sound:
+            self._sound[test] = self._first_failure([test]) is None
+        return self._sound[test]
+
+    def _first_failure(self, tests: list[str]) -> str | None:
+        """The first test that fails, None if all pass."""
+        paths = {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
+        environment = {**os.environ, **dict.fromkeys(THREADS, "1"), **paths}
+        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+        try:
+            done = subprocess.run(
+                [*command, *tests], cwd=self.root, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT
+            )
+        except subprocess.TimeoutExpired:
+            return f"no end within {TIME_LIMIT} seconds"
+        if done.returncode == 0:
+            return None
+        failure = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        if failure is None:
+            raise SystemExit(f"pytest could not run {' '.join(tests)}:\n{done.stdout}\n{done.stderr}")
+        return failure[1]
+
+
+def run(source: Path, mutants: list[Mutant]) -> Iterator[Result]:
+    with tempfile.TemporaryDirectory(prefix="g3nn-mutants-") as folder:
+        copy = Copy(source.resolve(), Path(folder))
+        for mutant in mutants:
+            yield copy.tried(mutant)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="", metavar="SUBSTRING", help="only mutants whose name contains this")
+    parser.add_argument("--source", type=Path, default=LIST.parent.parent, metavar="DIR", help="another checkout")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to this file as well")
+    given = parser.parse_args()
+    mutants = [mutant for mutant in listed() if given.only in mutant.name]
+    if not mutants:
+        parser.error(f"--only: no mutant has {given.only!r} in its name")
+    results = []
+    for result in run(given.source, mutants):
+        results.append(result)
+        print(f"{result.mutant:46} {result.status:12} {result.seconds:6.1f} s  {result.noticed_by}", flush=True)
+        if given.json:
+            given.json.write_text(json.dumps([asdict(one) for one in results], indent=1), encoding="utf-8")
+    killed = sum(result.status == KILLED for result in results)
+    print(f"{killed} of {len(results)} mutants killed")
+    sys.exit(killed < len(results))
+
+
+if __name__ == "__main__":
+    main()
