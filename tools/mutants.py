@@ -2,12 +2,12 @@
 
     python tools/mutants.py [--only SUBSTRING] [--source DIR] [--json FILE]
 
-The bugs are listed in mutants.toml beside this file. Each names a file below src/g3nn, the text to replace, what replaces
-it, and the tests to run. A bug that moved to another file when the code was rewritten has further places under `or`: the
-first one whose text occurs exactly once is used. A bug without such a place is "stale": the list needs an update.
+The bugs are listed in mutants.toml beside this file. Each names a file below src/g3nn, the text to replace, what
+replaces it, and the tests to run. A bug that moved to another file when the code was rewritten has further places under
+`or`: the first one whose text occurs exactly once is used. Where no place fits, the mutant is "stale" and the list
+needs an update.
 
-The checkout is never changed. Everything happens in a temporary copy, and ends with a failure unless every mutant is
-killed.
+The checkout is never changed: everything happens in a temporary copy. The exit code is 0 if every mutant is killed.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 LIST = Path(__file__).with_suffix(".toml")
@@ -84,61 +84,49 @@ class Copy:
     def __init__(self, source: Path, folder: Path) -> None:
         self.source, self.root = source, folder / "checkout"
         shutil.copytree(source, self.root, ignore=LEFT_OUT)
-        self._sound: dict[str, bool] = {}
-        """Tests that noticed a mutant, and whether they pass without one."""
-
-    @property
-    def package(self) -> Path:
-        return self.root / "src" / "g3nn"
 
     def tried(self, mutant: Mutant) -> Result:
         start = time.perf_counter()
-        place = next((place for place in mutant.places if place.fits(self.package)), None)
+        package = self.root / "src" / "g3nn"
+        place = next((place for place in mutant.places if place.fits(package)), None)
         tests = [test for test in mutant.tests if (self.root / test.partition("::")[0]).exists()]
         if place is None or not tests:
             return Result(mutant.name, STALE, "", 0.0)
-        path = self.package / place.file
-        text = path.read_text(encoding="utf-8")
-        path.write_text(text.replace(place.before, place.after), encoding="utf-8")
+        path = package / place.file
+        path.write_text(path.read_text(encoding="utf-8").replace(place.before, place.after), encoding="utf-8")
         try:
-            noticed_by = self._first_failure(tests)
+            failures = self.failures(tests, "-x")
         finally:
             shutil.copy2(self.source / path.relative_to(self.root), path)
-        status = SURVIVED if noticed_by is None else KILLED if self._passes(noticed_by) else BROKEN
-        return Result(mutant.name, status, noticed_by or "", round(time.perf_counter() - start, 1))
+        seconds = round(time.perf_counter() - start, 1)
+        return Result(mutant.name, KILLED if failures else SURVIVED, failures[0] if failures else "", seconds)
 
-    def _passes(self, test: str) -> bool:
-        """Whether a test that noticed a mutant passes without it. A time-out and a failed import name no test."""
-        if "::" not in test:
-            return True
-        if test not in self._sound:
-            self._sound[test] = self._first_failure([test]) is None
-        return self._sound[test]
-
-    def _first_failure(self, tests: list[str]) -> str | None:
-        """The first test that fails, None if all pass."""
+    def failures(self, tests: Sequence[str], *options: str) -> list[str]:
+        """The tests that fail."""
         paths = {"PYTHONPATH": str(self.root / "src"), "PYTHONDONTWRITEBYTECODE": "1"}
         environment = {**os.environ, **dict.fromkeys(THREADS, "1"), **paths}
-        command = [sys.executable, "-m", "pytest", "-x", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+        command = [sys.executable, "-m", "pytest", "-q", "--no-header", "--tb=no", "-rfE", "-p", "no:cacheprovider"]
+        how = {"cwd": self.root, "env": environment, "capture_output": True, "text": True, "timeout": TIME_LIMIT}
         try:
-            done = subprocess.run(
-                [*command, *tests], cwd=self.root, env=environment, capture_output=True, text=True, timeout=TIME_LIMIT
-            )
+            done = subprocess.run([*command, *options, *tests], **how)
         except subprocess.TimeoutExpired:
-            return f"no end within {TIME_LIMIT} seconds"
-        if done.returncode == 0:
-            return None
-        failure = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
-        if failure is None:
+            return [f"no end within {TIME_LIMIT} seconds"]
+        failures = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
+        if done.returncode != 0 and not failures:
             raise SystemExit(f"pytest could not run {' '.join(tests)}:\n{done.stdout}\n{done.stderr}")
-        return failure[1]
+        return failures
 
 
-def run(source: Path, mutants: list[Mutant]) -> Iterator[Result]:
+def tried(source: Path, mutants: Sequence[Mutant]) -> Iterator[Result]:
+    """The result of each mutant, then those again whose test fails without the mutant too."""
     with tempfile.TemporaryDirectory(prefix="g3nn-mutants-") as folder:
-        copy = Copy(source.resolve(), Path(folder))
+        copy, results = Copy(source.resolve(), Path(folder)), []
         for mutant in mutants:
-            yield copy.tried(mutant)
+            results.append(copy.tried(mutant))
+            yield results[-1]
+        noticing = sorted({result.noticed_by for result in results if "::" in result.noticed_by})
+        broken = copy.failures(noticing) if noticing else []
+        yield from (replace(result, status=BROKEN) for result in results if result.noticed_by in broken)
 
 
 def main() -> None:
@@ -150,13 +138,13 @@ def main() -> None:
     mutants = [mutant for mutant in listed() if given.only in mutant.name]
     if not mutants:
         parser.error(f"--only: no mutant has {given.only!r} in its name")
-    results = []
-    for result in run(given.source, mutants):
-        results.append(result)
-        print(f"{result.mutant:46} {result.status:12} {result.seconds:6.1f} s  {result.noticed_by}", flush=True)
+    results: dict[str, Result] = {}
+    for result in tried(given.source, mutants):
+        results[result.mutant] = result
+        print(f"{result.mutant:54} {result.status:12} {result.seconds:6.1f} s  {result.noticed_by}", flush=True)
         if given.json:
-            given.json.write_text(json.dumps([asdict(one) for one in results], indent=1), encoding="utf-8")
-    killed = sum(result.status == KILLED for result in results)
+            given.json.write_text(json.dumps([asdict(one) for one in results.values()], indent=1), encoding="utf-8")
+    killed = sum(result.status == KILLED for result in results.values())
     print(f"{killed} of {len(results)} mutants killed")
     sys.exit(killed < len(results))
 
