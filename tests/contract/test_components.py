@@ -22,7 +22,7 @@ from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, Pairs
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.options import Rule
-from g3nn.outcomes import EVERY_OUTCOME
+from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -32,6 +32,11 @@ REGISTRIES: dict[str, dict[str, Any]] = {"likelihood": LIKELIHOODS, "prior": PRI
 TIGHT = {"rtol": 0.0, "atol": 1e-12}
 
 n, d = 16, 5
+
+
+def outcomes_of(component: Any) -> list[str]:
+    """The names of the outcomes that a component declares."""
+    return [name for name in OUTCOMES if name in component.outcomes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +60,7 @@ class Case:
         return tuple(range(3, 3 + self.R))
 
     def spec(self) -> ModelSpec:
-        likelihood = next(name for name, part in LIKELIHOODS.items() if self.outcome in part.outcomes)
+        likelihood = next(name for name, part in LIKELIHOODS.items() if self.outcome in outcomes_of(part))
         return ModelSpec(**{"posterior": "mlp", "likelihood": likelihood, "prior": "uniform", self.kind: self.name})
 
     def model(self) -> GenerativeModel:
@@ -98,23 +103,30 @@ def looks_at_edges(kind: str, component: Any) -> bool:
 def listed_cases(
     kinds: Sequence[str],
     vary: Sequence[str] = tuple(VALUES),
-    outcomes: Sequence[str] = EVERY_OUTCOME,
+    outcomes: Sequence[str] = tuple(OUTCOMES),
     directed: Sequence[str] = KINDS,
+    in_turn: bool = False,
 ) -> list[Case]:
     """Every registered component of the kinds with every outcome that it declares, in the situations of `vary`.
 
     Edges have a direction for components of the kinds `directed` that look at edges. One column of numbers stands where
-    there would be two classes, three where there are four.
+    there would be two classes, three where there are four. in_turn: priors and posteriors take turns with the outcomes,
+    one each: what they compute before the last step, which they share, does not depend on the outcome.
     """
     factors = [key for key in vary if key != "directed"]
     return [
         Case(kind, name, outcome, row["directed"], row["R"], row["K"] if outcome == "classes" else row["K"] - 1)
         for kind in kinds
-        for name, component in REGISTRIES[kind].items()
-        for outcome in outcomes
-        if outcome in component.outcomes
+        for turn, (name, component) in enumerate(REGISTRIES[kind].items())
+        for outcome in (_one(component, turn) if in_turn and kind != "likelihood" else outcomes_of(component))
+        if outcome in outcomes
         for row in situations(vary if kind in directed and looks_at_edges(kind, component) else factors)
     ]
+
+
+def _one(component: Any, turn: int) -> Sequence[str]:
+    every = outcomes_of(component)
+    return [every[turn % len(every)]]
 
 
 def cases(*kinds: str, **how: Any) -> Any:
@@ -123,7 +135,7 @@ def cases(*kinds: str, **how: Any) -> Any:
 
 
 CLASSES = ("classes",)
-NUMBERS = tuple(outcome for outcome in EVERY_OUTCOME if outcome != "classes")
+NUMBERS = tuple(outcome for outcome in OUTCOMES if outcome != "classes")
 
 
 COMPONENTS = [
@@ -214,7 +226,7 @@ def soft_labels(case: Case, seed: int = 0) -> Tensor:
 def test_every_component_and_outcome_meets_every_pair_of_values(kind):
     met = {str(case): case for case in listed_cases([kind])}.values()
     for name, component in REGISTRIES[kind].items():
-        for outcome in component.outcomes:
+        for outcome in outcomes_of(component):
             rows = [(case.directed, case.R, case.K) for case in met if (case.name, case.outcome) == (name, outcome)]
             pairs = [{(row[a], row[b]) for row in rows} for a, b in itertools.combinations(range(3), 2)]
             expected = [4, 4, 4] if looks_at_edges(kind, component) else [2, 2, 4]
@@ -242,7 +254,7 @@ def test_every_parameter_and_buffer_leads_with_the_replicas(case):
     assert state
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"])
+@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
 def test_select_and_restore(case):
     model, inputs = case.model(), the_inputs(case)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -253,7 +265,7 @@ def test_select_and_restore(case):
     torch.testing.assert_close(output(case, model, inputs), whole, **TIGHT)
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"])
+@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
 def test_replicas_are_independent(case):
     model, inputs = case.model(), the_inputs(case)
     part = case.part(model)
@@ -267,7 +279,7 @@ def test_replicas_are_independent(case):
     assert torch.equal(after[1], before[1]) != has_parameters
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"])
+@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
 def test_noise_of_a_replica_is_its_own(case):
     model, inputs = case.model(), the_inputs(case)
     together = output(case, model, inputs, Noise(torch.tensor(case.seeds), 2))
@@ -326,7 +338,7 @@ def renumbered(case: Case) -> tuple[Inputs, Tensor]:
     return Inputs.of(moved, dtype=torch.float64), torch.from_numpy(place)
 
 
-@cases("prior", "posterior", vary=["directed"])
+@cases("prior", "posterior", vary=["directed"], in_turn=True)
 def test_renumbering_the_nodes_renumbers_the_answer(case):
     model = case.model()
     moved, place = renumbered(case)
@@ -351,17 +363,17 @@ def changes_with(case: Case, **seeds: int) -> bool:
     return not torch.equal(output(case, model, other), output(case, model, the_inputs(case)))
 
 
-@cases("likelihood", "prior", vary=["directed"])
+@cases("likelihood", "prior", vary=["directed"], in_turn=True)
 def test_features_matter_as_declared(case):
     assert changes_with(case, feature_seed=1) == case.component.uses_features
 
 
-@cases("posterior", vary=["directed"])
+@cases("posterior", vary=["directed"], in_turn=True)
 def test_edges_matter_as_declared(case):
     assert changes_with(case, edge_seed=1) == case.component.uses_graph
 
 
-@cases("likelihood", "prior", vary=["directed"])
+@cases("likelihood", "prior", vary=["directed"], in_turn=True)
 def test_edges_do_not_matter_without_labels(case):
     """p(Y | X) and the table p(e_ij | x_i, k, x_j, l) know nothing of the observed graph."""
     assert not changes_with(case, edge_seed=1)
