@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_graph import CLASSES, NODES, make_model
+from small_graph import CLASSES, NODES, UNITS, make_model
 
 import g3nn
 from g3nn.objective import Objective
@@ -18,7 +18,7 @@ SEEDS = torch.tensor([0, 1])
 def noisy():
     """The small model with a posterior that drops half of its units."""
     model = make_model("sbm")
-    dropping = GCN(Sizes(4, CLASSES), Replicas((0, 1)).within("q"), GCNOptions(dropout=0.5)).double()
+    dropping = GCN(Sizes(4, CLASSES), Replicas((0, 1)).within("q"), GCNOptions(dropout=0.5, hidden=UNITS)).double()
     dropping.load_state_dict(model.posterior.state_dict())
     model.posterior = dropping
     return model
