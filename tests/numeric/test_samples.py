@@ -74,6 +74,20 @@ def test_consistency_is_the_distance_from_the_sharpened_mean(noisy, inputs, sour
     assert found.requires_grad
 
 
+def test_samples_are_pulled_towards_their_sharpened_mean_which_stays(noisy, inputs, source):
+    """The mean is a target: it gets no gradient."""
+    objective = Objective.elbo(samples=2, consistency_weight=1.0, sharpening=0.5, reduction="sum")
+    found = objective.terms(noisy, inputs, source, Noise(SEEDS, 7)).consistency
+    noise = Noise(SEEDS, 7)
+    first, second = (noisy.posterior.log_prob(inputs, noise).exp() for _ in range(2))
+    powered = ((first + second) / 2).detach() ** 2
+    target = powered / powered.sum(2, keepdim=True)
+    expected = ((first - target).square() + (second - target).square()).sum((1, 2)) / 2
+    parameters = list(noisy.posterior.parameters())
+    slopes = [torch.autograd.grad(total.sum(), parameters) for total in (found, expected)]
+    torch.testing.assert_close(*slopes)
+
+
 def test_without_a_weight_there_is_no_consistency(noisy, inputs, source):
     terms = Objective.elbo(samples=2).terms(noisy, inputs, source, Noise(SEEDS, 7))
     assert not terms.consistency.any()
