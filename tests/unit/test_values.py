@@ -41,10 +41,10 @@ def constant(outcome: str) -> np.ndarray:
 
 
 BAD = {
-    "negative count": ("counts", with_value("counts", -1.0), "labels", "e.g. -1; expected whole numbers"),
+    "negative count": ("counts", with_value("counts", -1.0), "labels", "e.g. -1; allowed: whole numbers"),
     "fractional count": ("counts", with_value("counts", 2.5), "labels", "e.g. 2.5.*outcome='real'"),
     "infinite count": ("counts", with_value("counts", np.inf), "labels", "e.g. inf"),
-    "infinite number": ("real", with_value("real", -np.inf), "labels", "e.g. -inf; expected finite"),
+    "infinite number": ("real", with_value("real", -np.inf), "labels", "e.g. -inf; allowed: finite"),
     "a class as a tag": ("tags", with_value("tags", 2.0), "labels", "e.g. 2.*outcome='classes'"),
     "half a tag": ("tags", with_value("tags", 0.5), "labels", "0, 1, or NaN"),
     "constant number": ("real", constant("real"), "labels", "column 0.*nothing to learn"),
@@ -57,7 +57,7 @@ BAD = {
     "a row too few": ("real", np.arange(5.0), "labels", r"shape \(5,\).*\(6, T\)"),
     "no column": ("real", np.zeros((6, 0)), "labels", r"shape \(6, 0\)"),
     "three dimensions": ("counts", np.zeros((6, 1, 1)), "labels", "shape"),
-    "an unknown outcome": ("reall", SOUND["real"], "outcome", "Did you mean 'real'"),
+    "an unknown outcome": ("reel", SOUND["real"], "outcome", "Did you mean 'real'"),
 }
 
 
@@ -82,7 +82,7 @@ class TestBadInput:
             build(outcome, SOUND[outcome], test=[5])
 
     def test_the_number_of_columns_is_not_chosen(self):
-        with pytest.raises(InputError, match="num_classes: got 3; expected 1"):
+        with pytest.raises(InputError, match="num_classes: given 3; allowed: 1"):
             NodeTask.build(X, EDGES, SOUND["real"], [0, 1], [2], outcome="real", num_classes=3)
 
 
