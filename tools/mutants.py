@@ -28,7 +28,7 @@ from pathlib import Path
 
 LIST = Path(__file__).with_suffix(".toml")
 LEFT_OUT = shutil.ignore_patterns(".git", ".venv", ".*_cache", "results", "*.egg-info", "node_modules")
-TIME_LIMIT = 300
+TIME_LIMIT = 600
 """Seconds for the tests of one mutant. A mutant that never ends has been noticed."""
 THREADS = ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, Pairs
-from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.model import GenerativeModel, ModelSpec, serves
 from g3nn.options import Rule
 from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS
@@ -36,7 +36,7 @@ n, d = 16, 5
 
 def outcomes_of(component: Any) -> list[str]:
     """The names of the outcomes that a component declares."""
-    return [name for name in OUTCOMES if name in component.outcomes]
+    return [name for name in OUTCOMES if serves(component, name)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Case:
         return tuple(range(3, 3 + self.R))
 
     def spec(self) -> ModelSpec:
-        likelihood = next(name for name, part in LIKELIHOODS.items() if self.outcome in outcomes_of(part))
+        likelihood = next(name for name, part in LIKELIHOODS.items() if serves(part, self.outcome))
         return ModelSpec(**{"posterior": "mlp", "likelihood": likelihood, "prior": "uniform", self.kind: self.name})
 
     def model(self) -> GenerativeModel:
