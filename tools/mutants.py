@@ -3,9 +3,9 @@
     python tools/mutants.py [--only SUBSTRING] [--source DIR] [--json FILE]
 
 The bugs are listed in mutants.toml beside this file. Each names a file below src/g3nn, the text to replace, what
-replaces it, and the tests to run. A bug that moved to another file when the code was rewritten has further places under
-`or`: the first one whose text occurs exactly once is used. Where no place fits, the mutant is "stale" and the list
-needs an update.
+replaces it, and the tests to run. The text must occur once in the file or, where it has moved, once in all of g3nn. A
+bug whose text was rewritten has further places under `or`, of which the first that fits is used. Where none fits, the
+mutant is "stale" and the list needs an update.
 
 The checkout is never changed: everything happens in a temporary copy. The exit code is 0 if every mutant is killed.
 """
@@ -44,9 +44,13 @@ class Place:
     before: str
     after: str
 
-    def fits(self, package: Path) -> bool:
-        path = package / self.file
-        return path.is_file() and path.read_text(encoding="utf-8").count(self.before) == 1
+    def path(self, package: Path) -> Path | None:
+        """The file to change, None if the text does not say which."""
+        named = package / self.file
+        if named.is_file() and named.read_text(encoding="utf-8").count(self.before) == 1:
+            return named
+        counts = {path: path.read_text(encoding="utf-8").count(self.before) for path in package.rglob("*.py")}
+        return next(path for path, count in counts.items() if count) if sum(counts.values()) == 1 else None
 
 
 @dataclass(frozen=True)
@@ -88,11 +92,11 @@ class Copy:
     def tried(self, mutant: Mutant) -> Result:
         start = time.perf_counter()
         package = self.root / "src" / "g3nn"
-        place = next((place for place in mutant.places if place.fits(package)), None)
+        fitting = ((place, path) for place in mutant.places if (path := place.path(package)) is not None)
+        place, path = next(fitting, (None, None))
         tests = [test for test in mutant.tests if (self.root / test.partition("::")[0]).exists()]
-        if place is None or not tests:
+        if place is None or path is None or not tests:
             return Result(mutant.name, STALE, "", 0.0)
-        path = package / place.file
         path.write_text(path.read_text(encoding="utf-8").replace(place.before, place.after), encoding="utf-8")
         try:
             failures = self.failures(tests, "-x")
