@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.kernels import Draw, cpu_kernels, dropout, reference, uniform_bits
+from g3nn.kernels import Draw, cpu_kernels, dropout, reference, uniform_bits, uniform_integers
 
 STANDARD_ERRORS = 5
 """How far a statistic may lie from its expectation. All seeds are fixed, so a pass today is a pass tomorrow."""
@@ -34,6 +34,12 @@ class TestBits:
         seeds = torch.tensor([0, 1, 7, -1, -12345, 2**63 - 1, -(2**63)])
         for counter in (0, 1, 257, 2**40):
             assert torch.equal(uniform_bits(seeds, counter, 3000), reference.uniform_bits(seeds, counter, 3000))
+
+    def test_integers_are_those_of_the_reference_to_the_last_bit(self):
+        seeds = torch.tensor([0, 7, -1])
+        for counter, high in ((0, 7), (257, 19717**2), (2**40, 2**52 + 1)):
+            found = uniform_integers(seeds, counter, high, 3000)
+            assert torch.equal(found, reference.uniform_integers(seeds, counter, high, 3000)), high
 
     def test_same_as_the_reference_far_out(self):
         seeds = torch.tensor([11, -11])
