@@ -114,13 +114,12 @@ def circles(sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
             while name not in sources and "." in name:
                 name = name.rpartition(".")[0]
             graph.add_edge(module, name)
-    groups = sorted(sorted(group) for group in nx.strongly_connected_components(graph))
-    loops = [group for group in groups if len(group) > 1 or graph.has_edge(group[0], group[0])]
-    return [" -> ".join([*(start for start, _ in edges), edges[0][0]]) for edges in _one_circle_each(graph, loops)]
-
-
-def _one_circle_each(graph: nx.DiGraph, groups: list[list[str]]) -> list[list[tuple[str, str]]]:
-    return [nx.find_cycle(graph.subgraph(group), group[0]) for group in groups]
+    found = []
+    for group in sorted(sorted(group) for group in nx.strongly_connected_components(graph)):
+        if len(group) > 1 or graph.has_edge(group[0], group[0]):
+            steps = nx.find_cycle(graph.subgraph(group), group[0])
+            found.append(" -> ".join([*(module for module, _ in steps), steps[0][0]]))
+    return found
 
 
 def test_no_imports_go_in_a_circle():
