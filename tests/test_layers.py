@@ -99,7 +99,7 @@ def test_imports_point_downwards():
             # A name taken from the whole package says nothing about the module that defines it.
             if "." not in name or not allowed(part_of(path), name.split(".")[1]):
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
-    assert wrong == []
+    assert not wrong, "\n".join(wrong)
 
 
 def circles(sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
@@ -129,7 +129,8 @@ def test_no_imports_go_in_a_circle():
         package = package_of(path)
         module = ".".join(package if path.stem == "__init__" else (*package, path.stem))
         sources[module] = path.read_text(encoding="utf-8"), package
-    assert circles(sources) == []
+    found = circles(sources)
+    assert not found, "\n".join(found)
 
 
 KERNELS = ("g3nn", "kernels")
