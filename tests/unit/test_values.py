@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.errors import InputError
+from g3nn.outcomes import OUTCOMES
 from g3nn.task import NodeTask
-from g3nn.values import KINDS
 
 N = 6
 X = np.arange(12.0).reshape(N, 2)
@@ -68,7 +68,7 @@ class TestBadInput:
             build(outcome, labels)
         assert argument in {problem.argument for problem in caught.value.problems}
 
-    @pytest.mark.parametrize("outcome", KINDS)
+    @pytest.mark.parametrize("outcome", SOUND)
     def test_several_problems_are_listed_together(self, outcome):
         labels = np.stack([with_value(outcome, np.inf), constant(outcome)], axis=1)
         with pytest.raises(InputError) as caught:
@@ -76,7 +76,7 @@ class TestBadInput:
         found = [problem.argument for problem in caught.value.problems]
         assert sorted(found) == ["labels", "labels", "train and val"]
 
-    @pytest.mark.parametrize("outcome", KINDS)
+    @pytest.mark.parametrize("outcome", SOUND)
     def test_a_split_needs_labelled_nodes(self, outcome):
         with pytest.raises(InputError, match="1 nodes without a label"):
             build(outcome, SOUND[outcome], test=[5])
@@ -87,7 +87,7 @@ class TestBadInput:
 
 
 class TestForms:
-    @pytest.mark.parametrize("outcome", KINDS)
+    @pytest.mark.parametrize("outcome", SOUND)
     def test_one_column_or_several(self, outcome):
         one = build(outcome, SOUND[outcome])
         two = build(outcome, np.stack([SOUND[outcome]] * 2, axis=1))
@@ -110,10 +110,10 @@ class TestForms:
         assert np.isnan(build("real", labels).labels).sum() == 2
 
 
-@pytest.mark.parametrize("outcome", KINDS)
+@pytest.mark.parametrize("outcome", SOUND)
 class TestTask:
     def test_it_says_what_it_holds(self, outcome):
-        assert f"1 {KINDS[outcome].columns}" in repr(build(outcome, SOUND[outcome]))
+        assert f"1 {OUTCOMES[outcome].columns_title}" in repr(build(outcome, SOUND[outcome]))
 
     def test_without_test_labels(self, outcome):
         shown = build(outcome, SOUND[outcome]).without_test()
