@@ -147,7 +147,7 @@ class TestValues:
         [("lr", np.float64(0.5)), ("lr", np.float32(0.5)), ("hidden", np.int64(8))],
     )
     def test_numbers_of_numpy(self, name, value):
-        assert check(**{name: value}).hyperparameters()[name] == value
+        assert check(**{name: value}).hyperparameters("classes")[name] == value
 
     @pytest.mark.parametrize("trials", [0, -1, 1.5, True, "3", None])
     def test_trials(self, trials):
@@ -189,7 +189,7 @@ class TestPlan:
 
     def test_a_spec_keeps_its_own_prior(self):
         spec = ModelSpec("gcn", "sbm", LinearPrior)
-        assert check(model=spec).hyperparameters()["prior"] == "LinearPrior"
+        assert check(model=spec).hyperparameters("classes")["prior"] == "LinearPrior"
 
     def test_released_changes_the_latent_space_model_too(self):
         plan = check("lsm-gcn", "released")
@@ -204,7 +204,7 @@ class TestPlan:
     @pytest.mark.parametrize("model", ["sbm-gcn", "lsm-gat", "gcn"])
     def test_hyperparameters_are_all_of_them(self, model):
         plan = check(model, trials=2, eta=(1.0, 2.0), hidden=8)
-        values = plan.hyperparameters()
+        values = plan.hyperparameters("classes")
         declared = known_names([*plan.spec.option_groups(), Objective, TrainingOptions])
         assert set(values) == set(declared) | ({"prior"} if plan.spec.likelihood else set())
         assert (values["eta"], values["hidden"], values["patience"]) == ([1.0, 2.0], 8, TrainingOptions().patience)
