@@ -128,9 +128,12 @@ def tried(source: Path, mutants: Sequence[Mutant]) -> Iterator[Result]:
         for mutant in mutants:
             results.append(copy.tried(mutant))
             yield results[-1]
-        noticing = sorted({result.noticed_by for result in results if "::" in result.noticed_by})
+        noticing = sorted({result.noticed_by for result in results if result.noticed_by.startswith("tests/")})
         broken = copy.failures(noticing) if noticing else []
-        yield from (replace(result, status=BROKEN) for result in results if result.noticed_by in broken)
+        for result in results:
+            # A whole file notices a mutant that it cannot import.
+            if any(test == result.noticed_by or test.startswith(f"{result.noticed_by}::") for test in broken):
+                yield replace(result, status=BROKEN)
 
 
 def main() -> None:
