@@ -9,8 +9,7 @@ from g3nn.errors import InputError
 from g3nn.inputs import Inputs
 from g3nn.outcomes import OUTCOMES
 from g3nn.task import NodeTask
-from g3nn.training.ensemble import trial_endings
-from g3nn.training.result import member_seeds
+from g3nn.training.result import member_seeds, trial_endings
 from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
 
 QUICK = {"device": "cpu", "progress": False, "epochs": 30, "hidden": 8}
