@@ -1,10 +1,12 @@
-"""A module imports from its own package or from a layer before it, never from a later one."""
+"""A module imports from its own package or from a layer before it, never from a later one, and never in a circle."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from pathlib import Path
 
+import networkx as nx
 import pytest
 
 import g3nn
@@ -50,10 +52,23 @@ def part_of(path: Path) -> str:
     return path.relative_to(ROOT).parts[0].removesuffix(".py")
 
 
-def imported_modules(source: str, package: tuple[str, ...]) -> set[str]:
-    """Full names of everything imported from g3nn, at any depth of the code. `package` is where the source lives."""
+class WithoutTypeChecking(ast.NodeTransformer):
+    """Leaves out what only a type checker sees."""
+
+    def visit_If(self, node: ast.If) -> ast.AST | list[ast.stmt]:
+        if ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            return [self.visit(statement) for statement in node.orelse]
+        return self.generic_visit(node)
+
+
+def imported_modules(source: str, package: tuple[str, ...], when_run: bool = False) -> set[str]:
+    """Full names of everything imported from g3nn, at any depth of the code. `package` is where the source lives.
+
+    when_run: leave out what is imported for a type checker alone.
+    """
     found: set[str] = set()
-    for node in ast.walk(ast.parse(source)):
+    tree = ast.parse(source)
+    for node in ast.walk(WithoutTypeChecking().visit(tree) if when_run else tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -73,13 +88,76 @@ def test_every_part_has_its_layer():
     assert {part_of(path) for path in FILES} == set(LEVEL)
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_imports_point_downwards(path):
-    package = ("g3nn", *path.relative_to(ROOT).parent.parts)
-    modules = imported_modules(path.read_text(encoding="utf-8"), package)
-    assert "g3nn" not in modules, "import the module that defines a name, not the whole package"
-    wrong = {name for name in modules if not allowed(part_of(path), name.split(".")[1])}
-    assert wrong == set()
+def package_of(path: Path) -> tuple[str, ...]:
+    return ("g3nn", *path.relative_to(ROOT).parent.parts)
+
+
+def test_imports_point_downwards():
+    wrong = []
+    for path in FILES:
+        for name in imported_modules(path.read_text(encoding="utf-8"), package_of(path)):
+            # A name taken from the whole package says nothing about the module that defines it.
+            if "." not in name or not allowed(part_of(path), name.split(".")[1]):
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert not wrong, "\n".join(wrong)
+
+
+def circles(sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
+    """One circle of imports of each group of modules that need each other, as "a -> b -> a".
+
+    sources: by the full name of a module, its text and the package that it lives in. A package is imported by whoever
+    takes a name from it that is no module, not by its own modules merely because they are in it.
+    """
+    graph = nx.DiGraph()
+    for module, (source, package) in sources.items():
+        for name in imported_modules(source, package, when_run=True):
+            while name not in sources and "." in name:
+                name = name.rpartition(".")[0]
+            graph.add_edge(module, name)
+    found = []
+    for group in sorted(sorted(group) for group in nx.strongly_connected_components(graph)):
+        if len(group) > 1 or graph.has_edge(group[0], group[0]):
+            steps = nx.find_cycle(graph.subgraph(group), group[0])
+            found.append(" -> ".join([*(module for module, _ in steps), steps[0][0]]))
+    return found
+
+
+def test_no_imports_go_in_a_circle():
+    """Imports inside functions count: they hide a circle, they do not remove it."""
+    sources = {}
+    for path in ROOT.rglob("*.py"):
+        package = package_of(path)
+        module = ".".join(package if path.stem == "__init__" else (*package, path.stem))
+        sources[module] = path.read_text(encoding="utf-8"), package
+    found = circles(sources)
+    assert not found, "\n".join(found)
+
+
+KERNELS = ("g3nn", "kernels")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("from g3nn.kernels.two import f", "from g3nn.kernels import one", True),
+        ("from .two import f", "def f():\n    from .one import g", True),
+        ("import g3nn.kernels.two", "import g3nn.kernels.one", True),
+        ("from g3nn.kernels import two", "if TYPE_CHECKING:\n    from g3nn.kernels import one", False),
+        ("from g3nn.kernels import two", "if TYPE_CHECKING:\n    x = 1\nelse:\n    from .one import g", True),
+        ("from g3nn.kernels import two", "import numpy", False),
+        ("from g3nn.kernels import f", "", True),
+    ],
+)
+def test_a_circle_is_found_however_it_is_written(one, other, expected):
+    sources = {
+        "g3nn.kernels": ("from g3nn.kernels.one import g\nfrom g3nn.kernels.two import f", KERNELS),
+        "g3nn.kernels.one": (one, KERNELS),
+        "g3nn.kernels.two": (other, KERNELS),
+        "g3nn.above": ("from g3nn.kernels import f", ("g3nn",)),
+    }
+    found = circles(sources)
+    assert bool(found) == expected
+    assert all(circle.split(" -> ")[0] == circle.split(" -> ")[-1] for circle in found)
 
 
 @pytest.mark.parametrize(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -30,6 +31,21 @@ NOT_REGISTERED = {ModulePosterior}
 """It wraps a module that the user brings, so it has no name."""
 
 
+DOCUMENTS = sorted(Path(__file__).parents[2].glob("docs/*.md"))
+
+
+def is_named(name: str, text: str) -> bool:
+    """Whether a text has a name as code or as the first cell of a row, alone or as a part of the name of a model."""
+    word = rf"(?<![\w-])(?:\w+-)?{re.escape(name)}(?!\w)"
+    code = re.findall(r"`([^`\n]+)`", text)
+    cells = re.findall(r"^\| *([^|`]+?) *\|", text, re.MULTILINE)
+    return any(re.search(word, part) for part in code) or any(re.fullmatch(word, cell) for cell in cells)
+
+
+SHARED = {"g3nn.outcomes.labels", "g3nn.outcomes.numbers"}
+"""Modules with what several components share."""
+
+
 def modules(package: ModuleType) -> list[ModuleType]:
     """Every module of a package but the one with the contract."""
     names = [info.name for info in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
@@ -37,16 +53,9 @@ def modules(package: ModuleType) -> list[ModuleType]:
 
 
 def defined_in(module: ModuleType, contract: type) -> list[type]:
-    """The components that a module defines, not those it imports."""
-    classes = [member for _, member in inspect.getmembers(module, inspect.isclass)]
+    """The components that a module defines: neither those it imports nor what several components share."""
+    classes = [member for _, member in inspect.getmembers(module, inspect.isclass) if not inspect.isabstract(member)]
     return [one for one in classes if one.__module__ == module.__name__ and issubclass(one, contract)]
-
-
-MODULES = [
-    pytest.param(module, contract, id=module.__name__.removeprefix("g3nn."))
-    for package, _, contract in FAMILIES.values()
-    for module in modules(package)
-]
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -68,29 +77,43 @@ def test_exceptions_exist_and_are_not_registered():
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_registered_name_is_documented(family):
-    assert list(available()[family]) == list(FAMILIES[family][1])
+def test_every_registered_name_is_offered_and_documented(family):
+    names = set(FAMILIES[family][1])
+    assert names == set(available()[family])
+    texts = [path.read_text(encoding="utf-8") for path in DOCUMENTS]
+    assert texts
+    assert {name for name in names if not any(is_named(name, text) for text in texts)} == set()
 
 
-@pytest.mark.parametrize(("module", "contract"), MODULES)
-def test_a_file_holds_one_component(module, contract):
-    assert len(defined_in(module, contract)) == 1
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the prior `linear` is small", True),
+        ("train `--model sbm-linear`", True),
+        ("| linear | 0.8 |", True),
+        ("| lsm-linear | 0.8 |", True),
+        ("a linear model", False),
+        ("a `bilinear` model", False),
+        ("`nonlinear`", False),
+        ("| bilinear | 0.8 |", False),
+        ("`one` linear `two`", False),
+    ],
+)
+def test_what_names_a_component(text, expected):
+    assert is_named("linear", text) == expected
 
 
-@pytest.mark.parametrize(("module", "contract"), MODULES)
-def test_components_are_final(module, contract):
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_file_holds_one_component_that_is_final_and_says_what_it_is(family):
     """A concrete component is not the base of another: behaviour is composed, not overridden."""
-    (component,) = defined_in(module, contract)
-    assert [one for one in component.__subclasses__() if one.__module__.startswith("g3nn.")] == []
-
-
-@pytest.mark.parametrize(("module", "contract"), MODULES)
-def test_a_file_and_its_component_say_what_they_are(module, contract):
-    tree = ast.parse(inspect.getsource(module))
-    (component,) = defined_in(module, contract)
-    (definition,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == component.__name__]
-    assert ast.get_docstring(tree)
-    assert ast.get_docstring(definition)
+    package, _, contract = FAMILIES[family]
+    for module in modules(package):
+        defined = defined_in(module, contract)
+        assert len(defined) == (module.__name__ not in SHARED), module.__name__
+        assert inspect.getdoc(module), module.__name__
+        for component in defined:
+            assert [one for one in component.__subclasses__() if one.__module__.startswith("g3nn.")] == [], component
+            assert vars(component)["__doc__"], component
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -121,6 +121,21 @@ def test_weights_scale_their_terms(inputs, source, noise):
     assert (t.laplacian > 0).all()
 
 
+def test_means_are_sums_divided_by_what_they_are_over(task, noise):
+    """Two nodes are hidden and four observed, so that one number cannot stand for the other."""
+    inputs = Inputs.of(task.with_split(np.array([0, 1, 2, 4]), np.array([3]), np.array([5])), dtype=torch.float64)
+    source, model = PairSource(inputs), make_model("sbm")
+    mean, total = (
+        Objective.elbo(reduction=how, pairs="all").terms(model, inputs, source, noise) for how in ("mean", "sum")
+    )
+    for name, count in {"prior": 4, "supervised": 4, "cross_entropy": 2, "entropy": 2}.items():
+        torch.testing.assert_close(getattr(mean, name), getattr(total, name) / count, msg=name)
+    labels = torch.where(inputs.labelled, inputs.observed, model.posterior.log_prob(inputs, None).exp())
+    scores = [model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges())]
+    torch.testing.assert_close(mean.graph, -sum(score.mean(1) for score in scores))
+    torch.testing.assert_close(total.graph, -sum(score.sum(1) for score in scores))
+
+
 def test_laplacian_term_is_the_quadratic_form_of_the_graph_laplacian(inputs, source, noise):
     model = make_model("sbm")
     objective = Objective.laplacian(reduction="sum")

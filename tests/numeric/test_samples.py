@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from small_graph import CLASSES, NODES, make_model
+from small_graph import CLASSES, NODES, UNITS, make_model
 
 import g3nn
 from g3nn.objective import Objective
@@ -18,7 +18,7 @@ SEEDS = torch.tensor([0, 1])
 def noisy():
     """The small model with a posterior that drops half of its units."""
     model = make_model("sbm")
-    dropping = GCN(Sizes(4, CLASSES), Replicas((0, 1)).within("q"), GCNOptions(dropout=0.5)).double()
+    dropping = GCN(Sizes(4, CLASSES), Replicas((0, 1)).within("q"), GCNOptions(dropout=0.5, hidden=UNITS)).double()
     dropping.load_state_dict(model.posterior.state_dict())
     model.posterior = dropping
     return model
@@ -72,6 +72,20 @@ def test_consistency_is_the_distance_from_the_sharpened_mean(noisy, inputs, sour
             expected[r] += sum(((q[r, i] - target) ** 2).sum() for q in (first, second)) / 2 / NODES
     torch.testing.assert_close(found.detach(), expected)
     assert found.requires_grad
+
+
+def test_samples_are_pulled_towards_their_sharpened_mean_which_stays(noisy, inputs, source):
+    """The mean is a target: it gets no gradient."""
+    objective = Objective.elbo(samples=2, consistency_weight=1.0, sharpening=0.5, reduction="sum")
+    found = objective.terms(noisy, inputs, source, Noise(SEEDS, 7)).consistency
+    noise = Noise(SEEDS, 7)
+    first, second = (noisy.posterior.log_prob(inputs, noise).exp() for _ in range(2))
+    powered = ((first + second) / 2).detach() ** 2
+    target = powered / powered.sum(2, keepdim=True)
+    expected = ((first - target).square() + (second - target).square()).sum((1, 2)) / 2
+    parameters = list(noisy.posterior.parameters())
+    slopes = [torch.autograd.grad(total.sum(), parameters) for total in (found, expected)]
+    torch.testing.assert_close(*slopes)
 
 
 def test_without_a_weight_there_is_no_consistency(noisy, inputs, source):

@@ -15,7 +15,7 @@ from g3nn.priors.mlp import MLPPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 
-FEATURES = 3
+FEATURES, UNITS = 3, 4
 FLAG_EDGES = np.array([[0, 0, 1, 2, 3], [1, 2, 3, 3, 4]])
 LINE = np.array([[0, 1], [1, 2]])
 """Three nodes in a row; the first is not observed."""
@@ -41,9 +41,9 @@ def number_model(likelihood: str, task: NodeTask, options: dict | None = None) -
     component = LIKELIHOODS[likelihood]
     chosen = pick(options, component.Options)
     parts = (
-        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0)),
+        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0, hidden=UNITS)),
         component(sizes, replicas.within("g"), chosen),
-        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0)),
+        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0, hidden=UNITS)),
     )
     model = GenerativeModel(*parts).double()
     generator = torch.Generator().manual_seed(11)

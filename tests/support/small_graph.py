@@ -11,6 +11,7 @@ from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import GenerativeModel, serves
 from g3nn.networks import PerceptronOptions
+from g3nn.options import pick
 from g3nn.pairs import PairSource
 from g3nn.posteriors.gcn import GCN, GCNOptions
 from g3nn.priors.mlp import MLPPrior
@@ -21,15 +22,18 @@ NODES, CLASSES, FEATURES = 6, 3, 4
 EDGES = np.array([[0, 0, 1, 2, 3, 4], [1, 2, 2, 3, 4, 5]])
 OBSERVED = (0, 1, 2)
 HIDDEN = tuple(range(3, NODES))
+UNITS, LATENT = 4, 3
+"""Of the networks and of a latent space: few, since gradients are checked number by number."""
 
 
 def make_model(likelihood: str, seeds: tuple[int, ...] = (0, 1)) -> GenerativeModel:
     """Two replicas with random parameters everywhere and no dropout, so that a loss is a number, not a draw."""
     sizes, replicas = Sizes(FEATURES, CLASSES), Replicas(seeds)
+    component = LIKELIHOODS[likelihood]
     parts = (
-        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0)),
-        LIKELIHOODS[likelihood](sizes, replicas.within("g")),
-        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0)),
+        GCN(sizes, replicas.within("q"), GCNOptions(dropout=0.0, hidden=UNITS)),
+        component(sizes, replicas.within("g"), pick({"latent": LATENT}, component.Options)),
+        MLPPrior(sizes, replicas.within("p"), PerceptronOptions(dropout=0.0, hidden=UNITS)),
     )
     model = GenerativeModel(*parts).double()
     generator = torch.Generator().manual_seed(11)

@@ -85,11 +85,19 @@ def test_every_objective_can_be_made(name):
     assert isinstance(Objective.named(name), Objective)
 
 
-@pytest.mark.parametrize("name", model_names("classes"))
-def test_every_model_takes_two_steps_with_its_defaults(name, learnable):
-    result = g3nn.fit(learnable, name, epochs=2, device="cpu")
-    assert result.model_name == name == ModelSpec.parse(name).name
-    assert result.probabilities.shape == (1, 60, 3)
+LIKELIHOODS_OF_CLASSES = list(dict.fromkeys(ModelSpec.parse(name).likelihood for name in model_names("classes")))
+
+
+@pytest.mark.parametrize("likelihood", LIKELIHOODS_OF_CLASSES)
+def test_every_model_takes_two_steps_with_its_defaults(likelihood, learnable):
+    """With the likelihood, or with none, and each of the posteriors."""
+    for name in model_names("classes"):
+        if ModelSpec.parse(name).likelihood != likelihood:
+            continue
+        result = g3nn.fit(learnable, name, epochs=2, device="cpu")
+        assert result.model_name == name
+        assert result.probabilities.shape == (1, 60, 3), name
+        assert np.isfinite(result.history).all(), name
 
 
 def columns(outcome: str, classes: np.ndarray) -> np.ndarray:

@@ -29,10 +29,6 @@ SPECS = list(
 """Together they contain every registered component."""
 
 
-def spec_id(spec: ModelSpec) -> str:
-    return f"{spec.name}-{spec.prior}" if spec.likelihood else spec.name
-
-
 def build(spec: ModelSpec, *seeds: int) -> GenerativeModel:
     return spec.build(Sizes(6, 3), Replicas(seeds), {})
 
@@ -46,32 +42,32 @@ def correlation(one: torch.Tensor, other: torch.Tensor) -> float:
 
 
 class TestInitialParameters:
-    @pytest.mark.parametrize("spec", SPECS, ids=spec_id)
-    def test_depend_on_the_own_seed_alone(self, spec):
-        alone = build(spec, 7).state_dict()
-        first, last = build(spec, 7, 1).state_dict(), build(spec, 0, 3, 7).state_dict()
-        for name, tensor in alone.items():
-            assert torch.equal(first[name][0], tensor[0]), name
-            assert torch.equal(last[name][2], tensor[0]), name
+    def test_depend_on_the_own_seed_alone(self):
+        for spec in SPECS:
+            alone = build(spec, 7).state_dict()
+            first, last = build(spec, 7, 1).state_dict(), build(spec, 0, 3, 7).state_dict()
+            for name, tensor in alone.items():
+                assert torch.equal(first[name][0], tensor[0]), (spec, name)
+                assert torch.equal(last[name][2], tensor[0]), (spec, name)
 
-    @pytest.mark.parametrize("spec", SPECS, ids=spec_id)
-    def test_are_drawn_anew_for_every_seed(self, spec):
+    def test_are_drawn_anew_for_every_seed(self):
         """A tensor is either the same constant for every seed (a bias, p0) or different for any two."""
-        constant = {name for name, tensor in build(spec, 0).state_dict().items() if _is_fixed(name, tensor)}
-        for name, tensor in build(spec, 0, 1, 2, -1).state_dict().items():
-            for one, other in itertools.combinations(tensor, 2):
-                assert torch.equal(one, other) == (name in constant), name
+        for spec in SPECS:
+            constant = {name for name, tensor in build(spec, 0).state_dict().items() if _is_fixed(name, tensor)}
+            for name, tensor in build(spec, 0, 1, 2, -1).state_dict().items():
+                for one, other in itertools.combinations(tensor, 2):
+                    assert torch.equal(one, other) == (name in constant), (spec, name)
 
-    @pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2), (0, -1), (5, 2**32 + 5), (0, 2**31)])
-    def test_of_two_seeds_are_uncorrelated(self, one, other):
-        left, right = Replicas((one, other)).glorot("weight", 100, 100)
-        assert not far_from_zero(correlation(left, right), left.numel())
+    def test_of_two_seeds_are_uncorrelated(self):
+        for seeds in ((0, 1), (1, 2), (0, -1), (5, 2**32 + 5), (0, 2**31)):
+            left, right = Replicas(seeds).glorot("weight", 100, 100)
+            assert not far_from_zero(correlation(left, right), left.numel()), seeds
 
-    @pytest.mark.parametrize("seed", [-(2**63), -1, 2**31, 2**63 - 1])
-    def test_can_be_drawn_for_any_seed_of_64_bits(self, seed):
-        weight = Replicas((seed,)).glorot("weight", 3, 4)
-        assert torch.isfinite(weight).all()
-        assert weight.unique().numel() == 12
+    def test_can_be_drawn_for_any_seed_of_64_bits(self):
+        for seed in (-(2**63), -1, 2**31, 2**63 - 1):
+            weight = Replicas((seed,)).glorot("weight", 3, 4)
+            assert torch.isfinite(weight).all()
+            assert weight.unique().numel() == 12, seed
 
     def test_of_two_scopes_or_names_are_uncorrelated(self):
         replicas = Replicas((3,))
@@ -155,21 +151,21 @@ class TestNoise:
             assert torch.equal(together.integers(10**6, 30)[1], alone.integers(10**6, 30)[0])
         assert torch.equal(together.dropout(torch.ones(3, 40), 0.3)[1], alone.dropout(torch.ones(1, 40), 0.3)[0])
 
-    @pytest.mark.parametrize("high", [1, 2, 7, 1000, 2**33, 2**52])
-    def test_integers_lie_in_range(self, high):
-        drawn = Noise(self.seeds, 0).integers(high, 5000)
-        assert drawn.dtype == torch.int64
-        assert drawn.shape == (3, 5000)
-        assert drawn.min() >= 0
-        assert drawn.max() < high
+    def test_integers_lie_in_range(self):
+        for high in (1, 2, 7, 1000, 2**33, 2**52):
+            drawn = Noise(self.seeds, 0).integers(high, 5000)
+            assert drawn.dtype == torch.int64
+            assert drawn.shape == (3, 5000)
+            assert drawn.min() >= 0
+            assert drawn.max() < high
 
-    @pytest.mark.parametrize("high", [2, 7, 100, 2**33])
-    def test_integers_are_uniform(self, high):
-        drawn = Noise(self.seeds, 0).integers(high, 100_000)
-        bins = high if high <= 100 else 64
-        for replica in drawn:
-            counts = torch.bincount(replica * bins // high, minlength=bins)
-            assert stats.chisquare(counts.numpy()).pvalue > 1e-4
+    def test_integers_are_uniform(self):
+        for high in (2, 7, 100, 2**33):
+            drawn = Noise(self.seeds, 0).integers(high, 100_000)
+            bins = high if high <= 100 else 64
+            for replica in drawn:
+                counts = torch.bincount(replica * bins // high, minlength=bins)
+                assert stats.chisquare(counts.numpy()).pvalue > 1e-4, high
 
     def test_low_bits_of_large_integers_are_uniform(self):
         drawn = Noise(self.seeds, 0).integers(2**45, 100_000) % 64

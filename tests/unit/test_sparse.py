@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Draw, reference
-from g3nn.sparse import SparseMatrix, neighbourhoods, normalised_adjacency
+from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
 
 EDGES = np.array([[0, 1, 0], [1, 2, 2]])
 """A triangle; with four nodes, node 3 is alone."""
@@ -83,3 +83,10 @@ def test_normalised_adjacency_is_its_formula():
 
 def test_without_edges_the_normalised_adjacency_is_the_identity():
     np.testing.assert_array_equal(normalised_adjacency(np.zeros((2, 0), dtype=int), 3).toarray(), np.eye(3))
+
+
+def test_the_mean_over_neighbours_leaves_the_node_itself_out():
+    """0 - 1 - 2, and 3 is isolated."""
+    found = neighbour_mean(np.array([[0, 1], [1, 2]]), 4)
+    np.testing.assert_allclose(found.toarray(), [[0, 1, 0, 0], [0.5, 0, 0.5, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
+    assert found.nnz == 4

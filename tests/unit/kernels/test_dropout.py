@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.kernels import Draw, cpu_kernels, dropout, reference, uniform_bits
+from g3nn.kernels import Draw, cpu_kernels, dropout, reference, uniform_bits, uniform_integers
 
 STANDARD_ERRORS = 5
 """How far a statistic may lie from its expectation. All seeds are fixed, so a pass today is a pass tomorrow."""
@@ -30,10 +30,16 @@ def joint_counts(one: torch.Tensor, other: torch.Tensor) -> np.ndarray:
 
 
 class TestBits:
-    @pytest.mark.parametrize("counter", [0, 1, 257, 2**40])
-    def test_same_as_the_reference(self, counter):
+    def test_same_as_the_reference(self):
         seeds = torch.tensor([0, 1, 7, -1, -12345, 2**63 - 1, -(2**63)])
-        assert torch.equal(uniform_bits(seeds, counter, 3000), reference.uniform_bits(seeds, counter, 3000))
+        for counter in (0, 1, 257, 2**40):
+            assert torch.equal(uniform_bits(seeds, counter, 3000), reference.uniform_bits(seeds, counter, 3000))
+
+    def test_integers_are_those_of_the_reference_to_the_last_bit(self):
+        seeds = torch.tensor([0, 7, -1])
+        for counter, high in ((0, 7), (257, 19717**2), (2**40, 2**52 + 1)):
+            found = uniform_integers(seeds, counter, high, 3000)
+            assert torch.equal(found, reference.uniform_integers(seeds, counter, high, 3000)), high
 
     def test_same_as_the_reference_far_out(self):
         seeds = torch.tensor([11, -11])
@@ -41,37 +47,39 @@ class TestBits:
         bits = uniform_bits(seeds, 3, size)[:, -100_000:]
         assert torch.equal(bits, reference.uniform_bits(seeds, 3, size)[:, -100_000:])
 
-    @pytest.mark.parametrize("position", [0, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**40 + 1])
-    def test_positions_past_32_bits_wrap(self, position):
+    def test_positions_past_32_bits_wrap(self):
         key = 0xFEDCBA9876543210
-        low = position % 2**32
-        assert int(cpu_kernels._bits(np.uint64(key), position)) == int(cpu_kernels._bits(np.uint64(key), low))
-        x = (low * 0x9E3779B1 + key) % 2**32
-        for shift, factor, extra in ((16, 0x7FEB352D, 0), (15, 0x846CA68B, key >> 32), (16, 0x7FEB352D, 0)):
-            x = ((x ^ (x >> shift)) * factor + extra) % 2**32
-        assert int(cpu_kernels._bits(np.uint64(key), position)) == x ^ (x >> 16)
+        for position in (0, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**40 + 1):
+            low = position % 2**32
+            assert int(cpu_kernels._bits(np.uint64(key), position)) == int(cpu_kernels._bits(np.uint64(key), low))
+            x = (low * 0x9E3779B1 + key) % 2**32
+            for shift, factor, extra in ((16, 0x7FEB352D, 0), (15, 0x846CA68B, key >> 32), (16, 0x7FEB352D, 0)):
+                x = ((x ^ (x >> shift)) * factor + extra) % 2**32
+            assert int(cpu_kernels._bits(np.uint64(key), position)) == x ^ (x >> 16), position
 
-    @pytest.mark.parametrize("shift", [0, 8, 16, 24])
-    def test_every_byte_is_uniform(self, shift):
+    def test_every_byte_is_uniform(self):
         bits = uniform_bits(torch.tensor([0, 1, 2]), 1, N)
-        counts = np.bincount(((bits >> shift) & 255).numpy().ravel(), minlength=256)
-        assert abs(excess(counts)) < STANDARD_ERRORS
+        for shift in (0, 8, 16, 24):
+            counts = np.bincount(((bits >> shift) & 255).numpy().ravel(), minlength=256)
+            assert abs(excess(counts)) < STANDARD_ERRORS, shift
 
-    @pytest.mark.parametrize("distance", [1, 2, 16, 64, 1433])
-    def test_neighbouring_positions_are_independent(self, distance):
+    def test_neighbouring_positions_are_independent(self):
         bits = uniform_bits(torch.tensor([0, 1, 2]), 1, N)
-        assert abs(excess(joint_counts(bits[:, :-distance], bits[:, distance:]))) < STANDARD_ERRORS
+        for distance in (1, 2, 16, 64, 1433):
+            counts = joint_counts(bits[:, :-distance], bits[:, distance:])
+            assert abs(excess(counts)) < STANDARD_ERRORS, distance
 
-    @pytest.mark.parametrize(("one", "other"), [(0, 1), (1, 2), (5, 7), (0, -1), (0, 2**32), (3, 2**62)])
-    def test_neighbouring_replicas_are_independent(self, one, other):
-        bits = uniform_bits(torch.tensor([one, other]), 1, N)
-        assert abs(excess(joint_counts(bits[0], bits[1]))) < STANDARD_ERRORS
+    def test_neighbouring_replicas_are_independent(self):
+        for seeds in ([0, 1], [1, 2], [5, 7], [0, -1], [0, 2**32], [3, 2**62]):
+            bits = uniform_bits(torch.tensor(seeds), 1, N)
+            assert abs(excess(joint_counts(bits[0], bits[1]))) < STANDARD_ERRORS, seeds
 
-    @pytest.mark.parametrize("distance", [1, 2, 256, 512], ids=["stream", "two streams", "step", "two steps"])
-    def test_neighbouring_draws_are_independent(self, distance):
+    def test_neighbouring_draws_are_independent(self):
+        """Another stream of the same step, and the streams of the next steps."""
         seeds = torch.tensor([0, 1, 2])
-        counts = joint_counts(uniform_bits(seeds, 1, N), uniform_bits(seeds, 1 + distance, N))
-        assert abs(excess(counts)) < STANDARD_ERRORS
+        for distance in (1, 2, 256, 512):
+            counts = joint_counts(uniform_bits(seeds, 1, N), uniform_bits(seeds, 1 + distance, N))
+            assert abs(excess(counts)) < STANDARD_ERRORS, distance
 
     def test_no_draw_repeats_another_at_an_offset(self):
         streams = uniform_bits(torch.arange(4), 1, 5000), uniform_bits(torch.arange(4), 2, 5000)
@@ -114,10 +122,10 @@ class TestDropout:
         keep = reference.keep_mask(*self.draw[:2], 35, self.draw.threshold).view(2, 7, 5)
         torch.testing.assert_close(dropout(x, self.draw), torch.where(keep, x / 0.6, 0.0), rtol=1e-15, atol=0)
 
-    @pytest.mark.parametrize("size", [1, 4095, 4096, 4097, 10_000])
-    def test_chunks_leave_no_gap(self, size):
-        out = dropout(torch.ones(2, size, dtype=torch.float64), self.draw)
-        assert torch.equal(out > 0, reference.keep_mask(*self.draw[:2], size, self.draw.threshold))
+    def test_chunks_leave_no_gap(self):
+        for size in (1, 4095, 4096, 4097, 10_000):
+            out = dropout(torch.ones(2, size, dtype=torch.float64), self.draw)
+            assert torch.equal(out > 0, reference.keep_mask(*self.draw[:2], size, self.draw.threshold)), size
 
     def test_the_mask_of_a_replica_does_not_depend_on_its_company(self):
         x = torch.ones(1, 500, dtype=torch.float64)

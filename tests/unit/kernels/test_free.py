@@ -8,11 +8,10 @@ import torch
 from g3nn.kernels import FreePairs
 
 
-@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("density", [0.0, 0.1, 0.5, 1.0])
-def test_every_free_pair_in_order(implementation, seed, density):
+def test_every_free_pair_in_order(implementation, density):
     n = 17
-    taken = torch.rand(n, n, generator=torch.Generator().manual_seed(seed)) < density
+    taken = torch.rand(n, n, generator=torch.Generator().manual_seed(0)) < density
     # A few full rows: the search for the row must step over them.
     taken[3:7] = True
     arcs = (taken & ~torch.eye(n, dtype=torch.bool)).nonzero().T

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
-from g3nn.kernels import pair_dot
+from g3nn.kernels import Pattern, pair_dot
 from g3nn.kernels.pair import gather, pair_sum
 
 R, N, H, P = 3, 5, 4, 8
@@ -63,7 +65,23 @@ def test_gradient_of_gather(implementation, index):
     assert torch.autograd.gradcheck(lambda nodes: gather(nodes, index[0]), numbers(0, requires_grad=True))
 
 
+def ends(seed: int) -> torch.Tensor:
+    """(R, N): one number of each node."""
+    return numbers(seed)[:, :, 0].contiguous().requires_grad_()
+
+
 def test_pair_sum_adds_the_two_ends(implementation, index):
-    left, right = numbers(0)[:, :, 0], numbers(1)[:, :, 0]
+    left, right = ends(0), ends(1)
     expected = gather(left.unsqueeze(2), index[0]) + gather(right.unsqueeze(2), index[1])
     torch.testing.assert_close(pair_sum(left, right, *index), expected.squeeze(2), rtol=0, atol=1e-14)
+    assert torch.autograd.gradcheck(lambda left, right: pair_sum(left, right, *index), (left, right))
+
+
+def test_gradients_along_a_pattern_that_is_not_symmetric(implementation):
+    mask = np.random.default_rng(0).random((N, N)) < 0.4
+    assert (mask != mask.T).any()
+    pattern = Pattern.from_scipy(sp.csr_array(mask.astype(float)))
+    pairs = pattern.row.long(), pattern.col.long(), pattern
+    wide = numbers(0, requires_grad=True), numbers(1, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda left, right: pair_dot(left, right, *pairs), wide)
+    assert torch.autograd.gradcheck(lambda left, right: pair_sum(left, right, *pairs), (ends(0), ends(1)))

@@ -20,30 +20,22 @@ def matrix(request: pytest.FixtureRequest) -> np.ndarray:
     return np.array(request.param, dtype=float)
 
 
-def test_rows_rebuild_the_matrix(matrix):
+def test_rows_rebuild_the_matrix_entry_by_entry(matrix):
     stored = sp.csr_array(matrix)
     pattern = Pattern.from_scipy(stored)
     rebuilt = sp.csr_array((stored.data, pattern.col.numpy(), pattern.rowptr.numpy()), shape=pattern.shape)
     np.testing.assert_array_equal(rebuilt.toarray(), matrix)
     assert pattern.nnz == np.count_nonzero(matrix)
-
-
-def test_row_names_the_row_of_each_entry(matrix):
-    pattern = Pattern.from_scipy(sp.csr_array(matrix))
     np.testing.assert_array_equal(np.stack([pattern.row.numpy(), pattern.col.numpy()]), np.argwhere(matrix).T)
 
 
-def test_columns_with_perm_rebuild_the_transpose(matrix):
+def test_columns_with_perm_rebuild_the_transpose_in_row_order(matrix):
     stored = sp.csr_array(matrix)
     pattern = Pattern.from_scipy(stored)
     values = stored.data[pattern.perm.numpy()]
     shape = pattern.shape[::-1]
     rebuilt = sp.csr_array((values, pattern.t_col.numpy(), pattern.t_rowptr.numpy()), shape=shape)
     np.testing.assert_array_equal(rebuilt.toarray(), matrix.T)
-
-
-def test_entries_of_a_column_are_in_row_order(matrix):
-    pattern = Pattern.from_scipy(sp.csr_array(matrix))
     for start, stop in zip(pattern.t_rowptr[:-1].tolist(), pattern.t_rowptr[1:].tolist(), strict=True):
         rows = pattern.t_col[start:stop]
         assert torch.equal(rows, rows.sort().values)

@@ -9,8 +9,8 @@ from g3nn.errors import InputError
 from g3nn.inputs import Inputs
 from g3nn.outcomes import OUTCOMES
 from g3nn.task import NodeTask
-from g3nn.training.result import member_seeds
-from g3nn.training.stack import TrainingOptions, validated
+from g3nn.training.result import member_seeds, trial_endings
+from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
 
 QUICK = {"device": "cpu", "progress": False, "epochs": 30, "hidden": 8}
 
@@ -86,6 +86,25 @@ def test_one_member_that_diverges_spoils_its_trial_alone(learnable: NodeTask):
     assert result.status[0] != "diverged"
     assert result.status[1] == "diverged"
     assert np.isfinite(result.val_loss[0])
+
+
+def test_a_trial_has_no_numbers_if_one_member_never_had_a_finite_loss(learnable: NodeTask):
+    """Of two trials with two members each, the second member of the first trial diverged at once."""
+    endings = Endings(
+        val_loss=torch.zeros(4),
+        val_score=torch.zeros(4),
+        epochs=torch.tensor([9, 1, 7, 8]),
+        best_epoch=torch.tensor([5, 0, 3, 6]),
+        diverged=torch.tensor([False, True, False, False]),
+        history=torch.zeros(9, len(HISTORY_NAMES), 4),
+    )
+    even = torch.full((2, 60, 3), 1 / 3).log()
+    trials = trial_endings(endings, even, Inputs.of(learnable), TrainingOptions(ensemble=2))
+    np.testing.assert_allclose(trials.val_loss, [np.nan, np.log(3)], rtol=1e-6)
+    assert trials.val_score.isnan().tolist() == [True, False]
+    assert trials.epochs.tolist() == [9, 8]
+    assert trials.best_epoch.tolist() == [0, 6]
+    assert trials.diverged.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("outcome", ["tags", "real", "counts"])
