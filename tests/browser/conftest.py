@@ -21,7 +21,7 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
 def _lacking(what: str) -> None:
-    """Without a browser there is nothing to see, except where one has been promised."""
+    """Without a browser there is nothing to see; on CI there must be one."""
     message = f"{what} is not installed"
     if os.environ.get("CI"):
         pytest.fail(message)

@@ -50,7 +50,7 @@ def test_a_point_names_its_cell_and_opens_it(visit):
     assert "SBM-GCN on Cora" in page.locator("#scatter .hovertext").text_content()
     page.mouse.down()
     page.mouse.up()
-    page.locator("#panel").wait_for()
+    page.locator("#drawer").wait_for()
     assert page.url.endswith(f"&cell={CELL}")
 
 
@@ -98,7 +98,7 @@ def test_the_address_restores_the_view(visit, fresh):
     seen = cells(page)
     page.locator(f'[data-cell="{CELL}"]').click()
     again = fresh(page.url[page.url.index("#") :])
-    assert again.locator("#panel-title").inner_text() == "SBM-GCN on Cora"
+    assert again.locator("#drawer-title").inner_text() == "SBM-GCN on Cora"
     again.keyboard.press("Escape")
     assert cells(again) == seen
     assert toggle(again, "kind", "generative").get_attribute("aria-pressed") == "true"
@@ -108,7 +108,7 @@ def test_the_address_restores_the_view(visit, fresh):
 def test_an_address_that_means_nothing_is_ignored(visit):
     page = visit("#dataset=nowhere&cell=nothing&other")
     assert len(cells(page)) == ALL
-    assert page.locator("#panel").is_hidden()
+    assert page.locator("#drawer").is_hidden()
 
 
 def test_back_closes_a_cell(visit):
@@ -117,7 +117,7 @@ def test_back_closes_a_cell(visit):
     page.locator(f'[data-cell="{CELL}"]').click()
     assert page.url.endswith(f"#cell={CELL}")
     page.go_back()
-    page.locator("#panel").wait_for(state="hidden")
+    page.locator("#drawer").wait_for(state="hidden")
     assert page.evaluate("history.state") == "before"
     assert "#" not in page.url
 
@@ -125,27 +125,27 @@ def test_back_closes_a_cell(visit):
 def test_a_click_opens_the_details_with_charts(visit):
     page = visit()
     page.locator(f'[data-cell="{CELL}"]').click()
-    panel = page.locator("#panel")
-    assert panel.locator("#panel-where").inner_text() == "Table 2, standard, generative, elbo"
+    drawer = page.locator("#drawer")
+    assert drawer.locator("#drawer-where").inner_text() == "Table 2, standard, generative, elbo"
     for text in ("95 % interval", "Binomial", "t-test", "ECE", "Brier", "log-likelihood", "Chosen point"):
-        assert text in panel.inner_text()
-    charts = panel.locator("[role=img]").evaluate_all("found => found.map((one) => one.getAttribute('aria-label'))")
+        assert text in drawer.inner_text()
+    charts = drawer.locator("[role=img]").evaluate_all("found => found.map((one) => one.getAttribute('aria-label'))")
     for name in ("Test accuracy of every trial", "validation loss", "graph: −E log p(G | X, Y)", "Confusion matrix"):
         assert name in charts
-    drawn = panel.locator("[role=img]").evaluate_all("found => found.map((one) => one.querySelector('.main-svg'))")
+    drawn = drawer.locator("[role=img]").evaluate_all("found => found.map((one) => one.querySelector('.main-svg'))")
     assert all(drawn)
-    assert panel.locator(".heatmaplayer image").count() == 1
-    assert panel.locator(".barlayer .point").count() > 5
+    assert drawer.locator(".heatmaplayer image").count() == 1
+    assert drawer.locator(".barlayer .point").count() > 5
 
 
 def test_the_keyboard_opens_and_closes_the_details(visit):
     page = visit()
     page.locator(f'[data-cell="{CELL}"]').focus()
     page.keyboard.press("Enter")
-    assert page.locator("#panel-title").inner_text() == "SBM-GCN on Cora"
-    assert page.evaluate("document.getElementById('panel').contains(document.activeElement)")
+    assert page.locator("#drawer-title").inner_text() == "SBM-GCN on Cora"
+    assert page.evaluate("document.getElementById('drawer').contains(document.activeElement)")
     page.keyboard.press("Escape")
-    assert page.locator("#panel").is_hidden()
+    assert page.locator("#drawer").is_hidden()
     assert page.evaluate("document.activeElement.dataset.cell") == CELL
     assert "#" not in page.url
 
@@ -165,7 +165,7 @@ def test_the_next_and_the_previous_cell(visit):
 def test_a_cell_that_was_not_measured(visit):
     page = visit("#cell=2.standard.pubmed.gcn.released")
     assert "not yet" in page.locator(".facts").inner_text()
-    assert "No trial of this cell is stored yet." in page.locator("#panel").inner_text()
+    assert "No trial of this cell is stored yet." in page.locator("#drawer").inner_text()
 
 
 def test_tables_sort_both_ways(visit):
@@ -188,7 +188,7 @@ def test_tables_sort_both_ways(visit):
 def test_nothing_makes_the_page_scroll_sideways(visit, width, address):
     page = visit(address, width=width, height=800)
     assert page.evaluate("document.scrollingElement.scrollWidth") <= width
-    assert page.evaluate("document.getElementById('panel').scrollWidth") <= width
+    assert page.evaluate("document.getElementById('drawer').scrollWidth") <= width
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -56,7 +56,7 @@ def numbers(packed: str, kind: type) -> np.ndarray:
 
 def loader(browser: Any, address: str) -> Iterator[Callable[..., Any]]:
     """A function that loads a page anew: load("#node=n1", color_scheme="dark"). `page.complaints` lists what goes
-    wrong: errors, messages, and requests but for the page itself and pictures that charts make of their own data."""
+    wrong: errors, messages, and requests other than for the page itself and for pictures that charts draw."""
     contexts: list[Any] = []
 
     def load(hash: str = "", **settings: Any) -> Any:
@@ -83,7 +83,7 @@ def _note_request(url: str, address: str, complaints: list[str]) -> None:
 
 def visitor(loaded: Any, address_of: Callable[[str], str] = str) -> Iterator[Callable[..., Any]]:
     """A function that shows a loaded page as a reader with this window sees it, with its searches set back:
-    go("#node=n1", width=380). address_of: from what is asked for to the end of the address. A page that complained
+    go("#node=n1", width=380). address_of: turns what is shown into the end of the address. A page that complained
     fails the test."""
 
     def go(asked: str | None = None, width: int = 1280, height: int = 900, scheme: str = "light") -> Any:
@@ -139,6 +139,6 @@ def assert_fits(page: Any, width: int) -> None:
 
 
 def nameless_controls(page: Any) -> int:
-    found = """found => found.filter((one) =>
+    nameless = """controls => controls.filter((one) =>
         !(one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim()).length"""
-    return page.eval_on_selector_all("button, input, [role=region], [role=img], [role=button]", found)
+    return page.eval_on_selector_all("button, input, [role=region], [role=img], [role=button]", nameless)

@@ -1,6 +1,6 @@
-"""Pages to look at, each one file that needs no network, made from stored results alone."""
+"""Pages to look at, each a single file that needs no network: one of a fitted model, one of a suite of experiments."""
 
 from g3nn.report.model_page import write_model_report
-from g3nn.report.page import page, write_report
+from g3nn.report.page import write_report
 
-__all__ = ["page", "write_model_report", "write_report"]
+__all__ = ["write_model_report", "write_report"]

@@ -1,7 +1,8 @@
-"""What every page shares: the frame, the style, the scripts, the chart library, and how a page reaches the disk."""
+"""What every page shares: frame, styles, scripts and chart library, numbers as text, and writing the file."""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -16,10 +17,13 @@ from markupsafe import Markup
 from g3nn.errors import Problems
 
 MINUS = "−"
-"""A hyphen is shorter than a plus sign; this is as long."""
+"""As wide as a plus sign, unlike a hyphen."""
 
 DASH = "–"
 """Stands where there is no number."""
+
+DIGITS = 5
+"""Significant digits of the numbers in a page's data: more than a chart or table shows."""
 
 
 def render(
@@ -27,20 +31,34 @@ def render(
 ) -> str:
     """A page from a template that extends base.html.j2.
 
-    styles, scripts: files of the templates folder that follow shared.css and shared.js. data: what the scripts read,
-    as `g3nn.data`; numbers in it must be finite.
+    styles, scripts: files in the templates folder that follow shared.css, shared.js and tables.js. data: what the
+    scripts read as `g3nn.data`.
     """
     return (
         _environment()
         .get_template(template)
         .render(
-            styles=[_source(name) for name in ("shared.css", *styles)],
+            style=_sources("shared.css", *styles),
+            script=_sources("shared.js", "tables.js", *scripts),
             library=_chart_library(),
-            scripts=[_source(name) for name in ("shared.js", *scripts)],
-            data=data,
+            data=plain(data),
             **context,
         )
     )
+
+
+def plain(value: Any) -> Any:
+    """Data as JSON takes it: numbers with few digits, and null for those that are not finite."""
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if not isinstance(value, float):
+        return value
+    if not math.isfinite(value):
+        return None
+    short = float(f"{value:.{DIGITS}g}")
+    return int(short) if short.is_integer() else short
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -55,12 +73,16 @@ def signed(value: float | None, digits: int = 3) -> str:
     return text[1:] if float(text) == 0 else text.replace("-", MINUS)
 
 
-def count(number: int, singular: str) -> str:
-    return f"{number} {singular}{'' if number == 1 else 's'}"
+def percent(share: float) -> str:
+    return f"{number(100 * share, 1)} %"
+
+
+def count(number: int, singular: str, plural: str | None = None) -> str:
+    return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
 def check_target(path: Path) -> None:
-    """Raise, before any work is done, where a page cannot be put."""
+    """Raise an InputError, before any work is done, if no page can be written to this path."""
     problems = Problems()
     if path.is_dir():
         problems.add("out", path, "a file, not a folder")
@@ -70,7 +92,7 @@ def check_target(path: Path) -> None:
 
 
 def write(path: Path, text: str) -> None:
-    """Put a page in place whole: a reader sees the old page or the new one, never a part."""
+    """Write a page in one step: a reader sees the old page or the new one, never half of it."""
     check_target(path)
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     try:
@@ -93,16 +115,16 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": number, "signed": signed, "count": count}
-    # A browser cannot read NaN in JSON: better no page than a page without data.
+    environment.filters |= {"number": number, "signed": signed, "percent": percent, "count": count}
     environment.policies["json.dumps_kwargs"] = {"separators": (",", ":"), "allow_nan": False, "ensure_ascii": False}
     return environment
 
 
 @cache
-def _source(name: str) -> Markup:
-    """A style or script as it is written: it is ours, and holds no closing tag of its own."""
-    return Markup((files("g3nn.report") / "templates" / name).read_text(encoding="utf-8"))
+def _sources(*names: str) -> Markup:
+    """Our own styles or scripts. None holds a closing tag, so they need no escaping."""
+    folder = files("g3nn.report") / "templates"
+    return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 
 @cache

@@ -1,58 +1,43 @@
-"""The evidence of several trials as one: what a page draws, small enough to be embedded."""
+"""Learning curves and bins averaged over the trials of an experiment, or over the replicas of a model."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from g3nn.experiments.records import Bin, Evidence
+from g3nn.calibrate import ReliabilityBin
+from g3nn.experiments.records import Bin
 
 CURVE_POINTS = 60
-"""Epochs at which an averaged curve is kept. More than a small chart can show would only make the page heavy."""
+"""Epochs at which an averaged curve is kept. A small chart cannot show more, and the page would get heavy."""
+
+History = tuple[Sequence[int], Mapping[str, Sequence[float | None]]]
+"""The epochs at which the terms of a loss were kept, and the values of each term at those epochs."""
 
 
-def average(trials: Sequence[Evidence]) -> dict[str, Any]:
-    """Curves, bins, confusion and scores over all trials, as plain types. Empty where there is no trial."""
-    if not trials:
-        return {}
-    return {
-        "test_nodes": trials[0].test_nodes,
-        "scores": {name: _mean([getattr(one, name) for one in trials]) for name in ("ece", "brier", "nll")},
-        "curves": curves(trials),
-        "reliability": pooled(one.reliability for one in trials),
-        "degrees": pooled(one.degrees for one in trials),
-        "confusion": [[tidy(value) for value in row] for row in _mean_confusion(trials)],
-    }
-
-
-def curves(trials: Sequence[Evidence]) -> dict[str, Any]:
-    """Mean, lowest and highest value of every term, as long as at least half of the trials run.
+def curves(histories: Sequence[History]) -> dict[str, Any]:
+    """The mean, lowest and highest value of every term, up to the last epoch that half of the histories reached.
 
     A term that is zero throughout belongs to another model and is left out.
     """
-    trained = [one for one in trials if one.epochs]
+    trained = [history for history in histories if history[0]]
     if not trained:
         return {"epochs": [], "terms": {}}
-    epochs = _shared_epochs(trained)
+    epochs = _shared_epochs([kept for kept, _ in trained])
     terms = {}
-    for name in trained[0].curves:
-        values = np.ma.masked_invalid([_at(epochs, one, name) for one in trained])
-        if np.ma.allequal(values, 0):
-            continue
-        terms[name] = {
-            "mean": [tidy(value) for value in values.mean(axis=0).filled(np.nan)],
-            "low": [tidy(value) for value in values.min(axis=0).filled(np.nan)],
-            "high": [tidy(value) for value in values.max(axis=0).filled(np.nan)],
-        }
-    return {"epochs": [int(epoch) for epoch in epochs], "terms": terms}
+    for name in trained[0][1]:
+        values = np.ma.masked_invalid([_at(epochs, kept, own.get(name, ())) for kept, own in trained])
+        if not np.ma.allequal(values, 0):
+            bands = {"mean": values.mean(axis=0), "low": values.min(axis=0), "high": values.max(axis=0)}
+            terms[name] = {band: kept.filled(np.nan).tolist() for band, kept in bands.items()}
+    return {"epochs": epochs.tolist(), "terms": terms}
 
 
-def pooled(trials: Iterable[Sequence[Bin]]) -> list[list[float | None]]:
+def pooled(trials: Iterable[Sequence[Bin | ReliabilityBin]]) -> list[list[float]]:
     """[low, high, nodes per trial, accuracy, confidence] of each bin that holds a node in some trial."""
-    merged: dict[tuple[float, float], list[Bin]] = {}
+    merged: dict[tuple[float, float], list[Bin | ReliabilityBin]] = {}
     number = 0
     for bins in trials:
         number += 1
@@ -64,39 +49,22 @@ def pooled(trials: Iterable[Sequence[Bin]]) -> list[list[float | None]]:
         nodes = [one.nodes for one in members]
         accuracy = np.average([one.accuracy for one in members], weights=nodes)
         confidence = np.average([one.confidence for one in members], weights=nodes)
-        rows.append([tidy(value) for value in (low, high, sum(nodes) / number, accuracy, confidence)])
+        rows.append([low, high, sum(nodes) / number, float(accuracy), float(confidence)])
     return rows
 
 
-def tidy(value: float | None, digits: int = 4) -> float | None:
-    """The value with few digits, or None where it is not a number that JSON knows."""
-    if value is None or not math.isfinite(value):
-        return None
-    short = float(f"{value:.{digits}g}")
-    return int(short) if short.is_integer() else short
-
-
-def _shared_epochs(trials: Sequence[Evidence]) -> np.ndarray:
-    """Up to the last epoch that half of the trials reached; denser at the start, where a loss moves most."""
-    reached = sorted((one.epochs[-1] for one in trials), reverse=True)
-    first, last = min(one.epochs[0] for one in trials), reached[(len(reached) - 1) // 2]
+def _shared_epochs(kept: Sequence[Sequence[int]]) -> np.ndarray:
+    """From the first epoch to the last that half of the histories reached; denser early on, where losses move most."""
+    reached = sorted((own[-1] for own in kept), reverse=True)
+    first, last = min(own[0] for own in kept), reached[(len(reached) - 1) // 2]
     return np.unique(np.rint(first + (last - first) * np.linspace(0, 1, CURVE_POINTS) ** 1.5).astype(int))
 
 
-def _at(epochs: np.ndarray, trial: Evidence, name: str) -> np.ndarray:
-    """One trial's curve at the shared epochs, NaN outside of its own."""
-    values = np.array(trial.curves.get(name, ()), dtype=float)
-    own = np.array(trial.epochs, dtype=float)[: values.size]
-    known = np.isfinite(values)
-    if not known.any():
+def _at(epochs: np.ndarray, kept: Sequence[int], values: Sequence[float | None]) -> np.ndarray:
+    """One curve at the shared epochs, NaN outside its own."""
+    own = np.array(values, dtype=float)
+    finite = np.isfinite(own)
+    if not finite.any():
         return np.full(epochs.size, np.nan)
-    return np.interp(epochs, own[known], values[known], left=np.nan, right=np.nan)
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    known = [value for value in values if value is not None and math.isfinite(value)]
-    return tidy(sum(known) / len(known)) if known else None
-
-
-def _mean_confusion(trials: Sequence[Evidence]) -> np.ndarray:
-    return np.mean([one.confusion for one in trials], axis=0)
+    at = np.array(kept, dtype=float)[: own.size]
+    return np.interp(epochs, at[finite], own[finite], left=np.nan, right=np.nan)

@@ -1,219 +1,269 @@
-"""What the page of a classifier says in words: what was fitted, how well, and what to be careful with."""
+"""What a page shows of each kind of answer: classes, tags, and numbers (real values and counts)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from g3nn.experiments.statistics import wilson_interval
-from g3nn.report.assets import number
-from g3nn.report.beliefs import ClassFindings
-from g3nn.report.views import Card
+from g3nn.calibrate import ReliabilityBin, reliability_bins
+from g3nn.report.averages import pooled
+from g3nn.report.model_graph import FULL, degrees, packed, shares
 
 if TYPE_CHECKING:
-    from g3nn.estimator import G3NNClassifier, GraphEstimator, PanelEntry
-    from g3nn.task import NodeTask
+    from g3nn.estimator import GraphEstimator
 
 ALPHA = 0.1
-"""The sets of classes miss the true one at most this often."""
+"""A set of classes, or an interval, misses the true value at most this often."""
 
-_COLD_STARTS = {
-    "prior": "the label prior, from features alone",
-    "posterior": "the network without edges",
-    "both": "the label prior and the network without edges together",
-}
+MOST_BELIEFS = 8
+"""Of each node this many classes, tags or columns are embedded, the likeliest classes and tags."""
 
+MOST_CONFUSED = 20
+"""A confusion matrix has at most this many rows; the classes with the fewest errors share the last one."""
 
-@dataclass(frozen=True)
-class Fact:
-    name: str
-    value: str
-    more: str = ""
+MOST_RESIDUALS = 2000
+"""At most this many residuals are drawn."""
 
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Levels at which the coverage of intervals is drawn."""
 
-def introduction(found: ClassFindings) -> str:
-    return split_words(found.task, f"{len(found.classes)} classes")
+NAME = "name"
 
-
-def split_words(task: NodeTask, taught: str) -> str:
-    """The graph and its labels in two sentences; taught: what labels are of."""
-    held = f"{len(task.val):,} more {'was' if len(task.val) == 1 else 'were'} held back"
-    return (
-        f"{_many(task.num_nodes, 'node')} joined by {_many(task.num_edges, 'edge')}. "
-        f"{_many(len(task.train), 'label')} taught {taught}; {held} to choose a model and to check its answers."
-    )
+Columns = dict[str, int | str | None]
+"""Of a table: label -> digits after the point, None for words, `NAME` for the numbers of classes or tags."""
 
 
-def cards(
-    scores: Mapping[str, Any] | None, chosen: PanelEntry, found: ClassFindings, test: Mapping[str, Any] | None
-) -> list[Card]:
-    """The key figures, each with what it means.
+class View(ABC):
+    """The answers of a fitted estimator as a page shows them.
 
-    scores: of the validation nodes, unless the model has learned them; then those of before. test: of test nodes.
+    files: what its template and its script are called. names: of classes, tags or columns. labels: of the validation
+    nodes, as `evaluate` takes them. doubt: (n,), the higher, the less certain the answer.
     """
-    K, nodes = len(found.classes), len(found.task.val)
-    accuracy = chosen.val_score if scores is None else scores["accuracy"]
-    loss = chosen.val_loss if scores is None else scores["nll"]
-    meaning = f"As if every true class had been given a probability of {math.exp(-loss):.2g}."
-    blind = f"A blind guess among {K} classes has a loss of {number(math.log(K))}."
-    made = [_accuracy("validation", accuracy, nodes), Card("Validation loss", number(loss), meaning, (blind,))]
-    if test is not None:
-        made.insert(0, _accuracy("test", test["accuracy"], test["nodes"]))
-    judged = scores if test is None else test
-    if judged is not None:
-        points = number(100 * judged["ece"], 1)
-        label = f"Stated probability and share of right answers differ by {points} points in 100 on average."
-        where = f"On {_many(judged['nodes'], 'validation node' if test is None else 'test node')}."
-        made.append(Card("Calibration error (ECE)", number(judged["ece"]), label, (where,)))
-    return made
+
+    files: ClassVar[str]
+    doubt: np.ndarray
+
+    def __init__(self, estimator: GraphEstimator) -> None:
+        self.task = estimator.task_
+        self.outcome: Any = estimator.fitted_.outcome
+        self.names = [clean(name) for name in estimator.fitted_.columns.tolist()]
+        self.labels = self.task.labels[self.task.val]
+
+    @abstractmethod
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """What is believed about these nodes, packed for the script."""
+
+    @abstractmethod
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        """A row for each name. scores: of the validation nodes, if they can judge the model."""
+
+    @abstractmethod
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        """What the script draws of the validation nodes. ids: the names of all nodes."""
 
 
-def _accuracy(where: str, accuracy: float, nodes: int) -> Card:
-    low, high = wilson_interval(accuracy, nodes)
-    label = f"{round(accuracy * nodes):,} of {_many(nodes, f'{where} node')} got their true class."
-    interval = f"95 % interval: {percent(low)} to {percent(high)}."
-    return Card(f"{where.capitalize()} accuracy", percent(accuracy), label, (interval,))
+class ClassView(View):
+    files = "model_classes"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.probabilities, self.sets = estimator.predict_proba(), estimator.predict_set(ALPHA)
+        self.answers = self.probabilities.argmax(1)
+        self.truth, self.labels = self.labels, estimator.classes_[self.labels]
+        self.doubt, self.most_entropy = _entropy(self.probabilities), math.log(len(self.names))
+        self.full_sets = len(self.truth) < math.ceil(1 / ALPHA) - 1
+        self.unseen = [name for k, name in enumerate(self.names) if k not in self.truth]
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The classes of a node's set come first, then the likeliest. Entropy is a share of the highest possible."""
+        p, sets, width = self.probabilities[nodes], self.sets[nodes], min(len(self.names), MOST_BELIEFS)
+        classes = np.lexsort((-p, ~sets), axis=1)[:, :width]
+        labels = np.full(self.task.num_nodes, FULL)
+        for labelled in (self.task.train, self.task.val):
+            labels[labelled] = self.task.labels[labelled]
+        return {
+            "width": width,
+            "ranked": packed(classes, np.uint16),
+            "beliefs": shares(np.take_along_axis(p, classes, 1)),
+            "entropy": shares(self.doubt[nodes] / self.most_entropy),
+            "sets": packed(sets.sum(1), np.uint16),
+            "label": packed(labels[nodes], np.uint16),
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        right = self.truth[self.answers[self.task.val] == self.truth]
+        groups = self.task.labels[self.task.train], self.truth, self.answers, right
+        training, validation, answered, hits = (np.bincount(group, minlength=len(self.names)) for group in groups)
+        rows = []
+        for k in range(len(self.names)):
+            certainty = _mean(self.probabilities[self.answers == k, k])
+            recall = float(hits[k] / validation[k]) if scores and validation[k] else None
+            rows.append([k, int(training[k]), int(validation[k]), int(answered[k]), certainty, recall])
+        columns: Columns = {"class": NAME, "training labels": 0, "validation labels": 0, "nodes answered": 0}
+        return table("Classes", {**columns, "mean probability": 2, "recall on validation": 2}, rows)
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        p, degree = self.probabilities[self.task.val], degrees(self.task)[self.task.val]
+        return {
+            "confusion": self._confusion(self.truth, p.argmax(1)),
+            "reliability": pooled([reliability_bins(p, self.truth)]),
+            "degrees": pooled([by_degree(p.argmax(1) == self.truth, p.max(1), degree)]),
+        }
+
+    def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
+        """counts[k][l]: nodes of class k that were answered l. cut: whether the last row is shared."""
+        K, wrong = len(self.names), truth != answers
+        errors = np.bincount(truth[wrong], minlength=K) + np.bincount(answers[wrong], minlength=K)
+        cut = K > MOST_CONFUSED
+        shown = np.sort(np.argsort(-errors, kind="stable")[: MOST_CONFUSED - 1]) if cut else np.arange(K)
+        names = [self.names[k] for k in shown.tolist()] + ["all others"] * cut
+        place = np.full(K, len(shown))
+        place[shown] = np.arange(len(shown))
+        counts = np.zeros((len(names), len(names)), dtype=np.int64)
+        np.add.at(counts, (place[truth], place[answers]), 1)
+        return {"names": names, "cut": cut, "counts": counts.tolist()}
 
 
-def caution(classifier: GraphEstimator) -> str:
-    """How to take the figures."""
-    if classifier.refit:
-        return (
-            "After the choice the model was trained again on all labels. The figures are those of before; of the "
-            "final model, which has learned the validation nodes too, they would say nothing."
+class TagView(View):
+    files = "model_tags"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.probabilities = estimator.predict_proba()
+        self.doubt = _entropy(np.concatenate([self.probabilities, 1 - self.probabilities], axis=1))
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
+        how many are given and how many of these differ; the most doubtful tag."""
+        p, labels, width = self.probabilities[nodes], self.task.labels[nodes], min(len(self.names), MOST_BELIEFS)
+        tags = np.argsort(-p, axis=1, kind="stable")[:, :width]
+        given = ~np.isnan(labels)
+        doubtful = np.abs(p - 0.5).argmin(1)
+        return {
+            "width": width,
+            "ranked": packed(tags, np.uint16),
+            "beliefs": shares(np.take_along_axis(p, tags, 1)),
+            "labels": packed(np.take_along_axis(np.where(given, labels, 2), tags, 1), np.uint8),
+            "answered": packed((p > 0.5).sum(1), np.uint16),
+            "given": packed(given.sum(1), np.uint16),
+            "differing": packed((given & ((p > 0.5) != labels)).sum(1), np.uint16),
+            "entropy": packed(self.doubt[nodes], np.float32),
+            "doubtful": packed(doubtful, np.uint16),
+            "doubtful_p": shares(np.take_along_axis(p, doubtful[:, None], 1)),
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        from g3nn.outcomes import tag_table
+
+        rows = []
+        for t, measured in enumerate(tag_table(self.labels, self.probabilities[self.task.val])):
+            figures = [measured[key] if scores else None for key in ("precision", "recall", "f1")]
+            answered = int((self.probabilities[:, t] > 0.5).sum())
+            rows.append([t, _mean(self.task.labels[self.task.train, t]), answered, measured["nodes"], *figures])
+        columns: Columns = {"tag": NAME, "share in training": 3, "nodes answered": 0, "validation labels": 0}
+        return table("Tags", {**columns, "precision": 3, "recall": 3, "F1": 3}, rows)
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        known = ~np.isnan(self.labels)
+        p = self.probabilities[self.task.val][known]
+        bins = reliability_bins(np.stack([1 - p, p], axis=1), self.labels[known].astype(np.int64))
+        return {"reliability": pooled([bins])}
+
+
+class NumberView(View):
+    files = "model_numbers"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        shape = self.task.num_nodes, len(self.names)
+        self.mean, self.deviation = estimator.predict().reshape(shape), estimator.predict_std().reshape(shape)
+        self.low, self.high = estimator.predict_interval(1 - ALPHA).reshape(2, *shape)
+        self.doubt = self.deviation[:, 0]
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The first columns; a label that is not given is NaN. Of the first column, scale: the ends of the colours and
+        the deviation of the training labels; reach: the ends of drawn intervals. Both leave out a few extremes."""
+        width, most = min(len(self.names), MOST_BELIEFS), (0.02, 0.98)
+        numbers = {"mean": self.mean, "deviation": self.deviation, "low": self.low, "high": self.high}
+        numbers["label"] = self.task.labels
+        drawn = np.concatenate([values[:, 0] for values in (self.mean, self.low, self.high)])
+        spread = float(np.nanstd(self.task.labels[self.task.train, 0]))
+        return {
+            "width": width,
+            "scale": [*np.quantile(self.mean[:, 0], most).tolist(), spread],
+            "reach": np.quantile(drawn[np.isfinite(drawn)], most).tolist(),
+            **{name: packed(values[nodes][:, :width], np.float32) for name, values in numbers.items()},
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        rows, training = [], self.task.labels[self.task.train]
+        measured = list(scores.get("columns", {"": scores}).values()) if scores else [{}] * len(self.names)
+        for name, column, own in zip(self.names, training.T, measured, strict=True):
+            figures = [own.get(key) for key in ("rmse", "mae", "r2", "coverage")]
+            known = int((~np.isnan(column)).sum())
+            rows.append([name, known, _mean(column), float(np.nanstd(column)), *figures])
+        columns: Columns = {"column": None, "training labels": 0, "mean": 3, "deviation": 3}
+        return table("Columns", {**columns, "RMSE": 3, "MAE": 3, "R²": 3, "coverage": 3}, rows)
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        """residuals: [id, answer, value less answer] of the first column. coverage: [level, share of the values
+        inside] of the intervals that the predicted distributions claim."""
+        val, known = self.task.val, ~np.isnan(self.labels)
+        nodes = val[known[:, 0]][:MOST_RESIDUALS]
+        answers = self.mean[nodes, 0]
+        residuals = (
+            [ids[node] for node in nodes.tolist()],
+            answers.tolist(),
+            (self.task.labels[nodes, 0] - answers).tolist(),
         )
-    return (
-        "The validation nodes have also decided when to stop, which model to choose and how sure it may be, so new "
-        "nodes will fare a little worse."
-    )
+        coverage = []
+        for level in LEVELS:
+            low, high = self.outcome.interval(self.mean[val], self.deviation[val], level)
+            coverage.append([level, float(((low <= self.labels) & (self.labels <= high))[known].mean())])
+        return {"residuals": list(zip(*residuals, strict=True)), "coverage": coverage}
 
 
-def few_validation_nodes(nodes: int) -> list[str]:
-    """What to say if there are but few."""
-    from g3nn.estimator.fitted import FEW_VALIDATION_NODES
-
-    if nodes >= FEW_VALIDATION_NODES:
-        return []
-    return [
-        f"Only {_many(nodes, 'validation node')}: every figure on validation is rough, and so are the choice of "
-        f"the model and its probabilities. At least {FEW_VALIDATION_NODES} are advised."
-    ]
+VIEWS: dict[str, type[View]] = {"classes": ClassView, "tags": TagView, "numbers": NumberView}
+"""By what an outcome calls its view."""
 
 
-def warnings(found: ClassFindings) -> list[str]:
-    """What a reader should know before trusting the page."""
-    nodes = len(found.task.val)
-    said = few_validation_nodes(nodes)
-    if nodes < math.ceil(1 / ALPHA) - 1:
-        said.append("There are too few validation nodes to leave any class out of a set: every set holds all classes.")
-    unseen = np.setdiff1d(np.arange(len(found.classes)), found.task.labels[found.task.val])
-    if unseen.size:
-        names = ", ".join(found.classes[k] for k in unseen[:5].tolist())
-        more = f" and {unseen.size - 5} more" if unseen.size > 5 else ""
-        said.append(f"No validation node has the class {names}{more}: how well it is told apart is not known.")
-    return said
+def view_of(estimator: GraphEstimator) -> View:
+    return VIEWS[estimator.fitted_.outcome.view](estimator)
 
 
-def facts(classifier: G3NNClassifier, chosen: PanelEntry, found: ClassFindings) -> list[Fact]:
-    size = f"{number(float(found.sets.sum(1).mean()), 2)} classes on average"
-    promise = f"made to hold the true class {round(100 * (1 - ALPHA))} times in 100"
-    common = common_facts(classifier, chosen)
-    temperature = Fact("Temperature", number(classifier.temperature_, 2), _calibration(classifier))
-    return [*common[:2], temperature, common[3], Fact("Sets of classes", size, promise), common[4]]
+def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, Any]:
+    """A table for the scripts."""
+    return {"caption": caption, "columns": columns, "rows": rows}
 
 
-def common_facts(classifier: GraphEstimator, chosen: PanelEntry) -> list[Fact]:
-    """Model, answers, temperature, nodes without edges and features: what there is to say of every outcome."""
-    task = classifier.task_
-    replicas = "one replica" if chosen.replicas == 1 else f"mean of {chosen.replicas} replicas"
-    epochs = f"trained for {_many(classifier.n_iter_, 'epoch')}"
-    alone = int((np.bincount(task.edges.ravel(), minlength=task.num_nodes) == 0).sum())
-    who = _COLD_STARTS[classifier.isolated_answer_]
-    temperature = number(classifier.isolated_temperature_, 2)
-    cold = f"{'answered' if alone else 'would be answered'} by {who}, temperature {temperature}"
-    return [
-        Fact("Chosen model", classifier.model_, f"{chosen.objective} objective"),
-        Fact("Answers", replicas, epochs),
-        Fact("Temperature", number(classifier.temperature_, 2), surer(classifier.temperature_)),
-        Fact("Nodes without edges", f"{alone:,}", cold),
-        Fact("Features", f"{task.num_features:,}", "; ".join(_ways(classifier))),
-    ]
+def by_degree(right: np.ndarray, confidence: np.ndarray, degree: np.ndarray) -> list[ReliabilityBin]:
+    """Bins of degree that double: 0, 1, 2, 3 to 4, 5 to 8, and so on. Only those that hold a node."""
+    level = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 1))) + 1, 0).astype(np.int64)
+    bins = []
+    for step in np.unique(level).tolist():
+        inside = level == step
+        low, high = (step, step) if step < 2 else (2 ** (step - 2) + 1, 2 ** (step - 1))
+        means = float(right[inside].mean()), float(confidence[inside].mean())
+        bins.append(ReliabilityBin(low, min(high, int(degree.max())), int(inside.sum()), *means))
+    return bins
 
 
-def _ways(classifier: GraphEstimator) -> list[str]:
-    """How this fit was unlike others."""
-    ways = {
-        "unlabelled nodes kept out of training": classifier.inductive,
-        "trained again on all labels": classifier.refit,
-        "missing ones filled in from neighbours": classifier.missing == "impute",
-    }
-    return [text for text, holds in ways.items() if holds]
+def clean(value: Any) -> str:
+    """Text that can be written to a file: half a surrogate pair cannot."""
+    return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def _calibration(classifier: G3NNClassifier) -> str:
-    """What was done to the probabilities after training."""
-    told, offsets = surer(classifier.temperature_), classifier.class_offsets_
-    if offsets is None:
-        return told
-    return f"{told}; offsets of classes from {number(offsets.min(), 2)} to {number(offsets.max(), 2)}"
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """(n,), in nats, of probabilities (n, K)."""
+    entropy: np.ndarray = -(p * np.log(np.maximum(p, np.finfo(np.float64).tiny))).sum(1)
+    return entropy
 
 
-def surer(temperature: float) -> str:
-    """What a temperature did to the answers."""
-    if abs(temperature - 1) < 0.05:
-        return "probabilities are nearly as trained"
-    return "answers were made surer than trained" if temperature < 1 else "answers were made less sure than trained"
-
-
-def class_rows(found: ClassFindings, judged: bool) -> list[list[Any]]:
-    """number, training labels, validation labels, answers, their mean probability, share found on validation."""
-    K, task = len(found.classes), found.task
-    labels = task.labels[task.val]
-    right = labels[found.answers[task.val] == labels]
-    training, validation, hits = (np.bincount(part, minlength=K) for part in (task.labels[task.train], labels, right))
-    answered = np.bincount(found.answers, minlength=K)
-    surety = np.bincount(found.answers, weights=found.probabilities.max(1), minlength=K)
-    return [
-        [
-            k,
-            int(training[k]),
-            int(validation[k]),
-            int(answered[k]),
-            round(float(surety[k] / answered[k]), 4) if answered[k] else None,
-            round(float(hits[k] / validation[k]), 4) if judged and validation[k] else None,
-        ]
-        for k in range(K)
-    ]
-
-
-def panel_rows(panel: Sequence[PanelEntry]) -> list[list[Any]]:
-    """model, objective, options, validation loss, validation accuracy, epochs, replicas, chosen."""
-    return [
-        [
-            entry.model,
-            entry.objective,
-            ", ".join(f"{name} {_short(value)}" for name, value in entry.options.items()),
-            round(entry.val_loss, 5) if math.isfinite(entry.val_loss) else None,
-            round(entry.val_score, 5) if math.isfinite(entry.val_loss) else None,
-            entry.epochs,
-            entry.replicas,
-            entry.chosen,
-        ]
-        for entry in panel
-    ]
-
-
-def percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _many(number: int, singular: str) -> str:
-    return f"{number:,} {singular}{'' if number == 1 else 's'}"
+def _mean(values: np.ndarray) -> float | None:
+    """Of the known values, if there are any."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None

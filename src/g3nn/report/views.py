@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from g3nn.experiments.comparison import CellResult, Comparison
 from g3nn.experiments.records import Environment
 from g3nn.experiments.suite import Suite, label
-from g3nn.experiments.tables import CLOSE, DISCRIMINATIVE, Summary, selected, summaries
+from g3nn.experiments.tables import DISCRIMINATIVE, selected
 from g3nn.report.assets import count, number, signed
 
 Value = TypeVar("Value")
@@ -24,9 +24,9 @@ FULL_COLOUR = 0.03
 class CellView:
     """One cell, ready to print.
 
-    bold: no mean of its dataset is higher. A discriminative model is held against the generative ones of every
-    objective, which the page narrows down to those that the reader looks at.
-    strength: how much of the full colour its difference has, in percent.
+    label: what a screen reader says. bold: no mean of its dataset is higher; a discriminative model is compared with
+    the generative ones of every objective, which the page narrows down to those that the reader looks at. strength: how
+    much of the full colour its difference has, in percent.
     """
 
     id: str
@@ -62,30 +62,22 @@ class Group:
 
 @dataclass(frozen=True)
 class Block:
-    """One table."""
+    """One table. published: whether there is anything to compare with."""
 
     table: str
     setting: str
     datasets: tuple[str, ...]
     groups: tuple[Group, ...]
-
-    @property
-    def rows(self) -> list[Row]:
-        return [row for group in self.groups for row in group.rows]
+    published: bool
 
     @property
     def longest_name(self) -> int:
-        return max(len(row.model) for row in self.rows)
-
-    @property
-    def published(self) -> bool:
-        """Whether there is anything to compare with."""
-        return any(view is not None and view.result.published is not None for row in self.rows for view in row.cells)
+        return max(len(row.model) for group in self.groups for row in group.rows)
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The generative model that validation chose on a dataset and setting, and the highest of its peers."""
+    """The generative model that validation chose on a dataset and setting, and the most accurate of its peers."""
 
     id: str
     result: CellResult
@@ -93,28 +85,9 @@ class Choice:
 
     @property
     def p_value(self) -> str:
-        """Of a t-test between the two, in words of a table."""
+        """Of a t-test between the two, as the table prints it."""
         p = None if self.peer is None else self.result.peers.get(self.peer.label)
-        return "–" if p is None else "< 0.001" if p < 0.001 else number(p)
-
-
-@dataclass(frozen=True)
-class Filter:
-    """Values that the reader can pick. `name` is also what stands in the address of a view."""
-
-    name: str
-    label: str
-    values: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True)
-class Card:
-    """What the page comes to for some of the models: one figure and lines of smaller print."""
-
-    title: str
-    figure: str
-    label: str
-    lines: tuple[str, ...]
+        return "< 0.001" if p is not None and p < 0.001 else number(p)
 
 
 def kind_of(cell: CellResult) -> str:
@@ -126,13 +99,14 @@ def cell_id(cell: CellResult) -> str:
 
 
 def blocks(suite: Suite, cells: Sequence[CellResult]) -> list[Block]:
-    """One table for each table and setting of the suite, in its order."""
-    found = []
+    """One block for each table and setting of the suite, in its order."""
+    blocks = []
     for table, setting in _distinct((cell.table, cell.setting) for cell in cells):
         members = [cell for cell in cells if (cell.table, cell.setting) == (table, setting)]
         datasets = _datasets(members)
-        found.append(Block(table, setting, datasets, _groups(suite, members, datasets)))
-    return found
+        published = any(cell.published is not None for cell in members)
+        blocks.append(Block(table, setting, datasets, _groups(suite, members, datasets), published))
+    return blocks
 
 
 def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) -> tuple[Group, ...]:
@@ -140,13 +114,12 @@ def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) 
     groups = []
     for kind, objective in sorted(keys, key=lambda key: (key[0] == GENERATIVE, suite.objectives.index(key[1]))):
         members = [cell for cell in cells if (kind_of(cell), cell.objective) == (kind, objective)]
-        found = {(cell.label, cell.dataset): _view(suite, cell) for cell in members}
+        views = {(cell.label, cell.dataset): _view(suite, cell) for cell in members}
         rows = tuple(
-            Row(model, variant, tuple(found.get((label(model, variant), dataset)) for dataset in datasets))
+            Row(model, variant, tuple(views.get((label(model, variant), dataset)) for dataset in datasets))
             for model, variant in _distinct((cell.model, cell.variant) for cell in members)
         )
-        title = _group_label(kind if kind == DISCRIMINATIVE else objective)
-        groups.append(Group(title, kind, objective, rows))
+        groups.append(Group(group_label(kind if kind == DISCRIMINATIVE else objective), kind, objective, rows))
     return tuple(groups)
 
 
@@ -170,77 +143,53 @@ def _spread(mean: float, std: float | None) -> str:
 
 
 def choices(comparison: Comparison) -> list[Choice]:
-    """One for each dataset and setting, in suites that select a model."""
+    """One for each setting and dataset of a suite that selects a model; none for other suites."""
     settings, datasets = _distinct(cell.setting for cell in comparison.cells), _datasets(comparison.cells)
-    found = []
-    for cell in sorted(
-        selected(comparison), key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))
-    ):
-        peers = [
-            one
-            for one in comparison.cells
-            if (one.dataset, one.setting) == (cell.dataset, cell.setting) and one.label in cell.peers and one.mean
-        ]
-        found.append(Choice(cell_id(cell), cell, max(peers, key=lambda one: one.mean or 0.0, default=None)))
-    return found
+    chosen = selected(comparison)
+    choices = []
+    for cell in sorted(chosen, key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))):
+        beside = [peer for peer in comparison.cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
+        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
+        choices.append(Choice(cell_id(cell), cell, max(peers, key=lambda peer: peer.mean or 0.0, default=None)))
+    return choices
 
 
-def filters(cells: Sequence[CellResult]) -> list[Filter]:
-    """Those that offer a choice."""
-    kinds = _distinct(kind_of(cell) for cell in cells)
-    objectives = _distinct(cell.objective for cell in cells if kind_of(cell) == GENERATIVE)
-    choices = [
-        Filter("setting", "Setting", tuple((name, name) for name in _distinct(cell.setting for cell in cells))),
-        Filter("dataset", "Dataset", tuple((name, name.capitalize()) for name in _datasets(cells))),
-        Filter("objective", "Objective", tuple((name, name) for name in objectives)),
-        Filter("kind", "Model", tuple((name, name) for name in kinds)),
-    ]
-    return [choice for choice in choices if len(choice.values) > 1]
+def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
+    """The values that a reader can pick from, by what they are values of. The name also stands in the address."""
+    offered = {
+        "setting": _distinct(cell.setting for cell in cells),
+        "dataset": _datasets(cells),
+        "objective": _distinct(cell.objective for cell in cells if kind_of(cell) == GENERATIVE),
+        "kind": _distinct(kind_of(cell) for cell in cells),
+    }
+    return {name: values for name, values in offered.items() if len(values) > 1}
 
 
-def cards(comparison: Comparison) -> list[Card]:
-    """What to know before reading any table. Nothing is said about what was not measured."""
-    return [_card(summary) for summary in summaries(comparison)]
-
-
-def _card(summary: Summary) -> Card:
-    title, measured = _group_label(summary.name), f"{summary.measured} of {summary.cells}"
-    lines = []
-    if summary.underlined:
-        lines.append(f"{summary.reproduced} of {summary.underlined} published underlines reproduced")
-    if summary.failed:
-        lines.append(f"{count(summary.failed, 'trial')} failed")
-    if not summary.published:
-        return Card(title, measured, "cells measured", tuple(lines))
-    close, of_what = f"{summary.close} of {summary.published}", f"within {CLOSE:g} of the published mean or above"
-    return Card(title, close, of_what, (*lines, f"{measured} cells measured"))
-
-
-def _group_label(name: str) -> str:
+def group_label(name: str) -> str:
     return "Discriminative" if name == DISCRIMINATIVE else f"Generative, {name} objective"
 
 
 def introduction(cells: Sequence[CellResult]) -> str:
     """What is compared, in a sentence."""
     models, settings = _distinct(cell.label for cell in cells), _distinct(cell.setting for cell in cells)
+    datasets = [name.capitalize() for name in _datasets(cells)]
+    where = " and ".join(filter(None, (", ".join(datasets[:-1]), *datasets[-1:])))
     trials = [cell.trials for cell in cells if cell.mean is not None]
-    few, many = min(trials, default=0), max(trials, default=0)
-    measured = f"each the mean of {count(many, 'trial') if few == many else f'{few} to {many} trials'}, "
+    measured = f"each the mean of {_range(trials, 'trial')}" if trials else "not measured yet"
     return (
-        f"Test accuracy of {count(len(models), 'model')} on {_listed(name.capitalize() for name in _datasets(cells))} "
-        f"under {count(len(settings), 'setting')}, {measured if trials else 'not measured yet, '}"
-        "beside the published value."
+        f"Test accuracy of {count(len(models), 'model')} on {where} under {count(len(settings), 'setting')}, "
+        f"{measured}, beside the published value."
     )
 
 
 def protocol(suite: Suite) -> list[str]:
-    """How the numbers come about, in sentences."""
+    """How the numbers were made, in two paragraphs."""
     rules = suite.protocol
-    seeds = f"seeds {rules.first_seed} to {rules.first_seed + rules.trials - 1}"
-    trials = seeds if rules.trials > 1 else f"seed {rules.first_seed}"
+    last = rules.first_seed + rules.trials - 1
+    trials = f"seeds {rules.first_seed} to {last}" if rules.trials > 1 else f"seed {rules.first_seed}"
     return [
         _selection(suite),
-        f"The chosen point is trained with {trials}, which take no part in the choice. The tables show the mean and "
+        f"The chosen point is trained with {trials}, which had no part in the choice. The tables show the mean and "
         "the standard deviation of the test accuracy.",
     ]
 
@@ -248,21 +197,31 @@ def protocol(suite: Suite) -> list[str]:
 def _selection(suite: Suite) -> str:
     rules = suite.protocol
     sizes = [len(suite.points(entry)) for entry in suite.entries()]
-    smallest, largest = min(sizes, default=0), max(sizes, default=0)
-    if largest < 2:
+    if max(sizes, default=0) < 2:
         return "Every cell has one point, so nothing is chosen."
-    points = count(largest, "point") if smallest == largest else f"{smallest} to {largest} points"
-    text = f"The grid of a cell has {points}, each trained with {count(rules.selection_seeds, 'seed')} from "
-    text += f"{rules.first_selection_seed} on"
+    text = f"The grid of a cell has {_range(sizes, 'point')}, each trained with "
+    text += f"{count(rules.selection_seeds, 'seed')}, starting at seed {rules.first_selection_seed}"
     if rules.finalists > 1 and rules.finalist_seeds > rules.selection_seeds:
-        text += f" and the best {rules.finalists} of them with {rules.finalist_seeds} in all"
-    return f"{text}. The lowest mean validation loss is chosen; no test label takes part."
+        text += f", and the best {rules.finalists} of them with {rules.finalist_seeds} seeds in all"
+    return f"{text}. The lowest mean validation loss is chosen; no test label is used."
 
 
-def environments(found: Iterable[Environment]) -> list[str]:
+def _range(numbers: Sequence[int], singular: str) -> str:
+    few, many = min(numbers), max(numbers)
+    return count(many, singular) if few == many else f"{few} to {count(many, singular)}"
+
+
+def datasets(suite: Suite) -> dict[str, Any]:
+    """The table of datasets, for the script."""
+    rows = [[row.dataset.capitalize(), row.nodes, row.edges, row.classes, row.mean_two_hop] for row in suite.datasets]
+    columns = {"dataset": None, "nodes": 0, "edges": 0, "classes": 0, "in 2 hops": 1}
+    return {"caption": "Datasets", "columns": columns, "rows": rows}
+
+
+def environments(stored: Iterable[Environment]) -> list[str]:
     """One line for each machine and set of versions."""
-    parts = ([*one.hardware.items(), *one.software.items()] for one in found)
-    return list(_distinct(", ".join(f"{name} {value}" for name, value in line) for line in parts))
+    lines = ([*environment.hardware.items(), *environment.software.items()] for environment in stored)
+    return list(_distinct(", ".join(f"{name} {value}" for name, value in line) for line in lines))
 
 
 def _datasets(cells: Sequence[CellResult]) -> tuple[str, ...]:
@@ -271,8 +230,3 @@ def _datasets(cells: Sequence[CellResult]) -> tuple[str, ...]:
 
 def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
     return tuple(dict.fromkeys(values))
-
-
-def _listed(names: Iterable[str]) -> str:
-    *others, last = list(names) or [""]
-    return f"{', '.join(others)} and {last}" if others else last

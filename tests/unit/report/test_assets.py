@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from importlib.resources import files
+from types import MappingProxyType
 
 import pytest
 
@@ -41,7 +43,8 @@ def test_numbers_as_text(value, plain, with_sign):
 
 
 def test_counts():
-    assert [assets.count(number, "trial") for number in (0, 1, 2)] == ["0 trials", "1 trial", "2 trials"]
+    assert [assets.count(number, "trial") for number in (0, 1, 2000)] == ["0 trials", "1 trial", "2,000 trials"]
+    assert [assets.count(number, "class", "classes") for number in (1, 2)] == ["1 class", "2 classes"]
 
 
 @pytest.mark.parametrize("name", SOURCES)
@@ -60,9 +63,18 @@ def test_data_cannot_end_its_tag(bare):
     assert json.loads(embedded) == wild
 
 
-def test_a_number_that_no_browser_reads_is_refused(bare):
-    with pytest.raises(ValueError, match="JSON"):
-        bare({"loss": float("nan")})
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (0.12345678, 0.12346),
+        (2.0, 2),
+        (float("nan"), None),
+        ({"low": (1.5, None, -math.inf)}, {"low": [1.5, None, None]}),
+        (MappingProxyType({"hidden": 16, "flag": True}), {"hidden": 16, "flag": True}),
+    ],
+)
+def test_data_has_few_digits_and_only_numbers_that_a_browser_reads(value, expected):
+    assert repr(assets.plain(value)) == repr(expected)
 
 
 def test_writing_replaces_the_page(tmp_path):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 
@@ -9,10 +8,9 @@ import pytest
 from pages import Tags, data_of, numbers, own_text
 
 from g3nn.audit import AuditTables
-from g3nn.calibrate import Scaling
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.report import model_graph, model_page, write_model_report
+from g3nn.report import model_graph, model_views, write_model_report
 
 MEGABYTE = 1_000_000
 WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"
@@ -74,48 +72,56 @@ def test_a_loaded_model_has_the_same_page(fitted, audit, made, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("offsets", "told"), [(None, "than trained "), (np.array([0.25, -0.5, 0.1]), "classes from −0.50 to 0.25")]
+    ("temperature", "words"),
+    [
+        (0.5, "0.50 answers were made more certain than trained"),
+        (2.0, "2.00 answers were made less certain than trained"),
+        (1.02, "1.02 answers are about as certain as trained"),
+    ],
 )
-def test_the_page_tells_how_it_was_calibrated(fitted, made, offsets, told):
-    linked = replace(fitted.fitted_.calibrations.linked, scaling=Scaling(0.5, offsets))
-    shown = quick()
-    shown.restore(replace(fitted.fitted_, calibrations=replace(fitted.fitted_.calibrations, linked=linked)))
-    text = Tags(made(shown)).text
-    assert "answers were made surer than trained" in text
-    assert told in text
+def test_the_page_says_how_it_was_calibrated(fitted, made, monkeypatch, temperature, words):
+    monkeypatch.setattr(fitted, "temperature_", temperature)
+    monkeypatch.setattr(fitted, "class_offsets_", np.array([0.25, -0.5, 0.1]))
+    text = Tags(made(fitted)).text
+    assert words in text
+    assert "−0.50 to 0.25" in text
 
 
-def test_the_page_tells_what_was_fitted_and_how_well(fitted, audit, made):
+def test_a_page_without_offsets_says_nothing_of_them(fitted, made, monkeypatch):
+    monkeypatch.setattr(fitted, "class_offsets_", None)
+    assert "Offsets of classes" not in Tags(made(fitted)).text
+
+
+def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
     text = Tags(made(fitted, title="Sixty nodes", audit=audit)).text
     scores = fitted.evaluate(fitted.task_.val, fitted.classes_[fitted.task_.labels[fitted.task_.val]])
-    for told in (
+    for words in (
         "Sixty nodes",
-        f"60 nodes joined by {fitted.task_.num_edges} edges. 12 labels taught 3 classes; 15 more were held back",
+        f"60 nodes joined by {fitted.task_.num_edges} edges. The model learned 3 classes from 12 labels; 15 more",
         f"{scores['accuracy']:.1%}".replace("%", " %"),
         f"Validation loss {scores['nll']:.3f}",
-        f"Calibration error (ECE) {scores['ece']:.3f}",
-        "On 15 validation nodes.",
-        "Only 15 validation nodes: every figure on validation is rough",
+        f"Validation calibration error (ECE) {scores['ece']:.3f}",
+        f"{round(15 * scores['accuracy'])} of 15 validation nodes got their true class",
+        "There are only 15 validation nodes, so every figure on validation is rough",
         "sbm-gcn elbo objective",
         "mean of 2 replicas",
     ):
-        assert told in text
+        assert words in text
 
 
 def test_scores_on_test_nodes_come_first(fitted, made):
     test = {"accuracy": 0.75, "nll": 0.7, "ece": 0.021, "brier": 0.3, "nodes": 40}
     text = Tags(made(fitted, test=test)).text
     assert text.index("Test accuracy 75.0 % 30 of 40 test nodes") < text.index("Validation accuracy")
-    assert "Calibration error (ECE) 0.021" in text
-    assert "On 40 test nodes." in text
+    assert "Test calibration error (ECE) 0.021" in text
 
 
 def test_every_belief_is_embedded(fitted, audit, made):
     data = data_of(made(fitted, audit=audit))
     graph, n = data["graph"], fitted.task_.num_nodes
-    assert data["classes"] == fitted.classes_.tolist()
+    assert data["names"] == fitted.classes_.tolist()
     assert (graph["whole"], graph["explorable"], graph["width"]) == (True, n, 3)
-    ranked = numbers(graph["classes"], np.uint16).reshape(n, 3)
+    ranked = numbers(graph["ranked"], np.uint16).reshape(n, 3)
     beliefs = np.zeros((n, 3))
     np.put_along_axis(beliefs, ranked, numbers(graph["beliefs"], np.uint16).reshape(n, 3) / 65535, 1)
     np.testing.assert_allclose(beliefs, fitted.predict_proba(), atol=1e-5)
@@ -133,7 +139,7 @@ def test_a_set_is_the_first_classes_of_a_node(fitted, made, monkeypatch):
     sets = np.random.default_rng(1).random((fitted.task_.num_nodes, 3)) < 0.5
     monkeypatch.setattr(type(fitted), "predict_set", lambda self, alpha: sets)
     graph = data_of(made(fitted))["graph"]
-    ranked = numbers(graph["classes"], np.uint16).reshape(-1, 3)
+    ranked = numbers(graph["ranked"], np.uint16).reshape(-1, 3)
     for own, order, size in zip(sets, ranked, numbers(graph["sets"], np.uint16), strict=True):
         assert set(order[:size]) == set(np.flatnonzero(own))
 
@@ -160,13 +166,16 @@ def test_what_the_validation_nodes_say(fitted, made):
     assert sum(nodes for _, _, nodes, _, _ in data["reliability"]) == 15
     assert data["curves"]["epochs"] == [1, 2, 3, 4]
     assert {"val_loss", "val_accuracy", "graph"} <= set(data["curves"]["terms"])
-    assert [row[0] for row in data["panel"]] == ["sbm-gcn"]
-    assert np.array(data["class_rows"])[:, 1:4].sum(0).tolist() == [12, 15, 60]
+    assert [row[1] for row in data["panel"]["rows"]] == ["sbm-gcn"]
+    rows = data["table"]["rows"]
+    assert np.array([row[1:4] for row in rows]).sum(0).tolist() == [12, 15, 60]
+    recalls = [row[5] for row in rows]
+    np.testing.assert_allclose(recalls, counts.diagonal() / counts.sum(1), rtol=1e-4)
 
 
 def test_degrees_double_from_bin_to_bin():
     degree = np.array([0, 1, 2, 3, 4, 5, 8, 9, 40])
-    bins = model_page._by_degree(np.ones(9, dtype=bool), np.ones(9), degree)
+    bins = model_views.by_degree(np.ones(9, dtype=bool), np.ones(9), degree)
     assert [(one.low, one.high, one.nodes) for one in bins] == [
         (0, 0, 1), (1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 2), (9, 16, 1), (33, 40, 1)
     ]  # fmt: skip
@@ -176,17 +185,21 @@ def test_a_model_that_has_learned_the_validation_nodes_is_not_judged_by_them(lea
     y = known_labels(learnable, CLASSES)
     page = made(quick(refit=True).fit(learnable.features, y, learnable.edges, val=learnable.val))
     assert "so they cannot judge it" in page
-    assert "Calibration error" not in Tags(page).text
+    text = Tags(page).text
+    assert "calibration error" not in text
+    assert "of 15 validation nodes got their true class. 95 % interval" in text
     data = data_of(page)
     assert data["curves"]["epochs"]
     assert not {"confusion", "reliability", "degrees"} & set(data)
-    assert {row[5] for row in data["class_rows"]} == {None}
+    assert {row[5] for row in data["table"]["rows"]} == {None}
 
 
 def test_models_that_diverged_have_no_loss(fitted, made, monkeypatch):
-    lost = replace(fitted.panel_[0], model="gcn", val_loss=float("inf"), val_accuracy=0.0, chosen=False)
-    monkeypatch.setattr(fitted, "panel_", [*fitted.panel_, lost])
-    assert data_of(made(fitted))["panel"][1][:5] == ["gcn", "elbo", "", None, None]
+    lost = replace(fitted.panel_[0], model="gcn", val_loss=float("inf"), chosen=False)
+    monkeypatch.setattr(fitted, "panel_", [lost, *fitted.panel_])
+    best, last = data_of(made(fitted))["panel"]["rows"]
+    assert (best[:2], best[-1]) == ([1, "sbm-gcn"], "chosen")
+    assert last[:6] == [2, "gcn", "elbo", "", None, None]
 
 
 def test_names_are_text(fitted, audit, made):
@@ -235,10 +248,10 @@ def test_four_nodes_without_edges(made):
     classifier = quick(model="gcn").fit(np.eye(4), [False, False, True, True], None)
     page = made(classifier, audit=AuditTables(NO_ROWS, NO_ROWS))
     text = Tags(page).text
-    assert "4 nodes joined by 0 edges. 2 labels taught 2 classes; 2 more were held back" in text
+    assert "4 nodes joined by 0 edges. The model learned 2 classes from 2 labels; 2 more labels served" in text
     assert "every set holds all classes" in text
     data = data_of(page)
-    assert data["classes"] == ["False", "True"]
+    assert data["names"] == ["False", "True"]
     assert (data["graph"]["source"], data["graph"]["probability"]) == ("", "")
     assert "The graph has no edges." in Tags(made(classifier)).text
 
@@ -257,11 +270,11 @@ def test_three_hundred_classes(made):
     classifier = quick(model="gcn", epochs=2, ensemble=1).fit(rng.standard_normal((900, 20)), y, edges)
     page = made(classifier)
     data = data_of(page)
-    assert (len(data["classes"]), data["graph"]["width"]) == (300, model_graph.MOST_CLASSES)
-    assert len(data["class_rows"]) == 300
+    assert (len(data["names"]), data["graph"]["width"]) == (300, model_views.MOST_BELIEFS)
+    assert len(data["table"]["rows"]) == 300
     confusion = data["confusion"]
-    assert len(confusion["counts"]) == len(confusion["classes"]) == model_page.MOST_CONFUSED
-    assert confusion["classes"][-1] == -1
+    assert len(confusion["counts"]) == len(confusion["names"]) == model_views.MOST_CONFUSED
+    assert (confusion["names"][-1], confusion["cut"]) == ("all others", True)
     assert sum(map(sum, confusion["counts"])) == 300
     assert len(page.encode()) < MEGABYTE
 
@@ -324,17 +337,3 @@ def test_parts_that_do_not_fit_are_all_named(fitted, audit, tmp_path):
 def test_a_folder_that_is_not_there(fitted, tmp_path):
     with pytest.raises(InputError, match="a folder that exists"):
         write_model_report(fitted, tmp_path / "nowhere" / "report.html")
-
-
-def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(fitted, tmp_path, monkeypatch):
-    path = tmp_path / "report.html"
-    path.write_text("old", encoding="utf-8")
-
-    def refuse(source, target):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(InputError, match="No space left"):
-        write_model_report(fitted, path)
-    assert path.read_text(encoding="utf-8") == "old"
-    assert list(tmp_path.iterdir()) == [path]

@@ -1,12 +1,12 @@
-"use strict";
-
-// What trials left behind, averaged: sections with charts. Each takes a record with the parts it draws and gives null
-// where they are missing. Charts appear with g3nn.drawFigures().
+// Sections with charts of how a model trained and how good it is. Each takes what it draws and gives null where that is
+// missing. Charts appear with g3nn.drawFigures().
 const evidence = (() => {
-  const { element, missing, number, colour, figure, section, sortableTable } = g3nn;
+  const { data, element, number, colour, figure, section, short } = g3nn;
+  const LABELLED_FIELDS = 12; // A larger confusion matrix has no room for numbers.
+  const { score = { key: "accuracy", title: "accuracy" } } = data;
   const TERMS = {
     val_loss: "validation loss",
-    val_accuracy: "validation accuracy",
+    [`val_${score.key}`]: `validation ${score.title}`,
     supervised: "supervised: −log q(labels)",
     graph: "graph: −E log p(G | X, Y)",
     cross_entropy: "cross-entropy: −E log p(Y | X)",
@@ -14,17 +14,20 @@ const evidence = (() => {
     prior: "prior: −log p(labels | X)",
     laplacian: "Laplacian",
   };
-  // From this share on a field of the confusion matrix is so dark that its text must be light.
-  const DARK_FIELD = 0.72;
 
-  function curves({ curves: { epochs = [], terms = {} } = {} }) {
+  const guide = (x, y) => ({
+    x, y, mode: "lines", hoverinfo: "skip", line: { color: colour("strong-line"), width: 1, dash: "dot" },
+  });
+
+  // runs: "trials" or "replicas".
+  function curves({ epochs = [], terms = {} } = {}, runs) {
     if (!epochs.length) return null;
     const order = Object.keys(TERMS);
-    const known = Object.keys(terms).sort((one, other) => order.indexOf(one) - order.indexOf(other));
+    const names = Object.keys(terms).sort((one, other) => order.indexOf(one) - order.indexOf(other));
     const label = (name) => TERMS[name] ?? name;
-    const charts = known.map((name) => figure(label(name), () => curve(epochs, terms[name]), label(name)));
-    const note = "Mean over the trials, and from the lowest to the highest of them, as long as at least half of them "
-      + "run. Terms are shown before they are weighted.";
+    const charts = names.map((name) => figure(label(name), () => curve(epochs, terms[name]), label(name)));
+    const note = `The mean over the ${runs} and, shaded, their range, as long as at least half of them run. Terms are `
+      + "shown before they are weighted.";
     return section("Learning curves", note, element("div", { class: "small-charts" }, ...charts));
   }
 
@@ -40,90 +43,89 @@ const evidence = (() => {
 
   // A bin is [low, high, nodes per trial, accuracy, confidence].
   const column = (bins, index) => bins.map((bin) => bin[index]);
-  const nodes = (bins) => bins.map((bin) => Math.round(bin[2]));
+  const counts = (bins) => bins.map((bin) => Math.round(bin[2]));
 
-  function degrees({ degrees: bins = [] }) {
+  function degrees(bins = [], things) {
     if (!bins.length) return null;
     const build = () => ({
       traces: [{
         type: "bar", x: bins.map(([low, high]) => (low === high ? `${low}` : `${low}–${high}`)), y: column(bins, 3),
-        customdata: nodes(bins), marker: { color: colour("accent", 0.75) }, cliponaxis: false,
+        customdata: counts(bins), marker: { color: colour("accent", 0.75) }, cliponaxis: false,
         text: bins.map((bin) => number(bin[3], 2)), textposition: "outside",
         hovertemplate: "%{x} neighbours: accuracy %{y:.3f}, %{customdata} nodes<extra></extra>",
       }],
       height: 280, x: ["number of neighbours", { type: "category" }], y: ["accuracy", { range: [0, 1.08], nticks: 6 }],
     });
-    const note = "Test nodes by their number of neighbours in the graph that the model sees.";
+    const note = `The ${things} by their number of neighbours in the graph that the model sees.`;
     return section("Accuracy by degree", note, figure("Accuracy by degree", build));
   }
 
-  function reliability({ reliability: bins = [] }) {
+  // A line through points between 0 and 1, to be compared with the diagonal.
+  const points = (x, y, customdata, hover) => ({
+    x, y, customdata, mode: "lines+markers", line: { color: colour("accent"), width: 1.75 }, marker: { size: 7 },
+    hovertemplate: `${hover}<extra></extra>`,
+  });
+
+  function reliability(bins = [], things) {
     if (!bins.length) return null;
     const build = () => {
       const most = Math.max(...column(bins, 2));
-      const counts = {
+      const amounts = {
         type: "bar", x: bins.map(([low, high]) => (low + high) / 2), y: bins.map((bin) => bin[2] / most / 4),
         width: bins.map(([low, high]) => 0.9 * (high - low)), marker: { color: colour("line") }, hoverinfo: "skip",
       };
-      const ideal = {
-        x: [0, 1], y: [0, 1], mode: "lines", hoverinfo: "skip",
-        line: { color: colour("strong-line"), width: 1, dash: "dot" },
-      };
-      const found = {
-        x: column(bins, 4), y: column(bins, 3), mode: "lines+markers", customdata: nodes(bins),
-        line: { color: colour("accent"), width: 1.75 }, marker: { size: 7 },
-        hovertemplate: "confidence %{x:.3f}: accuracy %{y:.3f}, %{customdata} nodes<extra></extra>",
-      };
+      const hover = "confidence %{x:.3f}: accuracy %{y:.3f}, %{customdata} answers";
       return {
-        traces: [counts, ideal, found], height: 280,
-        x: ["confidence", { range: [0, 1.03] }], y: ["accuracy", { range: [0, 1.08], nticks: 6 }],
+        traces: [amounts, guide([0, 1], [0, 1]), points(column(bins, 4), column(bins, 3), counts(bins), hover)],
+        height: 280, x: ["confidence", { range: [0, 1.03] }], y: ["accuracy", { range: [0, 1.08], nticks: 6 }],
       };
     };
-    const note = "On the dotted line an answer is right as often as it says. Grey: how many nodes.";
+    const note = `On the dotted line answers are right as often as they claim. Grey: how many of the ${things}.`;
     return section("Reliability", note, figure("Reliability diagram", build));
   }
 
-  function confusion({ confusion: counts = [] }) {
-    if (!counts.length) return null;
-    const classes = counts.map((row, index) => String(index));
-    const shares = counts.map((row) => row.map((value) => value / Math.max(row.reduce((sum, one) => sum + one, 0), 1)));
+  // [claimed share, share found] of intervals.
+  function coverage(rows = []) {
+    if (!rows.length) return null;
+    const hover = "claimed %{x:.2f}: found %{y:.3f}";
+    const build = () => ({
+      traces: [guide([0, 1], [0, 1]), points(column(rows, 0), column(rows, 1), null, hover)],
+      height: 300, x: ["claimed share", { range: [0, 1.03] }], y: ["share inside", { range: [0, 1.03], nticks: 6 }],
+    });
+    return section("Interval coverage", "The share of validation values inside the intervals that the predicted "
+      + "distributions claim. On the dotted line it is the share they claim.", figure("Interval coverage", build));
+  }
+
+  // counts[k][l]: nodes of the class names[k] that were answered names[l].
+  function confusion(names, counted = [], note) {
+    if (!counted.length) return null;
+    const places = names.map((_, index) => index);
+    const totals = counted.map((row) => row.reduce((sum, one) => sum + one, 0));
+    const shares = counted.map((row, truth) => row.map((value) => value / Math.max(totals[truth], 1)));
+    const name = (place, length) => short(names[place], length);
+    const described = counted.map((row, truth) => row.map((value, answer) => `${Number(value.toFixed(1))} of `
+      + `${Number(totals[truth].toFixed(1))} nodes of class ${name(truth, 40)} were answered ${name(answer, 40)}`));
+    const text = shares.map((row) => row.map((share) => (share < 0.005 ? "" : share.toFixed(2))));
     const build = () => {
       const fields = {
-        type: "heatmap", x: classes, y: classes, z: shares, zmin: 0, zmax: 1, showscale: false, xgap: 2, ygap: 2,
-        colorscale: [[0, colour("raised")], [1, colour("heat")]], customdata: counts,
-        hovertemplate: "class %{y} answered %{x}: %{z:.3f} of the class, %{customdata} nodes a trial<extra></extra>",
+        type: "heatmap", x: places, y: places, z: shares, zmin: 0, zmax: 1, showscale: false, xgap: 2, ygap: 2,
+        colorscale: [[0, colour("raised")], [1, colour("heat")]], customdata: described,
+        hovertemplate: "%{customdata}<extra></extra>", text, textfont: { size: 11 },
+        texttemplate: names.length <= LABELLED_FIELDS ? "%{text}" : "",
       };
-      const flat = shares.flat();
-      const labels = {
-        mode: "text", hoverinfo: "skip",
-        x: classes.flatMap(() => classes), y: classes.flatMap((name) => classes.map(() => name)),
-        text: flat.map((share) => (share < 0.005 ? "" : share.toFixed(2))),
-        textfont: { size: 11, color: flat.map((share) => colour(share > DARK_FIELD ? "on-heat" : "ink")) },
+      const bare = {
+        showgrid: false, showline: false, ticks: "", tickvals: places, ticktext: places.map((place) => name(place, 16)),
       };
-      const bare = { type: "category", showgrid: false, showline: false, ticks: "" };
+      const slanted = names.some((text) => text.length > 3);
       return {
-        traces: [fields, labels], height: 330,
-        x: ["answered class", bare], y: ["true class", { ...bare, autorange: "reversed" }],
+        traces: [fields],
+        height: Math.min(600, Math.max(330, 130 + (slanted && innerWidth > 900 ? 90 : 26) * names.length)),
+        x: ["answered class", { ...bare, tickangle: slanted ? -35 : 0 }],
+        y: ["true class", { ...bare, autorange: "reversed" }],
       };
     };
-    const note = "The share of each class's test nodes that got each answer, over all trials.";
     return section("Confusion", note, figure("Confusion matrix", build));
   }
 
-  // A run is [seed, test accuracy, validation loss, epochs, status, error].
-  function runs({ runs: rows = [] }) {
-    if (!rows.length) return null;
-    const columns = [
-      { label: "seed" },
-      { label: "accuracy", show: (value) => number(value) },
-      { label: "loss", show: (value) => number(value, 4) },
-      { label: "epochs" },
-      { label: "status", word: true },
-    ];
-    if (rows.some((row) => !missing(row[5]) && row[5] !== "")) columns.push({ label: "error", word: true });
-    const note = "Test accuracy and validation loss, where the latter was lowest.";
-    return section("Trials", note, sortableTable(columns, rows, { caption: "Trials" }));
-  }
-
-  return { curves, degrees, reliability, confusion, runs };
+  return { curves, degrees, reliability, coverage, confusion, guide };
 })();

@@ -1,24 +1,12 @@
-"use strict";
-
 // A node in the middle, its neighbours around it: the same graph always gives the same drawing.
 const drawing = (() => {
-  const { missing } = g3nn;
+  const { missing, shape } = g3nn;
   const MOST_LEVEL_LABELS = 12; // With more neighbours their names are turned outwards.
   const MOST_NUMBERED = 12; // With more edges there is no room for their probabilities.
-  const UNLIKELY = 80; // So many in a hundred edges are likelier than one that is drawn broken.
-  const LETTER = 7.6; // The width of one, about; of a wide one.
-  const SPACE = document.querySelector("svg").namespaceURI;
+  const UNLIKELY = 80; // An edge is dashed if at least this percentage of edges are likelier.
+  const LETTER = 7.6; // The width of a wide letter, about.
 
-  function shape(name, attributes = {}, ...children) {
-    const made = document.createElementNS(SPACE, name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (!missing(value)) made.setAttribute(key, value);
-    }
-    made.append(...children.filter((child) => !missing(child)));
-    return made;
-  }
-
-  // Ids often begin alike, so the middle goes first.
+  // Ids often begin alike, so the middle is cut out.
   function short(text, length) {
     const letters = [...text];
     if (letters.length <= length) return text;
@@ -39,7 +27,7 @@ const drawing = (() => {
     return { height, radius, dot, turned, letters, numbered: count <= MOST_NUMBERED && width > 440 };
   }
 
-  // A disc in the colour of the answer; around it, as far as the answer is sure, a ring.
+  // A disc in the colour of the answer; the more certain the answer, the longer the ring around it.
   function disc(one, x, y, size, thickness) {
     const reach = size + 1.2 * thickness;
     const around = 2 * Math.PI * reach;
@@ -72,7 +60,7 @@ const drawing = (() => {
     }, text);
   }
 
-  // The fewer edges are less likely, the thinner; the least likely are broken, and suggested ones dotted.
+  // The less likely an edge, the thinner; the least likely are dashed, and suggested ones dotted.
   function line(link, x, y) {
     const ends = { x2: x, y2: y };
     if (link.suggested) {
@@ -94,10 +82,10 @@ const drawing = (() => {
     });
   }
 
-  const told = (link) => (missing(link.probability) ? (link.suggested ? "suggested edge" : "edge")
+  const edgeText = (link) => (missing(link.probability) ? (link.suggested ? "suggested edge" : "edge")
     : `${link.suggested ? "suggested edge" : "edge"} with probability ${graph.odds(link.probability)}`);
   const describe = ({ one, links }) =>
-    `${one.id}: ${beliefs.describe(one)}; ${links.map(told).join("; ")}`;
+    `${one.id}: ${beliefs.describe(one)}; ${links.map(edgeText).join("; ")}`;
 
   // spokes: [{one, links}], one for each neighbour, in the order in which they are drawn.
   function draw(centre, spokes, width, { directed }) {
@@ -129,5 +117,5 @@ const drawing = (() => {
     spokes.length ? null : shape("text", { class: "name", y: middle + 34, "text-anchor": "middle" }, "no edges"));
   }
 
-  return { draw, describe };
+  return { draw };
 })();

@@ -1,8 +1,6 @@
-"use strict";
-
-// One node: its drawing, what is believed of it, and a table of its neighbours.
+// One node: its drawing, what is believed about it, and a table of its neighbours. The address after # holds its id.
 const explorer = (() => {
-  const { data, element, missing } = g3nn;
+  const { data, element, missing, whole } = g3nn;
   const { packed } = graph;
   const { node } = beliefs;
   const MOST_SUGGESTED = 5;
@@ -10,22 +8,19 @@ const explorer = (() => {
   const holder = document.getElementById("drawing");
   const input = document.getElementById("find-id");
   const status = document.getElementById("find-status");
-  const whole = (count) => count.toLocaleString("en");
   let current = null;
   let around = [];
   let drawnWidth = 0;
 
   // Neighbours with the same answer stand together; the least likely edges are drawn where there are too many.
-  function spokes(place) {
-    const links = graph.links(place);
-    const suggested = graph.suggestions(place).slice(0, MOST_SUGGESTED);
-    const found = new Map();
-    for (const link of [...links, ...suggested]) {
+  function spokes(links) {
+    const ends = new Map();
+    for (const link of links) {
       const { neighbour } = link;
-      if (found.has(neighbour)) found.get(neighbour).links.push(link);
-      else if (link.suggested || found.size < data.drawn) found.set(neighbour, { one: node(neighbour), links: [link] });
+      if (ends.has(neighbour)) ends.get(neighbour).links.push(link);
+      else if (link.suggested || ends.size < data.drawn) ends.set(neighbour, { one: node(neighbour), links: [link] });
     }
-    return [...found.values()].sort((one, other) => Number(one.links[0].suggested) - Number(other.links[0].suggested)
+    return [...ends.values()].sort((one, other) => Number(one.links[0].suggested) - Number(other.links[0].suggested)
       || beliefs.order(one.one, other.one) || (one.links[0].probability ?? 0) - (other.links[0].probability ?? 0)
       || one.one.place - other.one.place);
   }
@@ -39,8 +34,8 @@ const explorer = (() => {
     if (focused) focus(holder.querySelector(`[data-place="${focused}"]`));
   }
 
-  function count() {
-    const { degree } = node(current);
+  // What is drawn of all edges.
+  function count({ degree }) {
     const links = around.flatMap((spoke) => spoke.links);
     const edges = links.filter((link) => !link.suggested).length;
     const suggested = links.length - edges;
@@ -48,18 +43,6 @@ const explorer = (() => {
       + `${packed.probability !== null ? ", the least likely ones" : ""}.` : "";
     const dotted = `${suggested} suggested ${suggested === 1 ? "edge is" : "edges are"} dotted.`;
     return [cut, suggested ? dotted : ""].join(" ").trim();
-  }
-
-  function legend() {
-    const shown = [node(current), ...around.map((spoke) => spoke.one)];
-    document.getElementById("legend")
-      .replaceChildren(...beliefs.legend(shown), element("p", { class: "note" }, count()));
-  }
-
-  function details() {
-    const one = node(current);
-    const name = element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.id);
-    document.getElementById("node").replaceChildren(name, ...beliefs.details(one));
   }
 
   // Neighbours
@@ -81,61 +64,81 @@ const explorer = (() => {
     { label: "likelier edges", value: ({ link }) => graph.rarity(link.probability), show: rarity },
   ];
   const columns = [
-    lists.of("one", lists.reference),
+    parts.about("one", parts.reference),
     ...(packed.directed ? [way] : []),
     ...(packed.probability === null ? [] : likely),
-    ...[beliefs.answer, ...beliefs.beside, lists.degree, beliefs.given].map((column) => lists.of("one", column)),
+    ...[beliefs.answer, ...beliefs.beside, parts.degree, beliefs.given].map((column) => parts.about("one", column)),
   ];
   const table = tables.paged("Neighbours", columns, [], {
-    size: 10, empty: "This node has no edges.", mark: (row) => (row.link.suggested ? "suggested" : null),
+    empty: "This node has no edges.", mark: (row) => (row.link.suggested ? "suggested" : null),
   });
   document.getElementById("neighbours-table").append(table);
 
-  function rows() {
-    const all = [...graph.links(current), ...graph.suggestions(current).slice(0, MOST_SUGGESTED)];
-    return all.map((link) => ({ link, one: node(link.neighbour) }));
-  }
-
-  // Show a node. What cannot be explored is left alone.
   function show(place) {
-    if (!graph.explorable(place)) return;
+    const links = [...graph.links(place), ...graph.suggestions(place).slice(0, MOST_SUGGESTED)];
+    const one = node(place);
     current = place;
-    around = spokes(place);
+    around = spokes(links);
     draw();
-    legend();
-    details();
-    const listed = rows();
-    const { id, degree } = node(place);
-    const hidden = degree - listed.filter((row) => !row.link.suggested).length;
+    document.getElementById("legend").replaceChildren(
+      ...beliefs.legend([one, ...around.map((spoke) => spoke.one)]), element("p", { class: "note" }, count(one)));
+    document.getElementById("node").replaceChildren(
+      element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.id), ...beliefs.details(one));
+    const hidden = one.degree - links.filter((link) => !link.suggested).length;
     const absent = hidden > 0 ? ` (${whole(hidden)} more are not on this page)` : "";
-    document.getElementById("neighbours-title").textContent = `Neighbours of ${id}${absent}`;
-    table.refill(listed);
-    input.value = id;
+    document.getElementById("neighbours-title").textContent = `Neighbours of ${one.id}${absent}`;
+    table.refill(links.map((link) => ({ link, one: node(link.neighbour) })));
+    input.value = one.id;
     status.textContent = "";
   }
 
-  // The drawing with the keyboard: one neighbour at a time can be reached with the tab key, arrows walk around.
+  // A step that "back" undoes.
+  function go(place) {
+    if (!graph.explorable(place) || place === current) return;
+    show(place);
+    history.pushState(null, "", `#${new URLSearchParams({ node: packed.ids[place] })}`);
+  }
+
+  function follow() {
+    const asked = graph.place(new URLSearchParams(location.hash.slice(1)).get("node"));
+    show(graph.explorable(asked) ? asked : packed.start);
+  }
+
+  document.addEventListener("click", (event) => {
+    const reference = event.target.closest("[data-node]");
+    if (!reference) return;
+    go(Number(reference.dataset.node));
+    document.getElementById("explorer").scrollIntoView();
+    document.getElementById("node-name").focus({ preventScroll: true });
+  });
+
+  // The tab key reaches one neighbour of the drawing, from there the arrow keys walk around.
   function focus(group) {
     if (!group) return;
     holder.querySelectorAll(".neighbour").forEach((one) => one.setAttribute("tabindex", one === group ? 0 : -1));
     group.focus();
   }
 
-  const focusName = () => document.getElementById("node-name").focus({ preventScroll: true });
-
-  function walk(event) {
+  holder.addEventListener("click", (event) => {
+    const group = event.target.closest(".neighbour");
+    if (group) go(Number(group.dataset.place));
+  });
+  holder.addEventListener("keydown", (event) => {
     const all = [...holder.querySelectorAll(".neighbour")];
     const at = all.indexOf(event.target.closest(".neighbour"));
     const steps = { ArrowRight: at + 1, ArrowDown: at + 1, ArrowLeft: at - 1, ArrowUp: at - 1, Home: 0, End: -1 };
-    if (at < 0 || !(event.key in steps)) return false;
-    focus(all.at(steps[event.key] % all.length));
-    return true;
-  }
-
-  // After a step by the keyboard one stands where one came from.
-  function focusNeighbour(place) {
-    focus(holder.querySelector(`[data-place="${place}"]`) ?? holder.querySelector(".neighbour"));
-  }
+    if (at < 0 || !(event.key in steps || event.key === "Enter" || event.key === " ")) return;
+    event.preventDefault();
+    if (event.key in steps) {
+      focus(all.at(steps[event.key] % all.length));
+      return;
+    }
+    const before = current;
+    go(Number(all[at].dataset.place));
+    const drawn = (selector) => holder.querySelector(`.neighbour${selector}`);
+    // The focus moves to where the reader came from.
+    if (current !== before) focus(drawn(`[data-place="${before}"]`) ?? drawn(""));
+  });
 
   function matches(text) {
     const wanted = text.trim().toLowerCase();
@@ -152,16 +155,18 @@ const explorer = (() => {
     document.getElementById("find-list").replaceChildren(...options);
   });
 
-  // The place of the node with this id, else of the first whose id begins with it or holds it.
-  function find(text) {
-    const exact = graph.place(text.trim());
-    const place = graph.explorable(exact) ? exact : graph.place(matches(text)[0]);
+  // Go to the node with this id, else to the first whose id begins with it or holds it.
+  document.getElementById("find").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const exact = graph.place(input.value.trim());
+    const place = graph.explorable(exact) ? exact : graph.place(matches(input.value)[0]);
     const reason = exact === null ? "No node has such an id." : "The neighbours of this node are not on this page.";
     status.textContent = place === null ? reason : "";
-    return place;
-  }
+    if (place !== null) go(place);
+  });
 
+  addEventListener("popstate", follow);
   new ResizeObserver(() => Math.floor(holder.clientWidth) !== drawnWidth && draw()).observe(holder);
 
-  return { holder, show, walk, focusNeighbour, focusName, find, current: () => current };
+  return { follow };
 })();

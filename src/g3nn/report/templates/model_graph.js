@@ -1,6 +1,4 @@
-"use strict";
-
-// The embedded graph: which edges a node has, and how likely these are. What is believed of it, `beliefs` says.
+// The embedded graph: which edges a node has, and how likely they are. `beliefs` knows the answers.
 const graph = (() => {
   const { data: { graph: packed }, element, missing, number } = g3nn;
   const USES = ["", "training", "validation"];
@@ -14,20 +12,14 @@ const graph = (() => {
   const source = unpack(packed.source, Uint16Array);
   const target = unpack(packed.target, Uint16Array);
   const probability = packed.probability === null ? null : unpack(packed.probability, Float32Array);
-  const size = packed.ids.length;
   const places = new Map();
   packed.ids.forEach((id, place) => places.has(id) || places.set(id, place));
 
-  // What there is to say of a node at this place, whatever its label is.
+  // A node by its place, without its answer.
   const node = (place) => ({ place, id: packed.ids[place], degree: degree[place], use: USES[use[place]] });
 
-  // Edges by node: those of a node are order[first[node]] to order[first[node + 1] - 1].
-  const first = new Uint32Array(size + 1);
-  for (const ends of [source, target]) ends.forEach((place) => { first[place + 1] += 1; });
-  for (let place = 0; place < size; place += 1) first[place + 1] += first[place];
-  const order = new Uint32Array(2 * source.length);
-  const filled = first.slice();
-  for (const ends of [source, target]) ends.forEach((place, edge) => { order[filled[place]++] = edge; });
+  const incident = packed.ids.map(() => []);
+  for (const ends of [source, target]) ends.forEach((place, edge) => incident[place].push(edge));
 
   const edge = (number) => ({
     source: source[number], target: target[number], probability: probability === null ? null : probability[number],
@@ -35,7 +27,7 @@ const graph = (() => {
 
   // The embedded edges of a node, the least likely first: {neighbour, probability, outgoing, suggested}.
   function links(place) {
-    const own = [...order.subarray(first[place], first[place + 1])].map((number) => {
+    const own = incident[place].map((number) => {
       const { source: from, target: to, probability: likely } = edge(number);
       return { neighbour: from === place ? to : from, probability: likely, outgoing: from === place, suggested: false };
     });
@@ -49,7 +41,7 @@ const graph = (() => {
       ({ neighbour: one === place ? other : one, probability: likely, outgoing: one === place, suggested: true }));
   }
 
-  // Probabilities of edges differ most near 0 and 1, where they need more digits to be told apart.
+  // Probabilities of edges differ most near 0 and 1, where it takes more digits to see a difference.
   function odds(likely) {
     if (missing(likely) || (likely >= 0.01 && likely <= 0.999)) return number(likely);
     return likely < 0.01 ? likely.toPrecision(2) : number(likely, 4);
@@ -62,7 +54,7 @@ const graph = (() => {
     return Math.max(0, 100 - below);
   }
 
-  // A button that goes to the node, or its name alone where nothing is known of its surroundings.
+  // A button that goes to the node, or only its name where its surroundings are not on the page.
   function reference(place) {
     const id = packed.ids[place];
     const attributes = { class: "id text", title: id };

@@ -1,10 +1,7 @@
-"use strict";
-
-// What is believed of a node whose label is numbers. Tables and colours are those of the first column.
+// What is believed about a node whose label is numbers. Tables and colours show the first column.
 const beliefs = (() => {
-  const { element, missing } = g3nn;
+  const { data, element, missing, fact, whole, plain, colour, figure, section } = g3nn;
   const { packed, unpack } = graph;
-  const { fact } = parts;
   const [lowest, highest, spread] = packed.scale;
   const numbers = Object.fromEntries(["mean", "deviation", "low", "high", "label"].map((name) =>
     [name, unpack(packed[name], Float32Array)]));
@@ -18,14 +15,14 @@ const beliefs = (() => {
 
   function column(place, rank) {
     const at = place * packed.width + rank;
-    const found = Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, values[at]]));
-    const label = Number.isNaN(found.label) ? null : found.label;
-    return { ...found, name: packed.columns[rank], label, residual: label === null ? null : label - found.mean };
+    const own = Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, values[at]]));
+    const label = Number.isNaN(own.label) ? null : own.label;
+    return { ...own, name: data.names[rank], label, residual: label === null ? null : label - own.mean };
   }
 
   // A node by its place: its first column, and all of them as `columns`.
   function node(place) {
-    const columns = packed.columns.map((_, rank) => column(place, rank));
+    const columns = Array.from({ length: packed.width }, (_, rank) => column(place, rank));
     return {
       ...columns[0], ...graph.node(place), columns, known: columns.some(({ label }) => label !== null),
       sure: spread ? Math.max(0, 1 - columns[0].deviation / spread) : 0,
@@ -39,61 +36,67 @@ const beliefs = (() => {
     return `color-mix(in oklab, var(--number-high) ${(100 * share).toFixed(1)}%, var(--number-low))`;
   }
 
-  function labelCell(one) {
-    if (one.label === null) return "–";
-    const title = `${short(one.label)}, given for ${one.use}${outside(one) ? ", outside its interval" : ""}`;
-    return parts.label(short(one.label), title, outside(one));
-  }
+  const given = (one, use) => `given for ${use}${outside(one) ? ", outside its interval" : ""}`;
+  const labelCell = (one) => (one.label === null ? "–"
+    : parts.label(short(one.label), `${short(one.label)}, ${given(one, one.use)}`, outside(one)));
 
   // A value with its interval on a line that reaches as far as most intervals do.
   function scale({ mean, low, high, label }) {
     const [from, to] = packed.reach;
     const at = (value) => (to > from ? Math.min(100, Math.max(0, 100 * (value - from) / (to - from))) : 50);
     const mark = (name, value) => element("i", { class: name, style: `left: ${at(value)}%` });
-    const given = label === null ? "" : `, label ${short(label)}`;
-    const text = `${short(low)} to ${short(high)}, answer ${short(mean)}${given}`;
+    const known = label === null ? "" : `, label ${short(label)}`;
+    const text = `${short(low)} to ${short(high)}, answer ${short(mean)}${known}`;
     return element("span", { class: "interval", role: "img", "aria-label": text, title: text },
       element("i", { class: "reach-of", style: `left: ${at(low)}%; width: ${at(high) - at(low)}%` }),
       mark("at-mean", mean), label === null ? null : mark("at-label", label));
   }
 
-  function facts(one, use) {
-    const given = `given for ${use}${outside(one) ? ", outside the interval" : ""}`;
-    return [
-      fact("Answer", short(one.mean), `deviation ${short(one.deviation)}`),
-      one.label === null ? fact("Label", "not given") : fact("Label", short(one.label), given),
-      fact("90 % interval", `${short(one.low)} to ${short(one.high)}`),
-      fact("Residual", short(one.residual)),
-    ];
-  }
+  const details = (one) => one.columns.flatMap((own, rank) => [
+    one.columns.length > 1 ? element("h4", {}, own.name) : null, rank ? null : scale(own),
+    g3nn.facts(
+      fact("Answer", short(own.mean), `deviation ${short(own.deviation)}`),
+      own.label === null ? fact("Label", "not given") : fact("Label", short(own.label), given(own, one.use)),
+      fact("90 % interval", `${short(own.low)} to ${short(own.high)}`),
+      fact("Residual", short(own.residual)), rank ? null : fact("Neighbours", whole(one.degree))),
+  ]).filter(Boolean);
 
-  function details(one) {
-    const degree = fact("Neighbours", one.degree.toLocaleString("en"));
-    const several = one.columns.length > 1;
-    return one.columns.flatMap((own, rank) => [
-      several ? element("h4", {}, own.name) : null, rank ? null : scale(own),
-      parts.facts(...facts(own, one.use), rank ? null : degree),
-    ]).filter(Boolean);
-  }
-
-  const told = (name) => ({ label: name, value: (one) => one[name], show: (one) => short(one[name]) });
-  const swatch = { label: "answer", value: (one) => one.mean, show: (one) => parts.marked(shade(one), short(one.mean)),
-    word: true };
+  const shown = (name) => ({ label: name, value: (one) => one[name], show: (one) => short(one[name]) });
   const line = { label: "interval", value: (one) => one.high - one.low, show: scale, word: true };
 
-  function legend(shown) {
-    const means = shown.map(({ mean }) => mean);
+  function legend(nodes) {
+    const means = nodes.map(({ mean }) => mean);
     const ends = [...new Set([Math.min(...means), Math.max(...means)])];
     return ends.map((mean) => element("span", { class: "entry" }, parts.marked(shade({ mean }), short(mean))));
   }
 
+  // rows: [id, answer, value less answer].
+  function residuals(rows) {
+    if (!rows) return null;
+    const answers = rows.map((row) => row[1]);
+    const build = () => ({
+      traces: [evidence.guide([Math.min(...answers), Math.max(...answers)], [0, 0]), {
+        x: answers, y: rows.map((row) => row[2]), customdata: rows.map(([id]) => plain(id)), mode: "markers",
+        marker: { size: 6, color: colour("accent", 0.55) },
+        hovertemplate: "%{customdata}: answer %{x:.4g}, value %{y:+.4g} off<extra></extra>",
+      }],
+      height: 300, x: "answer", y: "value less answer",
+    });
+    return section("Residuals", "How far the value of each validation node is from its answer.",
+      figure("Residuals of the validation nodes", build));
+  }
+
   return {
-    node, details, legend, answer: swatch, beside: [told("deviation"), line],
+    node, details, legend, beside: [shown("deviation"), line],
+    answer: {
+      label: "answer", value: (one) => one.mean, show: (one) => parts.marked(shade(one), short(one.mean)), word: true,
+    },
     given: { label: "label", value: (one) => one.label, show: labelCell, word: true },
-    doubts: [told("deviation"), told("low"), told("high"), line, told("residual")],
+    doubts: [shown("deviation"), shown("low"), shown("high"), line, shown("residual")],
     words: (one) => [one.use],
     colour: shade,
     order: (one, other) => one.mean - other.mean,
     describe: (one) => `${short(one.mean)}, deviation ${short(one.deviation)}`,
+    validation: () => [residuals(data.residuals), evidence.coverage(data.coverage)],
   };
 })();

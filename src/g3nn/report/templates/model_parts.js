@@ -1,36 +1,39 @@
-"use strict";
-
-// Pieces that beliefs of several kinds are shown with.
+// What the scripts of several kinds of answer share.
 const parts = (() => {
-  const { data: { classes }, element, number } = g3nn;
+  const { data: { names }, element, number } = g3nn;
+  const { packed, unpack } = graph;
   const FULL = 65535; // Stands for 1 in a share.
-  const PALETTE = 10;
-  const GOLDEN_ANGLE = 137.5;
 
-  // Of a class or a tag, by its number.
+  const ranked = packed.ranked && unpack(packed.ranked, Uint16Array);
+  const shares = packed.beliefs && unpack(packed.beliefs, Uint16Array);
+
+  // The embedded classes or tags of a node, with their probabilities.
+  function belief(place) {
+    const start = place * packed.width;
+    return Array.from({ length: packed.width }, (_, rank) =>
+      ({ name: ranked[start + rank], probability: shares[start + rank] / FULL }));
+  }
+
+  // The colour of a class or a tag, by its number. Steps of the golden angle keep hues apart, however many there are.
   function colour(name) {
-    if (name < PALETTE) return `var(--class-${name})`;
-    const hue = (name * GOLDEN_ANGLE) % 360;
-    return `light-dark(oklch(0.52 0.13 ${hue}), oklch(0.76 0.12 ${hue}))`;
+    const hue = (255 + 137.5 * name) % 360;
+    return `light-dark(oklch(0.53 0.18 ${hue}), oklch(0.76 0.15 ${hue}))`;
   }
 
   const swatch = (shade) => element("i", { class: "swatch", style: `--class: ${shade}`, "aria-hidden": "true" });
   const marked = (shade, text) => element("span", { class: "named", title: text }, swatch(shade),
     element("span", { class: "text" }, text));
-  const named = (name) => marked(colour(name), classes[name]);
+  const named = (name) => marked(colour(name), names[name]);
 
-  const fact = (name, value, more = null) => element("div", {}, element("dt", {}, name),
-    element("dd", {}, value, more && element("small", {}, more)));
-  const facts = (...rows) => element("dl", { class: "facts" }, ...rows);
-
-  // rows: {name, share, shade, mark}; without a shade there is no bar.
-  function bars(rows) {
-    const bar = (share) =>
-      element("i", { class: "bar", "aria-hidden": "true" }, element("i", { style: `width: ${100 * share}%` }));
-    return element("ul", { class: "bars" }, ...rows.map(({ name, share, shade = null, mark = "" }) => element("li",
-      shade === null ? { class: "others" } : { style: `--class: ${shade}` },
-      element("span", { class: "text", title: name }, mark, name), shade === null ? element("i") : bar(share),
-      element("span", { class: "value" }, number(share)))));
+  // Probabilities as bars. mark(row) stands before a name. others: {text, probability} of a last row without a bar.
+  function bars(rows, { mark = () => "", others = null } = {}) {
+    const row = (attributes, text, bar, probability) => element("li", attributes, element("span", { class: "text",
+      title: text }, text), bar, element("span", { class: "value" }, number(probability)));
+    const bar = ({ probability }) => element("i", { class: "bar", "aria-hidden": "true" },
+      element("i", { style: `width: ${100 * probability}%` }));
+    return element("ul", { class: "bars" }, ...rows.map((own) => row({ style: `--class: ${colour(own.name)}` },
+      mark(own) + names[own.name], bar(own), own.probability)),
+    others && row({ class: "others" }, others.text, element("i"), others.probability));
   }
 
   // Entries of the legend of a drawing: how many nodes share a key, the keys in their order.
@@ -45,5 +48,12 @@ const parts = (() => {
   const label = (content, title, differs) =>
     element("span", { class: differs ? "label differs" : "label", title }, differs ? "≠ " : "", content);
 
-  return { FULL, colour, marked, named, fact, facts, bars, counted, label };
+  // Columns of tables of nodes, and a column about one of the nodes that a row is about.
+  const reference = { label: "node", value: (one) => one.id, show: (one) => graph.reference(one.place), word: true };
+  const degree = { label: "degree", value: (one) => one.degree };
+  const about = (side, column) => ({
+    ...column, value: (row) => column.value(row[side]), show: (row) => (column.show ?? column.value)(row[side]),
+  });
+
+  return { reference, degree, about, FULL, belief, colour, marked, named, bars, counted, label };
 })();

@@ -1,11 +1,12 @@
-"use strict";
-
-// The tables and the scatter chart: what the filters leave of them.
-const overview = (() => {
-  const { data, element, missing, number, signed, colour, chart } = g3nn;
+// The tables and the scatter chart, as far as the filters show them. The address after # holds the filters and the open
+// cell; everything on the page follows it.
+(() => {
+  const { data, element, missing, number, signed, plain, colour, chart } = g3nn;
   const cells = new Map(data.cells.map((cell) => [cell.id, cell]));
   const toggles = [...document.querySelectorAll(".toggle")];
   const names = [...new Set(toggles.map((toggle) => toggle.dataset.filter))];
+  const offered = (name) => toggles.filter(({ dataset }) => dataset.filter === name && dataset.value !== "")
+    .map(({ dataset }) => dataset.value);
   const holder = document.getElementById("scatter");
   const GLYPHS = { circle: "●", square: "■", diamond: "◆", "triangle-up": "▲", cross: "✚", star: "★" };
   const SERIES = 4;
@@ -70,24 +71,8 @@ const overview = (() => {
     if (value === "") picked.clear();
     else if (!picked.delete(value)) picked.add(value);
     // All of them picked is the same as no filter.
-    if (picked.size === toggles.filter((toggle) => toggle.dataset.filter === name).length - 1) picked.clear();
-  }
-
-  function clear() {
-    chosen.forEach((picked) => picked.clear());
-  }
-
-  // The filters as they stand in the address, and back. What the page does not know is ignored.
-  function write(parameters) {
-    chosen.forEach((picked, name) => picked.size && parameters.set(name, [...picked].join(",")));
-  }
-
-  function read(parameters) {
-    chosen = new Map(names.map((name) => {
-      const known = toggles.filter((toggle) => toggle.dataset.filter === name).map((toggle) => toggle.dataset.value);
-      const asked = (parameters.get(name) ?? "").split(",");
-      return [name, new Set(known.filter((value) => value !== "" && asked.includes(value)))];
-    }));
+    if (picked.size === offered(name).length) picked.clear();
+    filtered();
   }
 
   function scatter() {
@@ -96,10 +81,6 @@ const overview = (() => {
     const low = Math.min(...values, 1) - 0.02;
     const high = Math.max(...values, 0) + 0.02;
     const range = values.length ? [low, high] : [0, 1];
-    const diagonal = {
-      x: range, y: range, mode: "lines", hoverinfo: "skip",
-      line: { color: colour("strong-line"), width: 1, dash: "dot" },
-    };
     const bars = (of, shade) => ({ type: "data", array: of, color: shade, thickness: 1, width: 0 });
     const traces = series.map((name) => {
       const own = drawn.filter((cell) => seriesOf(cell) === name);
@@ -119,13 +100,11 @@ const overview = (() => {
       };
     });
     return {
-      traces: [diagonal, ...traces], height: Math.min(580, Math.max(320, 0.85 * holder.clientWidth)),
+      traces: [evidence.guide(range, range), ...traces],
+      height: Math.min(580, Math.max(320, 0.85 * holder.clientWidth)),
       x: ["published", { range, tickformat: ".2f" }], y: ["measured", { range, tickformat: ".2f" }],
     };
   }
-
-  // The chart library reads a few tags in text; names are never meant as such.
-  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
 
   function legend() {
     const row = (glyph, name, style = null) =>
@@ -135,5 +114,86 @@ const overview = (() => {
       element("div", {}, "Shape"), ...datasets.map((name) => row(GLYPHS[symbolOf(name)], capital(name))));
   }
 
-  return { cells, toggles, title, where, capital, visible, show, pick, clear, read, write, legend, plain };
+  // The address
+
+  let current = null;
+
+  function address() {
+    const parameters = new URLSearchParams();
+    chosen.forEach((picked, name) => picked.size && parameters.set(name, [...picked].join(",")));
+    if (current) parameters.set("cell", current);
+    const text = parameters.toString().replaceAll("%2C", ",");
+    return text ? `#${text}` : location.pathname + location.search;
+  }
+
+  // What the page does not know is ignored.
+  function follow() {
+    const parameters = new URLSearchParams(location.hash.slice(1));
+    chosen = new Map(names.map((name) => {
+      const asked = (parameters.get(name) ?? "").split(",");
+      return [name, new Set(offered(name).filter((value) => asked.includes(value)))];
+    }));
+    show();
+    const asked = parameters.get("cell");
+    if (asked !== current) showCell(asked);
+  }
+
+  // The visible cell next to the open one: by = 1 after it, by = -1 before it.
+  function beside(by) {
+    const order = visible().map((cell) => cell.id);
+    return order[order.indexOf(current) + by];
+  }
+
+  function showCell(id) {
+    const before = current;
+    const cell = cells.get(id);
+    current = cell ? id : null;
+    if (cell) {
+      drawer.open(cell, title(cell), where(cell));
+      document.getElementById("previous").disabled = !beside(-1);
+      document.getElementById("next").disabled = !beside(1);
+    } else {
+      drawer.close();
+      document.querySelector(`.cell[data-cell="${before}"]`)?.focus();
+    }
+  }
+
+  // Opening a cell is a step that "back" undoes; anything else replaces the address.
+  function go(id, { step = false } = {}) {
+    showCell(id);
+    history[step ? "pushState" : "replaceState"](null, "", address());
+  }
+
+  function filtered() {
+    show();
+    history.replaceState(null, "", address());
+  }
+
+  const clicked = (what, act) => what.addEventListener("click", act);
+  const byId = (id) => document.getElementById(id);
+  toggles.forEach((toggle) => clicked(toggle, () => pick(toggle.dataset.filter, toggle.dataset.value)));
+  clicked(byId("clear"), () => {
+    chosen.forEach((picked) => picked.clear());
+    filtered();
+  });
+  for (const button of document.querySelectorAll("[data-cell]")) {
+    clicked(button, () => go(button.dataset.cell, { step: true }));
+  }
+  clicked(byId("close"), () => go(null));
+  clicked(byId("previous"), () => go(beside(-1)));
+  clicked(byId("next"), () => go(beside(1)));
+  clicked(drawer.dialog, (event) => event.target === drawer.dialog && go(null));
+  drawer.dialog.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    go(null);
+  });
+  addEventListener("popstate", follow);
+
+  legend();
+  byId("datasets")?.append(tables.simple(data.datasets));
+  follow();
+  holder.on("plotly_click", (event) => {
+    const id = event.points[0]?.customdata;
+    if (id) go(id, { step: true });
+  });
 })();

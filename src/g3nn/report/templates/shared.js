@@ -1,29 +1,34 @@
 "use strict";
 
-// What every page shares: reading its data, making elements, the theme, tables that sort, charts that follow the theme.
+// What every page shares: reading its data, making elements, the theme, and charts that follow the theme.
 const g3nn = (() => {
   const root = document.documentElement;
   const data = JSON.parse(document.getElementById("data").textContent);
 
-  // An element with attributes and children. Text goes in as text, never as markup.
-  function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (value === true) made.setAttribute(key, "");
-      else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
-    }
-    made.append(...children.filter((child) => child !== null && child !== undefined));
+  // Give an element attributes and children. Text goes in as text, never as markup.
+  function dress(made, attributes, children) {
+    Object.entries(attributes).forEach(([key, value]) => missing(value) || made.setAttribute(key, value));
+    made.append(...children.filter((child) => !missing(child)));
     return made;
   }
 
-  const missing = (value) => value === null || value === undefined;
-  const number = (value, digits = 3) => (missing(value) ? "–" : value.toFixed(digits).replace("-", "−"));
+  const SVG = document.querySelector("svg").namespaceURI;
+  const element = (name, attributes = {}, ...children) => dress(document.createElement(name), attributes, children);
+  const shape = (name, attributes, ...children) => dress(document.createElementNS(SVG, name), attributes, children);
 
-  function signed(value, digits = 3) {
-    if (missing(value)) return "–";
-    const text = number(value, digits);
-    return value > 0 && Number(value.toFixed(digits)) !== 0 ? `+${text}` : text;
-  }
+  const missing = (value) => value === null || value === undefined;
+  const number = (value, digits = 3) => (missing(value) ? "–" : value.toLocaleString("en",
+    { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−"));
+  const signed = (value) => (value > 0 && Number(value.toFixed(3)) ? "+" : "") + number(value);
+  const whole = (count) => number(count, 0);
+
+  // The chart library reads a few tags in text; names are never meant as such.
+  const plain = (text) => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;");
+  const short = (text, length) => plain(text.length > length ? `${text.slice(0, length - 1)}…` : text);
+
+  const fact = (name, value, more = null, wide = false) => element("div", { class: wide ? "wide" : null },
+    element("dt", {}, name), element("dd", {}, value, more && element("small", {}, more)));
+  const facts = (...rows) => element("dl", { class: "facts" }, ...rows);
 
   // Theme
 
@@ -38,76 +43,30 @@ const g3nn = (() => {
     return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
   }
 
-  // A page opened from a file may be denied storage; then the choice lasts as long as the page.
-  function remember(theme) {
-    try {
-      localStorage.setItem("g3nn-theme", theme);
-    } catch {
-      console.debug("The theme is not remembered.");
-    }
-  }
-
   function showTheme() {
     document.getElementById("theme").setAttribute("aria-pressed", String(isDark()));
     charts.forEach(draw);
   }
 
-  function startTheme() {
-    document.getElementById("theme").addEventListener("click", () => {
-      root.dataset.theme = isDark() ? "light" : "dark";
-      remember(root.dataset.theme);
-      showTheme();
-    });
-    systemIsDark.addEventListener("change", showTheme);
+  document.getElementById("theme").addEventListener("click", () => {
+    root.dataset.theme = isDark() ? "light" : "dark";
     showTheme();
-  }
+    // A page opened from a file may be denied storage; then the choice lasts as long as the page.
+    try { localStorage.setItem("g3nn-theme", root.dataset.theme); } catch { console.debug("No storage."); }
+  });
+  systemIsDark.addEventListener("change", showTheme);
 
   // Paper is white, also for charts, whose colours the style sheet cannot reach.
+  function drawAs(theme) {
+    root.dataset.theme = theme;
+    charts.forEach(draw);
+  }
+
   addEventListener("beforeprint", () => {
     const before = root.dataset.theme;
-    root.dataset.theme = "light";
-    charts.forEach(draw);
-    addEventListener("afterprint", () => {
-      root.dataset.theme = before;
-      charts.forEach(draw);
-    }, { once: true });
+    drawAs("light");
+    addEventListener("afterprint", () => drawAs(before), { once: true });
   });
-
-  // Tables
-
-  // One column: label, and optionally show(value) for the text, word: true for text to be aligned left.
-  // Rows are arrays of values; a missing value is sorted last in both directions. mark(row) gives a row its class.
-  function sortableTable(columns, rows, { caption, mark = () => null } = {}) {
-    const body = element("tbody");
-    const heads = columns.map((column, index) => {
-      const button = element("button", { type: "button" }, column.label);
-      const head = element("th", { scope: "col", "aria-sort": "none", class: column.word ? "word" : null }, button);
-      button.addEventListener("click", () => sort(index, head.getAttribute("aria-sort") === "ascending" ? -1 : 1));
-      return head;
-    });
-
-    function fill(ordered) {
-      const cell = (column, value) => element("td", { class: column.word ? "word" : null },
-        missing(value) ? "–" : (column.show ?? String)(value));
-      body.replaceChildren(...ordered.map((row) => element("tr", { class: mark(row) },
-        ...columns.map((column, index) => cell(column, row[index])))));
-    }
-
-    function sort(index, direction) {
-      heads.forEach((head) => head.setAttribute("aria-sort", "none"));
-      heads[index].setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
-      fill([...rows].sort((one, other) => compare(one[index], other[index], direction)));
-    }
-
-    fill(rows);
-    const table = element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads)), body);
-    return element("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": caption }, table);
-  }
-
-  function compare(one, other, direction) {
-    if (missing(one) || missing(other)) return Number(missing(one)) - Number(missing(other));
-    return direction * (one < other ? -1 : Number(one > other));
-  }
 
   // Charts
 
@@ -160,25 +119,29 @@ const g3nn = (() => {
   }
 
   const section = (title, note, ...children) =>
-    element("section", {}, element("h3", {}, title), note && element("p", { class: "note" }, note), ...children);
+    element("section", {}, element("h3", {}, title), element("p", { class: "note" }, note), ...children);
 
   function removeCharts(inside) {
-    for (const holder of charts.keys()) {
-      if (inside.contains(holder)) {
-        Plotly.purge(holder);
-        charts.delete(holder);
-      }
+    for (const holder of [...charts.keys()].filter((one) => inside.contains(one))) {
+      Plotly.purge(holder);
+      charts.delete(holder);
     }
   }
 
-  // The address after # belongs to the view of the page, so the link to the content must not change it.
-  document.querySelector(".skip").addEventListener("click", (event) => {
-    event.preventDefault();
-    document.getElementById("main").focus();
-  });
+  // The address after # holds what the reader looks at, so links to sections of the page must not change it.
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    link.addEventListener("click", (event) => {
+      event.preventDefault();
+      const section = document.querySelector(link.getAttribute("href"));
+      section.scrollIntoView();
+      section.focus({ preventScroll: true });
+    });
+  }
+
+  showTheme();
 
   return {
-    data, element, missing, number, signed, colour, startTheme, sortableTable, section, chart, figure, drawFigures,
-    removeCharts,
+    data, element, shape, missing, number, signed, whole, plain, short, fact, facts, colour, section, chart, figure,
+    drawFigures, removeCharts,
   };
 })();

@@ -1,16 +1,12 @@
-"use strict";
-
-// The details of one cell, beside the tables.
-const panel = (() => {
-  const { data, element, missing, number, signed, colour, figure, section, sortableTable } = g3nn;
-  const dialog = document.getElementById("panel");
-  const body = document.getElementById("panel-body");
+// The details of one cell, in a drawer beside the tables.
+const drawer = (() => {
+  const { data, element, missing, number, signed, whole, fact, colour, figure, section } = g3nn;
+  const dialog = document.getElementById("drawer");
+  const body = document.getElementById("drawer-body");
 
   const spread = (mean, std) => (missing(std) ? number(mean) : `${number(mean)} ± ${number(std)}`);
   const between = (low, high, show = number) => (missing(low) ? null : `${show(low)} to ${show(high)}`);
 
-  const fact = (name, value, more = null, wide = false) => element("div", { class: wide ? "wide" : null },
-    element("dt", {}, name), element("dd", {}, value, more && element("small", {}, more)));
   const score = (name, value) => (missing(value) ? null : fact(name, number(value)));
 
   function difference(value) {
@@ -41,9 +37,9 @@ const panel = (() => {
     const trials = `${cell.trials} trials${cell.failed ? `, ${cell.failed} failed` : ""}`;
     const interval = between(cell.difference_low, cell.difference_high, signed);
     const binomial = between(cell.binomial_low, cell.binomial_high);
-    const nodes = cell.test_nodes ? `for ${cell.test_nodes.toLocaleString("en")} test nodes` : null;
+    const nodes = cell.test_nodes ? `for ${whole(cell.test_nodes)} test nodes` : null;
     const { ece, brier, nll } = cell.scores ?? {};
-    return element("section", {}, element("dl", { class: "facts" },
+    return element("section", {}, g3nn.facts(
       missing(cell.mean) ? fact("Measured", "not yet") : fact("Measured", spread(cell.mean, cell.std), trials),
       missing(cell.published) ? null : fact("Published", spread(cell.published, cell.published_std), cell.row),
       missing(cell.difference) ? null
@@ -91,41 +87,47 @@ const panel = (() => {
       figure("Test accuracy of every trial", build));
   }
 
+  // A point is [options ..., mean validation loss, seeds, chosen or not].
   function grid({ grid: { names, points } }) {
     if (!points.length) return null;
     const loss = names.length;
-    const columns = [
-      ...names.map((label) => ({ label })),
-      { label: "mean validation loss", show: (value) => number(value, 4) },
-      { label: "seeds" },
-      { label: "chosen", word: true, show: (value) => (value ? "chosen" : "") },
-    ];
-    const ordered = [...points].sort((one, other) =>
+    const columns = Object.fromEntries(names.map((name) => [name, null]));
+    Object.assign(columns, { "mean validation loss": 4, seeds: 0, chosen: null });
+    const rows = [...points].sort((one, other) =>
       other[loss + 1] - one[loss + 1] || (one[loss] ?? Infinity) - (other[loss] ?? Infinity));
     const note = `The ${points.length} points that were tried. Those with the most seeds reached the last round, `
       + "where the lowest mean was chosen.";
-    const mark = (row) => (row.at(-1) ? "chosen" : null);
-    return section("Grid", note, sortableTable(columns, ordered, { caption: "Grid", mark }));
+    return section("Grid", note, tables.simple({ caption: "Grid", columns, rows }));
   }
 
-  function fill(cell) {
-    document.getElementById("panel-title").textContent = overview.title(cell);
-    document.getElementById("panel-where").textContent = overview.where(cell);
-    const pairs = [evidence.degrees, evidence.reliability, evidence.confusion, evidence.runs];
-    const parts = [
-      facts(cell), accuracies(cell), evidence.curves(cell),
-      element("div", { class: "pairs" }, ...pairs.map((part) => part(cell)).filter(Boolean)), grid(cell),
+  // A run is [seed, test accuracy, validation loss, epochs, status, error].
+  function runs({ runs: rows }) {
+    if (!rows.length) return null;
+    const columns = { seed: 0, accuracy: 3, loss: 4, epochs: 0, status: null };
+    if (rows.some((row) => row[5])) columns.error = null;
+    return section("Trials", "Test accuracy and validation loss at the epoch of the lowest validation loss.",
+      tables.simple({ caption: "Trials", columns, rows }));
+  }
+
+  function open(cell, title, where) {
+    const pairs = [
+      evidence.degrees(cell.degrees, "test nodes"), evidence.reliability(cell.reliability, "test nodes"),
+      evidence.confusion((cell.confusion ?? []).map((_, index) => String(index)), cell.confusion,
+        "The share of each class's test nodes that got each answer, over all trials."),
+      runs(cell),
     ];
-    body.replaceChildren(...parts.filter(Boolean));
-    if (!cell.runs.length) body.append(element("p", { class: "empty" }, "No trial of this cell is stored yet."));
-  }
-
-  function open(cell) {
+    const sections = [
+      facts(cell), accuracies(cell), evidence.curves(cell.curves, "trials"),
+      element("div", { class: "pairs" }, ...pairs.filter(Boolean)), grid(cell),
+      cell.runs.length ? null : element("p", { class: "empty" }, "No trial of this cell is stored yet."),
+    ];
     g3nn.removeCharts(body);
-    fill(cell);
+    body.replaceChildren(...sections.filter(Boolean));
+    document.getElementById("drawer-title").textContent = title;
+    document.getElementById("drawer-where").textContent = where;
     if (!dialog.open) dialog.showModal();
     dialog.scrollTop = 0;
-    document.getElementById("panel-title").focus();
+    document.getElementById("drawer-title").focus();
     g3nn.drawFigures();
   }
 

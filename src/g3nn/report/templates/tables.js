@@ -1,10 +1,9 @@
-"use strict";
-
-// Tables that can be searched, sorted and turned like pages. Only the rows on the page are in the document.
+// Tables that can be sorted, searched and turned like pages. Only the rows on the page are in the document.
 const tables = (() => {
-  const { element, missing } = g3nn;
+  const { data, element, missing, number, whole } = g3nn;
   const natural = new Intl.Collator("en", { numeric: true });
 
+  // A missing value comes last in both directions.
   function compare(one, other, direction) {
     if (missing(one) || missing(other)) return Number(missing(one)) - Number(missing(other));
     if (typeof one === "string") return direction * natural.compare(one, other);
@@ -12,15 +11,13 @@ const tables = (() => {
   }
 
   // columns: {label, value(row), show(row) [the value], word: true for text}. Rows keep their order until a column is
-  // chosen. options: search(row) gives the texts in which words are looked for, without it there is no search; size of
-  // a page; empty, what is said where there are no rows; mark(row), the class of a row.
-  // The element that is returned has refill(rows).
+  // chosen. options: search(row) gives the texts to search in, without it there is no search; size of a page; empty,
+  // what is said where there are no rows; mark(row), the class of a row. The element returned has refill(rows).
   function paged(caption, columns, rows, options = {}) {
-    const { search = null, size = 25, empty = "Nothing to list.", mark = () => null } = options;
+    const { search = null, size = 10, empty = "Nothing to list.", mark = () => null } = options;
     let all = rows;
     let page = 0;
     let order = null;
-    let wanted = "";
     const body = element("tbody");
     const input = element("input", { type: "search", placeholder: "Search", "aria-label": `Search: ${caption}` });
     const status = element("span", { class: "shown", role: "status" });
@@ -43,12 +40,11 @@ const tables = (() => {
       heads.forEach((head) => head.setAttribute("aria-sort", "none"));
       heads[index].setAttribute("aria-sort", direction > 0 ? "ascending" : "descending");
       order = (one, other) => compare(columns[index].value(one), columns[index].value(other), direction);
-      page = 0;
-      fill();
+      fill(0);
     }
 
-    function found() {
-      const words = wanted.toLowerCase().split(/\s+/).filter(Boolean);
+    function matching() {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
       if (!words.length) return [...all];
       return all.filter((row) => {
         const text = search(row).join("\n").toLowerCase();
@@ -61,15 +57,16 @@ const tables = (() => {
       return element("td", { class: column.word ? "word" : null }, value instanceof Node ? value : String(value));
     };
 
-    function fill() {
-      const left = found();
+    function fill(turned) {
+      page = turned;
+      const left = matching();
       if (order) left.sort(order);
       const start = page * size;
       const shown = left.slice(start, start + size);
       body.replaceChildren(...shown.map((row) => element("tr", { class: mark(row) },
         ...columns.map((column) => cell(column, row)))));
-      const range = `${(start + 1).toLocaleString("en")} to ${(start + shown.length).toLocaleString("en")} of `;
-      status.textContent = shown.length ? `${left.length > size ? range : ""}${left.length.toLocaleString("en")}` : "";
+      const range = left.length > size ? `${whole(start + 1)} to ${whole(start + shown.length)} of ` : "";
+      status.textContent = shown.length ? range + whole(left.length) : "";
       nothing.textContent = all.length ? "No row matches." : empty;
       nothing.hidden = left.length > 0;
       table.hidden = !left.length;
@@ -80,28 +77,32 @@ const tables = (() => {
       later.disabled = start + size >= left.length;
     }
 
-    function turn(by) {
-      page += by;
-      fill();
-      table.scrollTop = 0;
-    }
-
-    input.addEventListener("input", () => {
-      wanted = input.value;
-      page = 0;
-      fill();
-    });
-    earlier.addEventListener("click", () => turn(-1));
-    later.addEventListener("click", () => turn(1));
-    fill();
+    earlier.addEventListener("click", () => fill(page - 1));
+    later.addEventListener("click", () => fill(page + 1));
+    input.addEventListener("input", () => fill(0));
+    fill(0);
     return Object.assign(element("div", { class: "paged" }, bar, table, nothing), {
       refill(changed) {
         all = changed;
-        page = 0;
-        fill();
+        fill(0);
       },
     });
   }
 
-  return { paged };
+  // A table of plain rows. columns: label -> digits after the point; null for words; "name" for numbers of the names of
+  // the page, which are shown with their colour. A row that ends with "chosen" is marked. A long table has a search.
+  function simple({ caption, columns, rows }) {
+    const shown = Object.entries(columns).map(([label, digits], index) => {
+      const value = (row) => (digits === "name" ? data.names[row[index]] : row[index]);
+      const show = (row) => (digits === "name" ? parts.named(row[index]) : number(row[index], digits));
+      return digits === null ? { label, word: true, value } : { label, word: digits === "name", value, show };
+    });
+    const words = (row) => shown.filter(({ word }) => word).map(({ value }) => String(value(row) ?? ""));
+    return paged(caption, shown, rows, {
+      search: rows.length > 15 ? words : null, size: rows.length > 15 ? 10 : 15,
+      mark: (row) => (row.at(-1) === "chosen" ? "chosen" : null),
+    });
+  }
+
+  return { paged, simple };
 })();

@@ -1,14 +1,13 @@
-"""The page of estimators of numbers and tags, read as a browser would read it."""
+"""What the pages of numbers and tags hold."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from number_graph import known_numbers
-from pages import data_of, numbers, own_text
+from pages import Tags, data_of, numbers, own_text
 
 import g3nn
-from g3nn.errors import InputError
 from g3nn.report import model_graph, write_model_report
 
 WILD = "</script><b>bold</b> & 茶"
@@ -24,8 +23,8 @@ def fitted(outcome, **changes):
     return g3nn.G3NNRegressor(**common, outcome=outcome).fit(task.features, y[:, 0], task.edges, val=task.val), task
 
 
-@pytest.mark.parametrize("outcome", ["real", "counts"])
-def test_a_page_of_numbers(tmp_path, outcome):
+@pytest.mark.parametrize(("outcome", "score"), [("real", "R²"), ("counts", "share of deviance explained")])
+def test_a_page_of_numbers(tmp_path, outcome, score):
     estimator, task = fitted(outcome)
     ids = [WILD, *range(1, 120)]
     test = estimator.evaluate(task.test, task.labels[task.test, 0])
@@ -34,25 +33,30 @@ def test_a_page_of_numbers(tmp_path, outcome):
     data = data_of(text)
     assert "<b>bold" not in text
     assert f"{test['rmse']:.4g}" in text
-    assert set(data["tables"]) == {"classes-table", "panel-body"}
-    assert all(len(row) == len(table["columns"]) for table in data["tables"].values() for row in table["rows"])
+    ((name, labels, mean, _, rmse, *_),) = data["table"]["rows"]
+    known = task.labels[task.train, 0]
+    assert (name, labels, mean) == ("0", len(known), pytest.approx(known.mean(), rel=1e-4))
+    val = estimator.evaluate(task.val, task.labels[task.val, 0])
+    assert rmse == pytest.approx(val["rmse"], rel=1e-4)
+    assert data["score"]["title"] == score
+    assert list(data["panel"]["columns"])[5] == score
     graph = data["graph"]
     assert (graph["nodes"], graph["edges"], len(graph["suspicious"])) == (120, task.num_edges, task.num_edges)
     np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict(), rtol=1e-6)
     np.testing.assert_allclose(numbers(graph["deviation"], np.float32), estimator.predict_std(), rtol=1e-6)
     ends = [numbers(graph[name], np.float32) for name in ("low", "high")]
     np.testing.assert_allclose(ends, estimator.predict_interval(0.9), rtol=1e-5, atol=1e-5)
-    told = numbers(graph["label"], np.float32)
-    np.testing.assert_allclose(told[task.val], task.labels[task.val, 0], rtol=1e-6)
-    assert np.isnan(told[task.test]).all()
+    labels = numbers(graph["label"], np.float32)
+    np.testing.assert_allclose(labels[task.val], task.labels[task.val, 0], rtol=1e-6)
+    assert np.isnan(labels[task.test]).all()
     assert graph["uncertain"] == np.argsort(-estimator.predict_std(), kind="stable").tolist()
-    residuals = data["charts"]["residuals"]
-    np.testing.assert_allclose(residuals["answers"], estimator.predict()[task.val], rtol=1e-3)
-    np.testing.assert_allclose(
-        residuals["residuals"], task.labels[task.val, 0] - estimator.predict()[task.val], rtol=1e-3, atol=1e-3
-    )
-    claimed, found = np.array(data["charts"]["coverage"]).T
-    assert (np.diff(found) >= 0).all()
+    names, answers, residuals = zip(*data["residuals"], strict=True)
+    assert names == tuple(str(ids[node]) for node in task.val)
+    expected = estimator.predict()[task.val]
+    np.testing.assert_allclose(answers, expected, rtol=1e-3)
+    np.testing.assert_allclose(residuals, task.labels[task.val, 0] - expected, rtol=1e-3, atol=1e-3)
+    claimed, inside = np.array(data["coverage"]).T
+    assert (np.diff(inside) >= 0).all()
     assert claimed[-1] == 0.95
     assert data["curves"]["terms"]
 
@@ -61,14 +65,14 @@ def test_a_page_of_tags(tmp_path):
     estimator, task = fitted("tags")
     write_model_report(estimator, tmp_path / "page.html")
     data = data_of(own_text(tmp_path / "page.html"))
-    rows = data["tables"]["classes-table"]["rows"]
-    assert [row[0] for row in rows] == ["0", "1", "2"]
+    rows = data["table"]["rows"]
+    assert ([row[0] for row in rows], data["names"]) == ([0, 1, 2], ["0", "1", "2"])
     given, has = estimator.predict()[task.val], task.labels[task.val]
     for t, row in enumerate(rows):
         hits = (given[:, t] * has[:, t]).sum()
         assert row[1] == pytest.approx(task.labels[task.train, t].mean(), rel=1e-3)
         assert row[5] == pytest.approx(hits / has[:, t].sum(), rel=1e-3)
-    assert sum(one[2] for one in data["charts"]["reliability"]) == has.size
+    assert sum(one[2] for one in data["reliability"]) == has.size
     assert (data["graph"]["suspicious"], data["graph"]["probability"]) == ([], None)
 
 
@@ -79,7 +83,7 @@ def test_every_tag_of_a_node_is_embedded(tmp_path):
     p, n = estimator.predict_proba(), task.num_nodes
     tags, shares, labels = (
         numbers(graph[name], kind).reshape(n, 3)
-        for name, kind in (("tags", np.uint16), ("beliefs", np.uint16), ("labels", np.uint8))
+        for name, kind in (("ranked", np.uint16), ("beliefs", np.uint16), ("labels", np.uint8))
     )
     np.testing.assert_allclose(shares / 65535, np.take_along_axis(p, tags, 1), atol=1e-5)
     assert (np.diff(shares.astype(int), axis=1) <= 0).all()
@@ -98,14 +102,19 @@ def test_what_was_learned_is_not_judged(tmp_path):
     estimator, _ = fitted("real", refit=True)
     write_model_report(estimator, tmp_path / "page.html")
     text = own_text(tmp_path / "page.html")
-    assert data_of(text)["charts"] == {}
+    assert not {"residuals", "coverage"} & set(data_of(text))
     assert "cannot judge it" in text
+    assert f"{estimator.panel_[0].val_loss:.3f}".replace("-", "−") in Tags(text).text
 
 
-def test_names_that_do_not_fit_are_refused(tmp_path):
-    estimator, _ = fitted("real")
-    with pytest.raises(InputError, match="one for each of the 120 nodes"):
-        write_model_report(estimator, tmp_path / "page.html", ids=[1, 2])
+def test_each_column_has_its_own_figures(tmp_path):
+    task = g3nn.synthetic_values("real", nodes=120, columns=2, degree=6, features=4, labelled=0.3, val=35)
+    estimator = g3nn.G3NNRegressor(model="gcn", epochs=5, ensemble=1, device="cpu")
+    estimator.fit(task.features, known_numbers(task), task.edges, val=task.val)
+    write_model_report(estimator, tmp_path / "page.html")
+    rows = data_of(own_text(tmp_path / "page.html"))["table"]["rows"]
+    columns = estimator.evaluate(task.val, task.labels[task.val])["columns"]
+    assert [row[4] for row in rows] == pytest.approx([own["rmse"] for own in columns.values()], rel=1e-4)
 
 
 @pytest.mark.parametrize("outcome", ["real", "tags"])
