@@ -1,189 +1,239 @@
-"""Distributions of numbers against scipy, brute force and Monte Carlo, in float64."""
+"""Columns of numbers: how they are read, split, calibrated and measured."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+import pyarrow as pa
 import pytest
+import scipy.sparse as sp
 import torch
 from scipy import stats
-from scipy.integrate import quad
 
-from g3nn.outcomes import OUTCOMES, NumberOutcome
+from g3nn.calibrate import Scaling
+from g3nn.errors import Problems
+from g3nn.outcomes import OUTCOMES, Counts, Labels, Real, Tags, varies
+from g3nn.parse import UNKNOWN
 
-LABELS = {
-    "tags": np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [np.nan, 0.0]]),
-    "real": np.array([[100.0, 3.0], [130.0, np.nan], [90.0, 4.0], [85.0, 8.0]]),
-    "counts": np.array([[0.0, 3.0], [7.0, np.nan], [2.0, 4.0], [1.0, 30.0]]),
-}
-TIGHT = {"rtol": 0.0, "atol": 1e-10}
+NAN = float("nan")
 
 
-def outcome_named(name: str, **options: Any) -> NumberOutcome:
-    kind = OUTCOMES[name]
-    return kind.of(LABELS[name], 2, kind.Options(**options))
+def read(y, outcome, n=None):
+    problems = Problems()
+    return OUTCOMES[outcome].read(y, len(y) if n is None else n, problems), problems.found
 
 
-def random_answer(outcome: NumberOutcome, seed: int = 0, nodes: int = 4) -> torch.Tensor:
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(2, nodes, outcome.num_scores, dtype=torch.float64, generator=generator)
-    start = torch.tensor(outcome.start, dtype=torch.float64).expand(2, -1)
-    return outcome.answer(scores, start)
+class TestReading:
+    @pytest.mark.parametrize(
+        ("given", "outcome", "values", "flat"),
+        [
+            ([1.5, None, 2], "real", [[1.5], [NAN], [2.0]], True),
+            (np.array([1, 2, 3]), "counts", [[1], [2], [3]], True),
+            (np.array([[1.0, NAN], [2.0, 5.0], [NAN, 6.0]]), "real", [[1, NAN], [2, 5], [NAN, 6]], False),
+            (torch.tensor([0.5, 1.5]), "real", [[0.5], [1.5]], True),
+            (pa.chunked_array([[0.5], [None, 2.5]]), "real", [[0.5], [NAN], [2.5]], True),
+            (np.array([[True, False], [False, True]]), "tags", [[1, 0], [0, 1]], False),
+            ([[1, 0], [0, None], [0, 1]], "tags", [[1, 0], [0, NAN], [0, 1]], False),
+        ],
+    )
+    def test_numbers_of_any_kind(self, given, outcome, values, flat):
+        labels, problems = read(given, outcome)
+        assert problems == []
+        np.testing.assert_array_equal(labels.values, values)
+        assert labels.flat == flat
+
+    def test_columns_keep_their_names(self):
+        frame = pa.table({"red": [1, 0, None], "blue": [0, 1, 1]})
+        assert read(frame, "tags", 3)[0].names.tolist() == ["red", "blue"]
+        assert read(sp.csr_array(np.eye(3)), "tags", 3)[0].names.tolist() == [0, 1, 2]
+
+    @pytest.mark.parametrize(
+        ("given", "outcome", "wrong", "advice"),
+        [
+            (["a", "b"], "real", "values such as 'a'", "'classes'"),
+            ([True, False], "real", "true and false", "G3NNClassifier"),
+            ([1.0, np.inf], "real", "1 values such as inf", "Correct"),
+            ([1.0, 1e200], "real", "1 values such as 1e+200", ""),
+            ([1.0, 1.0, None], "real", "the same value, or none", "nothing to learn in a constant"),
+            ([None, None], "real", "the same value, or none", ""),
+            ([[1.0, 2.0], [2.0, 2.0]], "real", "in column 1", ""),
+            ([-1, 2], "counts", "1 values such as -1", ""),
+            ([0.5, 2], "counts", "1 values such as 0.5", "'real'"),
+            ([2.0**54, 2], "counts", "1 values such as 1.80144e+16", ""),
+            ([[0, 2], [1, 1]], "tags", "1 values such as 2", "'classes', in one column"),
+            ([[0, 0.5], [1, 1]], "tags", "1 values such as 0.5", "'real'"),
+            ([["a", 0], ["b", 1]], "tags", "values such as 'a'", "'classes'"),
+            ([[0, 1], [0, 0]], "tags", "in column 0", "Leave out tags that no node has"),
+            (np.arange(2) * 1j, "real", "values such as 0j", ""),
+        ],
+    )
+    def test_other_values_are_refused(self, given, outcome, wrong, advice):
+        labels, (problem,) = read(given, outcome)
+        assert labels is None
+        assert problem.argument == "y"
+        assert wrong in problem.given
+        assert advice in problem.advice
+
+    @pytest.mark.parametrize(
+        ("given", "n", "shape"),
+        [([1.0, 2.0], 3, "(2,)"), (np.zeros((2, 2, 1)), 2, "(2, 2, 1)"), (np.zeros((2, 0)), 2, "(2, 0)")],
+    )
+    def test_one_row_for_each_node(self, given, n, shape):
+        assert read(given, "real", n)[1][0].given == f"shape {shape}"
+
+    @pytest.mark.parametrize(
+        ("y", "kind", "wrong", "allowed"),
+        [
+            ([1.0, None], Real, "1 nodes without a value", "a value for each"),
+            ([[1.0, 2.0]], Real, "shape (1, 2)", "1 column, as in the fit"),
+            (["a"], Real, "values such as 'a'", "finite numbers"),
+            ([-1], Counts, "1 values such as -1", "whole numbers"),
+        ],
+    )
+    def test_values_to_judge_by_are_checked(self, y, kind, wrong, allowed):
+        problems = Problems()
+        kind.encode(y, np.arange(1), problems)
+        assert problems.found[0].given == wrong
+        assert allowed in problems.found[0].allowed
 
 
-def normals(answer: torch.Tensor) -> tuple[np.ndarray, np.ndarray]:
-    mean, log_variance = answer.chunk(2, dim=2)
-    return mean.numpy(), (log_variance / 2).exp().numpy()
+def tag_labels(values):
+    values = np.array(values, dtype=float)
+    return Labels(np.arange(values.shape[1]), values, False)
 
 
-class TestBernoulli:
-    outcome = outcome_named("tags")
-
-    def test_an_answer_starts_at_the_share_of_each_tag(self):
-        found = self.outcome.answer(torch.zeros(1, 3, 2), torch.tensor([self.outcome.start])).sigmoid()
-        torch.testing.assert_close(found, torch.tensor([3 / 5, 2 / 6]).expand(1, 3, 2))
-
-    def test_log_prob(self):
-        answer, values = random_answer(self.outcome), torch.tensor([[0.0, 1.0]] * 4, dtype=torch.float64)
-        expected = stats.bernoulli.logpmf(values.numpy(), answer.sigmoid().numpy())
-        torch.testing.assert_close(self.outcome.log_prob(answer, values), torch.from_numpy(expected), **TIGHT)
-
-    def test_kl_by_enumeration(self):
-        q, p = random_answer(self.outcome, 1), random_answer(self.outcome, 2)
-        a, b = q.sigmoid(), p.sigmoid()
-        expected = a * (a / b).log() + (1 - a) * ((1 - a) / (1 - b)).log()
-        torch.testing.assert_close(self.outcome.cross_entropy(q, p) - self.outcome.entropy(q), expected, **TIGHT)
-
-    def test_an_interval_holds_what_is_likely(self):
-        mean = np.array([0.01, 0.5, 0.99])
-        low, high = self.outcome.interval(mean, np.sqrt(mean * (1 - mean)), 0.9)
-        assert low.tolist() == [0.0, 0.0, 1.0]
-        assert high.tolist() == [0.0, 1.0, 1.0]
-
-
-@pytest.mark.parametrize("noise", ["shared", "node"])
-class TestGaussian:
-    def test_log_prob(self, noise):
-        outcome = outcome_named("real", noise=noise)
-        answer, values = random_answer(outcome), torch.randn(4, 2, dtype=torch.float64)
-        expected = stats.norm.logpdf(values.numpy(), *normals(answer))
-        torch.testing.assert_close(outcome.log_prob(answer, values), torch.from_numpy(expected), **TIGHT)
-
-    def test_kl_by_integration(self, noise):
-        outcome = outcome_named("real", noise=noise)
-        q, p = random_answer(outcome, 1), random_answer(outcome, 2)
-        found = (outcome.cross_entropy(q, p) - outcome.entropy(q)).numpy()
-        (m, s), (c, w) = normals(q), normals(p)
-        for place in np.ndindex(found.shape):
-            one, other = stats.norm(m[place], s[place]), stats.norm(c[place], w[place])
-            ends = m[place] - 12 * s[place], m[place] + 12 * s[place]
-            exact, _ = quad(lambda y, a, b: a.pdf(y) * (a.logpdf(y) - b.logpdf(y)), *ends, args=(one, other))
-            assert abs(found[place] - exact) < 1e-6
-
-    def test_the_unit_is_that_of_the_caller(self, noise):
-        """A linear change of the labels changes nothing but the unit of the answer."""
-        outcome = outcome_named("real", noise=noise)
-        labels = LABELS["real"]
-        targets = outcome.targets(labels, np.arange(4), "cpu", torch.float64)
-        answer = random_answer(outcome)
-        mean, deviation = outcome.in_units(answer)
-        loss, _ = outcome.validation(answer, targets, torch.arange(4))
-        known = ~np.isnan(labels)
-        for r in range(2):
-            by_hand = stats.norm.logpdf(labels[known], mean[r][known], deviation[r][known]).mean()
-            assert abs(loss[r].item() + by_hand) < 1e-10
-
-
-class TestPoisson:
-    outcome = outcome_named("counts")
-
-    def test_log_prob_by_integration(self):
-        answer, values = random_answer(self.outcome), torch.tensor([[0.0, 3.0], [1.0, 40.0]] * 2, dtype=torch.float64)
-        found = self.outcome.log_prob(answer, values).numpy()
-        mean, deviation = normals(answer)
-        for place in np.ndindex(found.shape):
-            m, s, y = mean[place], deviation[place], values[place[1], place[2]].item()
-
-            def density(h: float, y: float = y, m: float = m, s: float = s) -> float:
-                return float(np.exp(stats.poisson.logpmf(y, np.exp(h)) + stats.norm.logpdf(h, m, s)))
-
-            peak = np.log(y + 1)
-            exact, _ = quad(density, min(m, peak) - 12 * s, max(m, peak) + 12 * s, points=[m, peak], limit=500)
-            assert abs(found[place] - np.log(exact)) < 1e-5
-
-    def test_counts_are_normalised(self):
-        answer = random_answer(self.outcome, nodes=1)
-        counts = torch.arange(3000, dtype=torch.float64).view(-1, 1).expand(-1, 2)
-        total = self.outcome.log_prob(answer.expand(-1, 3000, -1), counts).exp().sum(1)
-        assert ((total - 1).abs() < 1e-4).all()
-
-    def test_mean_and_variance_by_sampling(self):
-        answer = random_answer(self.outcome, nodes=1)
-        mean, deviation = (part.ravel() for part in normals(answer))
+class TestSplitting:
+    def test_each_tag_is_left_with_and_without_for_training(self):
         rng = np.random.default_rng(0)
-        draws = rng.poisson(np.exp(mean + deviation * rng.standard_normal((400_000, 4))))
-        found = self.outcome.mean(answer).numpy().ravel(), self.outcome.variance(answer).numpy().ravel()
-        error = draws.std(0) / len(draws) ** 0.5
-        assert (np.abs(draws.mean(0) - found[0]) < 4.5 * error).all()
-        np.testing.assert_allclose(draws.var(0), found[1], rtol=0.15)
+        values = np.zeros((200, 5))
+        values[:, 0] = rng.random(200) < 0.5
+        for t in range(1, 5):
+            values[rng.choice(200, 2, replace=False), t] = 1
+        values[150:] = np.nan
+        values[:2, 1:] = 1
+        labels = tag_labels(values)
+        for seed in range(20):
+            problems = Problems()
+            val = Tags.hold_out(labels, 0.2, np.random.RandomState(seed), problems)
+            assert problems.found == []
+            assert len(val) == 30
+            assert varies(values[np.setdiff1d(labels.labelled, val)]).all()
 
-    def test_without_doubt_about_the_rate_an_interval_is_that_of_a_poisson(self):
-        mean = np.array([0.3, 3.0, 50.0])
-        low, high = self.outcome.interval(mean, np.sqrt(mean), 0.9)
-        np.testing.assert_array_equal(low, stats.poisson.ppf(0.05, mean))
-        np.testing.assert_array_equal(high, stats.poisson.ppf(0.95, mean))
+    def test_rare_values_that_cannot_be_spared_are_a_problem(self):
+        problems = Problems()
+        assert Tags.hold_out(tag_labels([[0], [1], [np.nan]]), 0.5, np.random.RandomState(0), problems).size == 0
+        assert "none can be spared" in problems.found[0].given
 
-    def test_an_interval_holds_its_share_of_the_counts(self):
-        answer = random_answer(self.outcome, nodes=1)
-        low, high = self.outcome.interval(*self.outcome.in_units(answer), 0.8)
-        mean, deviation = (part.ravel() for part in normals(answer))
-        rng = np.random.default_rng(1)
-        draws = rng.poisson(np.exp(mean + deviation * rng.standard_normal((100_000, 4))))
-        assert ((draws < low.ravel()).mean(0) <= 0.105).all()
-        assert ((draws > high.ravel()).mean(0) <= 0.105).all()
-        assert ((draws < low.ravel() + 1).mean(0) >= 0.095).all()
+    @pytest.mark.parametrize(
+        ("val", "wrong"), [([2], "1 nodes without a label"), ([], "no node"), ([1], "left to train on")]
+    )
+    def test_chosen_validation_nodes_are_checked(self, val, wrong):
+        problems = Problems()
+        Tags.check_validation(tag_labels([[0], [1], [np.nan], [0]]), np.array(val, dtype=int), problems)
+        assert any(wrong in problem.given for problem in problems.found)
 
 
-@pytest.mark.parametrize("name", LABELS)
-class TestEvery:
-    def test_unknown_values_change_nothing(self, name):
-        outcome = outcome_named(name)
-        labels = LABELS[name]
-        targets = outcome.targets(labels, np.array([0, 1, 3]), "cpu", torch.float64)
-        q, p = random_answer(outcome, 1), random_answer(outcome, 2)
-        sums, _ = outcome.node_terms(q, p, targets, True, (1.0, 1.0))
-        other = outcome.targets(labels, np.array([0, 1, 3]), "cpu", torch.float64)
-        other.values[~other.known] = 1.0
-        torch.testing.assert_close(outcome.node_terms(q, p, other, True, (1.0, 1.0))[0], sums, **TIGHT)
-        assert (targets.observed.sum(), targets.known.sum()) == (5, 7)
+RNG = np.random.default_rng(0)
+VALUES = RNG.normal(50, 10, (40, 2))
+REAL = Real.of(VALUES, 2)
 
-    def test_the_sums_are_over_observed_and_hidden_values(self, name):
-        outcome = outcome_named(name)
-        targets = outcome.targets(LABELS[name], np.array([0, 1, 3]), "cpu", torch.float64)
-        q, p = random_answer(outcome, 1), random_answer(outcome, 2)
-        sums, beliefs = outcome.node_terms(q, p, targets, False, (0.5, 0.25))
-        seen, hidden = targets.observed, ~targets.observed
-        supervised = -(outcome.log_prob(q, targets.values) * seen).sum((1, 2))
-        kl = ((outcome.cross_entropy(q, p) - outcome.entropy(q)) * hidden).sum((1, 2))
-        torch.testing.assert_close(sums[:, 0], 0.5 * supervised, **TIGHT)
-        torch.testing.assert_close(sums[:, 2] - sums[:, 3], 0.25 * kl, **TIGHT)
-        torch.testing.assert_close(beliefs, outcome.beliefs(p, targets), **TIGHT)
 
-    def test_labels_as_inputs_are_zero_where_nothing_is_observed(self, name):
-        outcome = outcome_named(name)
-        targets = outcome.targets(LABELS[name], np.array([0, 3]), "cpu", torch.float64)
-        inputs = outcome.as_inputs(targets)
-        assert not inputs[~targets.observed].any()
-        assert inputs[targets.observed].any()
+def random_answer(replicas=1):
+    return np.random.default_rng(1).normal(0, 0.7, (replicas, 40, 4))
 
-    def test_a_perfect_answer_scores_one_and_the_mean_nothing(self, name):
-        outcome = outcome_named(name)
-        values = torch.tensor([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0]], dtype=torch.float64)
-        known = torch.ones_like(values, dtype=torch.bool)
-        perfect = {
-            "tags": 50 * (2 * values - 1),
-            "real": torch.cat([values, torch.zeros_like(values)], dim=1),
-            "counts": torch.cat([(values + 1e-9).log(), torch.full_like(values, -20.0)], dim=1),
-        }[name]
-        assert abs(outcome.score(perfect.unsqueeze(0), values, known).item() - 1) < 1e-6
+
+class TestCalibration:
+    def test_the_average_of_normals_has_the_moments_of_their_mixture(self):
+        answers = random_answer(replicas=3)
+        average = REAL.averaged(torch.from_numpy(answers))
+        draws = np.random.default_rng(2).normal(size=(60_000, 1, 1))
+        mixed = np.concatenate([part[:5, :2] + np.exp(part[:5, 2:] / 2) * draws for part in answers])
+        np.testing.assert_allclose(average[:5, :2], mixed.mean(0), atol=0.02)
+        np.testing.assert_allclose(np.exp(average[:5, 2:]), mixed.var(0), rtol=0.03)
+
+    def test_losses_and_scores_are_those_of_scipy_in_the_unit_of_the_labels(self):
+        answer, labels = random_answer()[0], VALUES.copy()
+        labels[3, 1] = np.nan
+        mean, deviation = REAL.moments(answer)
+        np.testing.assert_allclose(mean, VALUES.mean(0) + VALUES.std(0) * answer[:, :2])
+        np.testing.assert_allclose(deviation, VALUES.std(0) * np.exp(answer[:, 2:] / 2))
+        expected = stats.norm.logpdf(labels, mean, deviation)
+        assert REAL.loss_and_score(answer, labels)[0] == pytest.approx(-np.nanmean(expected), rel=1e-10)
+        scores = REAL.conformal_scores(answer, labels)
+        np.testing.assert_allclose(scores, np.abs(labels - mean) / deviation)
+        assert np.isnan(scores[3, 1])
+        standard, missed = (VALUES - VALUES.mean(0)) / VALUES.std(0), (mean - VALUES) / VALUES.std(0)
+        r2 = 1 - (missed**2).sum() / (standard**2).sum()
+        assert REAL.loss_and_score(answer, VALUES)[1] == pytest.approx(r2)
+
+    def test_the_temperature_of_normals_is_the_closed_one(self):
+        """Without its prior it would be the mean of the squared distances in deviations."""
+        answer = random_answer()[0]
+        ratio = np.mean(REAL.conformal_scores(answer, VALUES) ** 2)
+        temperature = REAL.temperature(answer, VALUES)
+        # The minimum of n / 2 (log T + ratio / T) + (log T)^2 / 2 in log T, where the derivative is zero.
+        assert VALUES.size / 2 * (1 - ratio / temperature) + np.log(temperature) == pytest.approx(0.0, abs=1e-2)
+        (mean, deviation), (centre, width) = (
+            REAL.moments(REAL.scaled(answer, Scaling(t))) for t in (1.0, temperature)
+        )
+        np.testing.assert_allclose(centre, mean)
+        np.testing.assert_allclose(width, np.sqrt(temperature) * deviation)
+
+    def test_each_column_has_an_interval_by_its_own_scores(self):
+        answer = np.zeros((1, 4))
+        scores = np.array([[1.0, 4.0], [2.0, NAN], [3.0, 5.0]])
+        region = REAL.conformal(answer, scores, 0.25)[0]
+        assert region[0].tolist() == pytest.approx((VALUES.mean(0)[0] + VALUES.std(0)[0] * np.array([-3, 3])).tolist())
+        assert region[1].tolist() == [-np.inf, np.inf], "two scores exclude nothing at 0.25"
+
+    def test_intervals_of_counts_are_whole_and_never_negative(self):
+        counts = np.arange(20.0)[:, None]
+        outcome = Counts.of(counts, 1)
+        answer = np.tile([[1.0, -3.0]], (20, 1))
+        region = outcome.conformal(answer, outcome.conformal_scores(answer, counts), 0.2)
+        assert (region >= 0).all()
+        np.testing.assert_array_equal(region, np.round(region))
+        # The farthest count inside defines the interval; rounding must not lose it.
+        inside = (region[:, 0, 0] <= counts[:, 0]) & (counts[:, 0] <= region[:, 0, 1])
+        assert inside.sum() == 17
+
+
+class TestMeasures:
+    def test_columns_without_values_or_without_differences_are_nan(self):
+        labels = np.array([[1.0, NAN, 3.0], [2.0, NAN, 3.0]])
+        outcome = Real.of(np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]), 3)
+        region = np.tile([-9.0, 9.0], (2, 3, 1))
+        measures = outcome.evaluate(np.zeros((2, 6)), labels, region, np.array(["a", "b", "c"]), False)
+        first, empty, constant = (measures["columns"][name] for name in "abc")
+        assert np.isfinite(list(first.values())).all()
+        assert np.isnan(list(empty.values())).all()
+        assert np.isnan(constant["r2"])
+        assert constant["mae"] == pytest.approx(2.5)
+        assert measures["mae"] == pytest.approx((first["mae"] + constant["mae"]) / 2)
+        assert "columns" not in outcome.evaluate(np.zeros((2, 6)), labels, region, np.arange(3), True)
+
+
+class TestGroups:
+    def test_values_fall_into_groups_of_equal_size(self):
+        values = RNG.normal(50, 10, (400, 1))
+        outcome, labels = Real.of(values, 1), values.copy()
+        labels[200:] = np.nan
+        answer = np.stack([np.linspace(-2, 2, 400), np.linspace(-4, 0.4, 400)], axis=1)
+        codes, beliefs = outcome.groups(answer, labels)
+        sizes = np.bincount(codes[:200], minlength=5)
+        assert (beliefs.shape, codes[200:].max()) == ((400, 5), UNKNOWN)
+        assert sizes.max() - sizes.min() <= 1
+        # Elsewhere the mass of a normal in each group, here by drawing.
+        limits = np.quantile(values[:200], [0.2, 0.4, 0.6, 0.8], method="lower")
+        mean, deviation = (part[307, 0] for part in outcome.moments(answer))
+        draws = np.random.default_rng(0).normal(mean, deviation, 400_000)
+        shares = np.bincount(np.searchsorted(limits, draws), minlength=5) / draws.size
+        np.testing.assert_allclose(beliefs[307], shares, atol=0.004)
+
+    @pytest.mark.parametrize("values", [[0, 0, 0, 0, 9], [0, 9, 9, 9, 9], [1, 2, 1, 2, 1]])
+    def test_few_different_values_make_fewer_groups(self, values):
+        y = np.array([*values, np.nan], dtype=float)[:, None]
+        codes, beliefs = Real.of(y, 1).groups(np.zeros((6, 2)), y)
+        assert beliefs.shape == (6, 2)
+        low = codes[:5] == 0
+        assert y[:5][low].max() < y[:5][~low].min()
+        assert codes[5] == UNKNOWN
