@@ -38,7 +38,7 @@ class Counts(NormalOutcome):
     score_title: ClassVar[str] = "share of deviance explained"
     columns_title: ClassVar[str] = "columns of counts"
     allowed: ClassVar[str] = "whole numbers from 0 to 2**53, nothing where unknown"
-    advice: ClassVar[str] = "Other numbers are outcome 'real', names of classes outcome 'classes'."
+    advice: ClassVar[str] = "Other numbers need outcome 'real', names of classes outcome 'classes' (G3NNClassifier)."
     # near-appnp has been seen to diverge on counts, and was never the best there.
     joint_models: ClassVar[tuple[str, ...]] = ("near-gcn",)
     learns_start: ClassVar[bool] = True

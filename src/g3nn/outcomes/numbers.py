@@ -140,7 +140,7 @@ class NumberOutcome(Outcome):
             problems.add(argument, f"values such as {texts[0]!r}", cls.allowed, cls.advice)
             return None
         if not cls.takes_booleans and any(isinstance(item, bool | np.bool_) for item in items):
-            advice = "What is true or false is outcome 'tags', or two classes: use G3NNClassifier."
+            advice = "True and false need outcome 'tags' or 'classes' (G3NNClassifier)."
             problems.add(argument, "true and false", cls.allowed, advice)
             return None
         return np.array([np.nan if item is None else float(item) for item in items]).reshape(raw.shape)

@@ -40,7 +40,9 @@ class Real(NormalOutcome):
     score_title: ClassVar[str] = "R²"
     columns_title: ClassVar[str] = "columns of numbers"
     allowed: ClassVar[str] = f"finite numbers up to {LARGEST:g}, nothing where unknown"
-    advice: ClassVar[str] = "Correct these values or leave them empty. Names of classes are outcome 'classes'."
+    advice: ClassVar[str] = (
+        "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."
+    )
     learns_start: ClassVar[bool] = True
 
     @staticmethod

@@ -36,7 +36,9 @@ class Tags(NumberOutcome):
     columns_title: ClassVar[str] = "tags"
     view: ClassVar[str] = "tags"
     allowed: ClassVar[str] = "0 or 1 (or true or false) for each tag, nothing where unknown"
-    advice: ClassVar[str] = "One class out of several is outcome 'classes', in one column; numbers are outcome 'real'."
+    advice: ClassVar[str] = (
+        "One class out of several needs outcome 'classes', in one column; numbers need outcome 'real' (G3NNRegressor)."
+    )
     constant: ClassVar[str] = "Leave out tags that no node has, or that all nodes have."
     takes_booleans: ClassVar[bool] = True
     pooled: ClassVar[bool] = True
