@@ -49,7 +49,7 @@ class TestReading:
     @pytest.mark.parametrize(
         ("given", "outcome", "wrong", "advice"),
         [
-            (["a", "b"], "real", "values such as 'a'", "'classes'"),
+            (["a", "b"], "real", "values such as 'a'", "G3NNClassifier"),
             ([True, False], "real", "true and false", "G3NNClassifier"),
             ([1.0, np.inf], "real", "1 values such as inf", "Correct"),
             ([1.0, 1e200], "real", "1 values such as 1e+200", ""),
@@ -60,7 +60,7 @@ class TestReading:
             ([0.5, 2], "counts", "1 values such as 0.5", "'real'"),
             ([2.0**54, 2], "counts", "1 values such as 1.80144e+16", ""),
             ([[0, 2], [1, 1]], "tags", "1 values such as 2", "'classes', in one column"),
-            ([[0, 0.5], [1, 1]], "tags", "1 values such as 0.5", "'real'"),
+            ([[0, 0.5], [1, 1]], "tags", "1 values such as 0.5", "G3NNRegressor"),
             ([["a", 0], ["b", 1]], "tags", "values such as 'a'", "'classes'"),
             ([[0, 1], [0, 0]], "tags", "in column 0", "Leave out tags that no node has"),
             (np.arange(2) * 1j, "real", "values such as 0j", ""),
@@ -172,9 +172,7 @@ class TestCalibration:
         temperature = REAL.temperature(answer, VALUES)
         # The minimum of n / 2 (log T + ratio / T) + (log T)^2 / 2 in log T, where the derivative is zero.
         assert VALUES.size / 2 * (1 - ratio / temperature) + np.log(temperature) == pytest.approx(0.0, abs=1e-2)
-        (mean, deviation), (centre, width) = (
-            REAL.moments(REAL.scaled(answer, Scaling(t))) for t in (1.0, temperature)
-        )
+        (mean, deviation), (centre, width) = (REAL.moments(REAL.scaled(answer, Scaling(t))) for t in (1.0, temperature))
         np.testing.assert_allclose(centre, mean)
         np.testing.assert_allclose(width, np.sqrt(temperature) * deviation)
 
