@@ -103,8 +103,9 @@ class NumberOutcome(Outcome):
         """Labels of this kind, of n nodes if that is known; None where a problem was recorded."""
         table = table_values(y)
         raw, names = table if table is not None else (flat_values(y), None)
-        if n is not None and (raw.shape[:1] != (n,) or raw.ndim > 2 or raw.size == 0):
-            problems.add(argument, f"shape {raw.shape}", f"shape ({n},) or ({n}, T): one row for each node")
+        if raw.ndim not in (1, 2) or raw.size == 0 or (n is not None and len(raw) != n):
+            rows = "n" if n is None else n
+            problems.add(argument, f"shape {raw.shape}", f"shape ({rows},) or ({rows}, T): one row for each node")
             return None
         values = cls._floats(raw, argument, problems)
         if values is None:

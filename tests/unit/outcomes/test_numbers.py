@@ -84,9 +84,10 @@ class TestReading:
         ("y", "kind", "wrong", "allowed"),
         [
             ([1.0, None], Real, "1 nodes without a value", "a value for each"),
-            ([[1.0, 2.0]], Real, "shape (1, 2)", "1 column, as in the fit"),
+            ([[1.0, 2.0]], Real, "2 columns", "1 column, as in the fit"),
             (["a"], Real, "values such as 'a'", "finite numbers"),
             ([-1], Counts, "1 values such as -1", "whole numbers"),
+            ([], Real, "shape (0,)", "one row for each node"),
         ],
     )
     def test_values_to_judge_by_are_checked(self, y, kind, wrong, allowed):
