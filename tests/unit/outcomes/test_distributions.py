@@ -55,12 +55,6 @@ class TestTags:
         expected = a * (a / b).log() + (1 - a) * ((1 - a) / (1 - b)).log()
         torch.testing.assert_close(self.outcome.cross_entropy(q, p) - self.outcome.entropy(q), expected, **TIGHT)
 
-    def test_an_interval_holds_what_is_likely(self):
-        mean = np.array([0.01, 0.5, 0.99])
-        low, high = self.outcome.interval(mean, np.sqrt(mean * (1 - mean)), 0.9)
-        assert low.tolist() == [0.0, 0.0, 1.0]
-        assert high.tolist() == [0.0, 1.0, 1.0]
-
 
 @pytest.mark.parametrize("noise", ["shared", "node"])
 class TestReal:
@@ -72,7 +66,7 @@ class TestReal:
 
     def test_kl_by_integration(self, noise):
         outcome = outcome_named("real", noise=noise)
-        q, p = random_answer(outcome, 1), random_answer(outcome, 2)
+        q, p = (random_answer(outcome, seed)[:1, :2] for seed in (1, 2))
         found = (outcome.cross_entropy(q, p) - outcome.entropy(q)).numpy()
         (m, s), (c, w) = normals(q), normals(p)
         for place in np.ndindex(found.shape):
@@ -99,7 +93,8 @@ class TestCounts:
     outcome = outcome_named("counts")
 
     def test_log_prob_by_integration(self):
-        answer, values = random_answer(self.outcome), torch.tensor([[0.0, 3.0], [1.0, 40.0]] * 2, dtype=torch.float64)
+        values = torch.tensor([[0.0, 3.0], [1.0, 40.0]], dtype=torch.float64)
+        answer = random_answer(self.outcome)[:, :2]
         found = self.outcome.log_prob(answer, values).numpy()
         mean, deviation = normals(answer)
         for place in np.ndindex(found.shape):
