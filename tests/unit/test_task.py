@@ -88,9 +88,9 @@ class TestBadInput:
         assert [problem.argument for problem in caught.value.problems] == [argument]
 
     def test_no_unlabelled_node_leaves_none_for_validation_either(self):
-        with pytest.raises(InputError, match=r"train: .*all 8 nodes") as caught:
+        with pytest.raises(InputError, match="all 8 nodes") as caught:
             build(labels=np.arange(N) % 2, train=range(N), val=[], test=[])
-        assert {problem.argument for problem in caught.value.problems} == {"train", "val"}
+        assert sorted(problem.argument for problem in caught.value.problems) == ["train", "val"]
 
     def test_several_problems_are_listed_together(self):
         changes = {

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from g3nn.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
-from g3nn.estimator.reading import Features
+from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.request import fingerprint, read_request, take_apart
 
 X = np.eye(8)
@@ -17,7 +17,9 @@ EDGES = np.array([[0, 1, 6], [1, 2, 7]])
 
 
 def request(X=X, y=Y, edges=EDGES, val=None, **parameters):
-    return read_request(G3NNClassifier(**parameters).get_params(), X, y, edges, val)
+    classifier, problems = G3NNClassifier(**parameters), Problems()
+    given = take_apart(X, y, edges, val, bool(classifier.directed), problems)
+    return read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
 
 
 def problems_of(**given):
@@ -92,7 +94,7 @@ def test_what_cannot_be_used_is_named(given, argument, said):
 def test_nodes_bring_their_graph_and_say_whose_labels_these_are():
     nodes = Nodes(X, EDGES)[[5, 4, 1, 0]]
     found = request(nodes, y=["b", "b", "a", "a"], edges=None)
-    assert found.labels.codes.tolist() == [0, 0, -1, -1, 1, 1, -1, -1]
+    assert found.labels.values.tolist() == [0, 0, -1, -1, 1, 1, -1, -1]
     assert found.features.num_nodes == 8
     np.testing.assert_array_equal(found.edges, EDGES)
     assert "Nodes hold their own" in problems_of(X=Nodes(X, EDGES))["edges"]
@@ -106,10 +108,10 @@ def test_pyg_data_brings_everything_and_hides_what_is_not_for_training():
     data = Data(x=torch.tensor(X), y=torch.tensor(Y), edge_index=torch.tensor(EDGES), train_mask=train, val_mask=val)
     found = request(data, y=None, edges=None)
     assert (found.train.tolist(), found.val.tolist()) == ([0, 3], [1, 4])
-    assert found.labels.known.tolist() == [0, 1, 3, 4]
+    assert found.labels.labelled.tolist() == [0, 1, 3, 4]
     assert request(data, y=None, edges=None, val=[0, 4]).val.tolist() == [0, 4]
     del data.train_mask, data.val_mask
-    assert request(data, y=None, edges=None).labels.known.tolist() == [0, 1, 2, 3, 4, 5]
+    assert request(data, y=None, edges=None).labels.labelled.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_pyg_data_that_lacks_something():
@@ -118,17 +120,14 @@ def test_pyg_data_that_lacks_something():
     data.y = torch.tensor(Y)
     data.train_mask = torch.ones(8, 3, dtype=torch.bool)
     assert "Choose one split" in problems_of(X=data, y=None, edges=None)["data.train_mask"]
-    problems = Problems()
-    assert take_apart(X, Y, EDGES, None, False, problems).nodes is None
-    assert problems.found == []
 
 
 def test_a_fingerprint_tells_graphs_apart():
     keys = {
-        fingerprint(Features(X), EDGES),
-        fingerprint(Features(2 * X), EDGES),
-        fingerprint(Features(X), EDGES[:, :2]),
-        fingerprint(Features(sp.csr_array(X)), EDGES),
+        fingerprint(FeatureTable(X), EDGES),
+        fingerprint(FeatureTable(2 * X), EDGES),
+        fingerprint(FeatureTable(X), EDGES[:, :2]),
+        fingerprint(FeatureTable(sp.csr_array(X)), EDGES),
     }
     assert len(keys) == 4
-    assert fingerprint(Features(X.copy()), EDGES.copy()) in keys
+    assert fingerprint(FeatureTable(X.copy()), EDGES.copy()) in keys

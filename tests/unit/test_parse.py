@@ -1,0 +1,85 @@
+"""Edges in any form that a caller may have them."""
+
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pyarrow as pa
+import pytest
+import scipy.sparse as sp
+import torch
+
+from g3nn.errors import Problems
+from g3nn.parse import read_edges
+
+PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
+
+
+def edges(given, n=4, directed=False):
+    problems = Problems()
+    return read_edges(given, n, directed, problems), [str(problem) for problem in problems.found]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        PAIRS,
+        PAIRS.T,
+        torch.tensor(PAIRS),
+        sp.coo_array((np.ones(3), tuple(PAIRS)), shape=(4, 4)),
+        sp.csr_matrix((np.ones(6), (np.concatenate(PAIRS), np.concatenate(PAIRS[::-1]))), shape=(4, 4)),
+        nx.Graph(PAIRS.T.tolist()),
+        pa.table({"from": PAIRS[0], "to": PAIRS[1]}),
+        pa.table({"weight": [1.0, 2.0, 3.0], "target": PAIRS[1], "source": PAIRS[0]}),
+    ],
+    ids=["2E", "E2", "torch", "half adjacency", "adjacency", "networkx", "frame", "named frame"],
+)
+def test_edges_of_any_kind(given):
+    found, problems = edges(given)
+    assert problems == []
+    np.testing.assert_array_equal(found, PAIRS)
+
+
+def test_two_by_two_is_read_as_sources_above_targets():
+    np.testing.assert_array_equal(edges([[0, 1], [2, 3]])[0], [[0, 1], [2, 3]])
+
+
+def test_no_edges():
+    for none in (None, [], np.zeros((2, 0))):
+        assert edges(none)[0].shape == (2, 0)
+
+
+def test_stored_zeros_are_no_edges():
+    matrix = sp.csr_array((np.array([0.0, 1.0]), ([0, 1], [1, 2])), shape=(4, 4))
+    np.testing.assert_array_equal(edges(matrix)[0], [[1], [2]])
+
+
+def test_networkx_nodes_with_names_stand_for_rows_in_their_order():
+    graph = nx.Graph()
+    graph.add_nodes_from("dcba")
+    graph.add_edge("a", "d")
+    np.testing.assert_array_equal(edges(graph)[0], [[0], [3]])
+    graph.remove_node("b")
+    assert "a graph of 3 nodes" in edges(graph)[1][0]
+
+
+def test_direction_is_kept_where_it_counts():
+    arcs = nx.DiGraph([(2, 0), (0, 2)])
+    assert edges(arcs, directed=True)[0].shape == (2, 2)
+    assert edges(arcs)[0].shape == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (np.zeros((3, 3), dtype=int), "shape (3, 3)"),
+        (np.zeros((2, 3)), "type float64"),
+        ([[0], [9]], "1 ends outside the graph"),
+        (sp.eye_array(3), "adjacency matrix of shape (3, 3)"),
+        (pa.table({"a": [1], "b": [2], "c": [3]}), "columns ['a', 'b', 'c']"),
+        (pa.table({"a": ["x"], "b": ["y"]}), "type object"),
+    ],
+)
+def test_what_is_no_list_of_pairs_is_refused(given, said):
+    _, (problem,) = edges(given)
+    assert said in problem
