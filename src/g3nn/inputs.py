@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import Pattern
-from g3nn.outcomes import Outcome, Targets, outcome_of
+from g3nn.outcomes import Outcome, Targets
 from g3nn.replicas import Noise, optional_draw, optional_dropout
 from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
@@ -81,7 +81,7 @@ class Inputs:
             features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
         else:
             features = Features(torch.from_numpy(task.features).to(device, dtype))
-        outcome = outcome or outcome_of(task)
+        outcome = outcome or task.outcome_model()
         targets = outcome.targets(task.labels, task.train, device, dtype)
         train = torch.from_numpy(task.train).to(device)
         val = torch.from_numpy(task.val).to(device)

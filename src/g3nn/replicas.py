@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import Draw, dropout, uniform_bits, uniform_integers
-from g3nn.outcomes import Outcome, outcome_of
+from g3nn.outcomes import Outcome
 from g3nn.outcomes.classes import Classes
 from g3nn.task import NodeTask
 
@@ -46,7 +46,7 @@ class Sizes:
     @classmethod
     def of(cls, task: NodeTask, options: Mapping[str, Any] | None = None) -> Sizes:
         """The sizes of a task; `options` may contain those of its outcome."""
-        return cls(task.num_features, task.num_classes, task.directed, outcome_of(task, options), task.num_nodes)
+        return cls(task.num_features, task.num_classes, task.directed, task.outcome_model(options), task.num_nodes)
 
     @property
     def outcome(self) -> Outcome:

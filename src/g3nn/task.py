@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import Problems
+from g3nn.options import pick
 from g3nn.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 from g3nn.parse import Matrix, edge_list, feature_matrix, node_indices
 
@@ -58,6 +60,10 @@ class NodeTask:
         mask = np.ones(self.num_nodes, dtype=bool)
         mask[self.train] = False
         return np.flatnonzero(mask)
+
+    def outcome_model(self, options: Mapping[str, Any] | None = None) -> Outcome:
+        """The outcome in the unit of the training labels, with those of the options that it declares."""
+        return self.kind.of(self.labels[self.train], self.num_classes, pick(options or {}, self.kind.Options))
 
     @property
     def isolated(self) -> np.ndarray:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-
-from g3nn.options import pick
 from g3nn.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
@@ -14,16 +10,7 @@ from g3nn.outcomes.numbers import NormalOutcome, NumberOutcome, ValueOptions, va
 from g3nn.outcomes.real import Real
 from g3nn.outcomes.tags import Tags, tag_table
 
-if TYPE_CHECKING:
-    from g3nn.task import NodeTask
-
 OUTCOMES: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
-
-
-def outcome_of(task: NodeTask, options: Mapping[str, Any] | None = None) -> Outcome:
-    """The outcome of a task, in the unit of its training labels, with those of the options that it declares."""
-    kind = OUTCOMES[task.outcome]
-    return kind.of(task.labels[task.train], task.num_classes, pick(options or {}, kind.Options))
 
 
 def guessed_outcome(columns: int, fractions: bool) -> type[Outcome]:
@@ -50,7 +37,6 @@ __all__ = [
     "guessed_outcome",
     "has_label",
     "is_known",
-    "outcome_of",
     "tag_table",
     "unlabelled",
     "varies",

@@ -17,7 +17,7 @@ from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
 from g3nn.options import check, known_names, pick, rules
-from g3nn.outcomes import OUTCOMES, outcome_of
+from g3nn.outcomes import OUTCOMES
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
@@ -103,7 +103,7 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        inputs = Inputs.of(task, self.device, outcome=outcome_of(task, self.options))
+        inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
         with monitor(self.spec.name, len(self.seeds), progress) as watch:
             parts = self._run(task, inputs, watch)
         return self._result(task, inputs, parts, time.perf_counter() - start)

@@ -16,7 +16,7 @@ from g3nn.calibrate import TEMPERATURES, Scaling
 from g3nn.errors import Problems
 from g3nn.estimator.panel import candidates, check_candidates
 from g3nn.estimator.request import COMMON
-from g3nn.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, outcome_of, without_labels_of
+from g3nn.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
 from g3nn.outcomes.base import as_stack
 from g3nn.parse import UNKNOWN
 from g3nn.task import NodeTask
@@ -71,7 +71,7 @@ def make(name: str) -> Case:
     train = np.setdiff1d(labels.labelled, val)
     pairs = np.stack([np.arange(N - 1), np.arange(1, N)])
     task = NodeTask.build(np.eye(N), pairs, labels.values, train, val, num_classes=len(labels.names), outcome=name)
-    outcome = outcome_of(task)
+    outcome = task.outcome_model()
     generator = torch.Generator().manual_seed(1)
     scores = torch.randn(REPLICAS, N, outcome.num_scores, generator=generator, dtype=torch.float64)
     start = torch.tensor(outcome.start, dtype=torch.float64).expand(REPLICAS, -1) if outcome.start else None
