@@ -14,7 +14,7 @@ from torch import Tensor
 from g3nn.kernels import Pattern
 from g3nn.outcomes import Outcome, Targets
 from g3nn.replicas import Noise, optional_draw, optional_dropout
-from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
+from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
 
 
@@ -168,12 +168,29 @@ class Inputs:
         return Pattern.from_scipy(once).to(self.device)
 
     @cached_property
-    def log_degrees(self) -> Tensor:
-        """(n, 1), on a directed graph (n, 2) for out- and in-degree: log(1 + degree), centred over the nodes."""
+    def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:
+        """The mean over the targets of a node's arcs, and over the sources of those that arrive; on an undirected graph
+        both are the mean over its neighbours."""
+        if not self.task.directed:
+            return self.neighbour_mean, self.neighbour_mean
+        out, back = (
+            SparseMatrix.from_scipy(arc_mean(arcs, self.n)).to(self.device, self.dtype)
+            for arcs in (self.task.edges, self.task.edges[::-1])
+        )
+        return out, back
+
+    @cached_property
+    def degrees(self) -> Tensor:
+        """(n, 1), on a directed graph (n, 2) for out- and in-degree."""
         ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
         counts = np.stack([np.bincount(end, minlength=self.n) for end in ends], axis=1)
-        logs = np.log1p(counts)
-        return torch.from_numpy(logs - logs.mean(0)).to(self.device, self.dtype)
+        return torch.from_numpy(counts).to(self.device, self.dtype)
+
+    @cached_property
+    def log_degrees(self) -> Tensor:
+        """(n, 1 or 2): log(1 + degree), centred over the nodes."""
+        logs = self.degrees.double().log1p()
+        return (logs - logs.mean(0)).to(self.dtype)
 
     @cached_property
     def arcs(self) -> Tensor:

@@ -50,8 +50,17 @@ def neighbour_mean(edges: np.ndarray, n: int) -> sp.csr_array:
     looped = neighbourhoods(edges, n)
     looped.setdiag(0.0)
     looped.eliminate_zeros()
-    degree = np.asarray(looped.sum(axis=1)).ravel()
-    return sp.csr_array(sp.diags_array(1.0 / np.maximum(degree, 1.0)) @ looped)
+    return _row_mean(looped)
+
+
+def arc_mean(edges: np.ndarray, n: int) -> sp.csr_array:
+    """D^-1 A of a directed graph: row i averages over the targets of the arcs from i."""
+    return _row_mean(sp.csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(n, n)))
+
+
+def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
+    degree = np.asarray(adjacency.sum(axis=1)).ravel()
+    return sp.csr_array(sp.diags_array(1.0 / np.maximum(degree, 1.0)) @ adjacency)
 
 
 def neighbourhoods(edges: np.ndarray, n: int) -> sp.csr_array:

@@ -8,6 +8,7 @@ from g3nn.likelihoods.gsbm import StochasticBlock
 from g3nn.likelihoods.lsm import AdditiveLatentSpace
 from g3nn.likelihoods.mix import LabelsOrFeatures
 from g3nn.likelihoods.near import NearValues
+from g3nn.likelihoods.nlsm import NeighbourLatentSpace
 from g3nn.likelihoods.sbm import PlantedPartition
 from g3nn.likelihoods.tags import TagBlocks
 
@@ -19,6 +20,7 @@ LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "dlsm": DistanceLatentSpace,
     "dcsbm": DegreeCorrectedBlock,
     "mix": LabelsOrFeatures,
+    "nlsm": NeighbourLatentSpace,
     "tags": TagBlocks,
     "near": NearValues,
 }

@@ -1,0 +1,149 @@
+"""A latent space model in which the rest of the graph helps to predict an edge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import normalize
+
+from g3nn.inputs import Inputs
+from g3nn.kernels import expected_logistic, gather, pair_dot
+from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.options import flag, integer, number
+from g3nn.replicas import Noise, Replicas, Sizes
+
+_WEIGHT = 3.0
+"""Where the weight of a latent direction starts."""
+
+_SOURCE, _TARGET = 0, -1
+"""Which end of a pair; the same on an undirected graph."""
+
+_REPELLING = 4
+"""Every fourth latent direction starts with a negative weight: along it, unlike nodes are linked."""
+
+
+@dataclass(frozen=True)
+class NeighbourOptions:
+    latent: int = integer(8, "number of dimensions of the latent space", low=1)
+    latent_dropout: float = number(0.0, "share of the features left out of each step", low=0, high=0.95)
+    hops: int = integer(0, "how many steps away neighbours' features help to place a node", low=0, high=2)
+    degrees: bool = flag(False, "let nodes with many other edges have more edges")
+
+
+class NeighbourLatentSpace(GraphLikelihood):
+    """p(e_ij = 1 | X, Y, G without ij) = sigmoid(sum_h w_h s_ih t_jh + a'd_i + c'd_j + B_kl) for y_i = k, y_j = l.
+
+    s_i = z_i / |z_i| is the direction of a node in the latent space. Its position is
+
+        z_i = U_0' x_i + mean over m in N(i) without j of v_m,    v_m = U_1' x_m + U_2' mean over o in N(m) of x_o
+
+    with U_1 if `hops` is 1 or 2, and U_2 if it is 2. With `degrees`, d_i holds the logarithm of one more than the
+    number of other edges of i, and whether there are none. On an undirected graph t = s, c = a and B is symmetric. On a
+    directed one t and c have parameters of their own; a source is placed by the targets of its arcs and the sources of
+    these, a target by the sources of its arcs and the targets of these.
+
+    The edge ij is left out exactly, so it never speaks for itself. If i has n_i neighbours, the mean without j is
+    (n_i mean - v_j) / (n_i - 1), and no other v_m depends on ij. With a third hop some would: i - m - i - j. Whether a
+    pair is an edge of the graph, and so has to be left out, is what `pairs.present` says.
+
+    With `hops=0` and without `degrees` this is p(G | X, Y), a product over independent edges. Otherwise the product is
+    over the conditionals of each edge given all others, the pseudolikelihood of Besag (1975): good for learning and for
+    judging edges, but the objective is then no bound on the evidence.
+    """
+
+    Options = NeighbourOptions
+    uses_features: ClassVar[bool] = True
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: NeighbourOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or NeighbourOptions()
+        latent, parts = self.options.latent, 1 + self.options.hops
+        self.U = replicas.glorot("U", parts * sizes.features, latent, sizes.features, parts * latent)
+        """(R, d, (1 + hops) latent): U_0, U_1, U_2 side by side."""
+        self.V = nn.Parameter(self.U.detach().clone()) if sizes.directed else None
+        """The same for targets; starts as U."""
+        w = torch.full((replicas.size, latent), _WEIGHT)
+        w[:, ::_REPELLING] *= -1
+        self.w = nn.Parameter(w)
+        self.B = nn.Parameter((2 * torch.eye(sizes.classes) - 1).repeat(replicas.size, 1, 1))
+        self.a = replicas.zeros(2, 2 if sizes.directed else 1) if self.options.degrees else None
+        """(R, 2, ends): the weights of d, for sources and for targets."""
+
+    def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
+        """(R, n, columns): for sources, and on a directed graph for targets, U_0' x, the mean of v over N, v, and the
+        number of edges; see `_columns`."""
+        columns: list[Tensor] = []
+        for end, matrix in enumerate([self.U] if self.V is None else [self.U, self.V]):
+            own, *others = inputs.x.matmul(self._dropped(matrix, noise)).split(self.options.latent, dim=2)
+            columns.append(own)
+            if others:
+                v = others[0]
+                if len(others) > 1:
+                    v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
+                columns += [inputs.arc_means[end].matmul(v.contiguous()), v]
+            columns.append(inputs.degrees[:, end : end + 1].expand(matrix.shape[0], -1, -1))
+        return torch.cat(columns, dim=2)
+
+    def _dropped(self, matrix: Tensor, noise: Noise | None) -> Tensor:
+        """Whole features are left out: as good a guard against overfitting as dropout at each node, and far cheaper."""
+        if noise is None or self.options.latent_dropout == 0:
+            return matrix
+        blocks = matrix.unflatten(2, (1 + self.options.hops, -1))
+        return (blocks * noise.dropout(torch.ones_like(blocks[..., :1]), self.options.latent_dropout)).flatten(2)
+
+    def table(self) -> Tensor:
+        """(R, K, K): B."""
+        return self.B if self.sizes.directed else (self.B + self.B.transpose(1, 2)) / 2
+
+    def ends(self, state: NodeState) -> tuple[Tensor, Tensor]:
+        """left and right, (R, n, latent + 2) each: left_i . right_j is the log-odds of a non-edge ij, less B_kl."""
+        assert state is not None
+        return self._products(self._position(state, _SOURCE), self._position(state, _TARGET))
+
+    def base(self, state: NodeState, pairs: Pairs) -> Tensor:
+        """(R, P): the log-odds of each pair, less B_kl."""
+        if not pairs.present or (self.options.hops == 0 and self.a is None):
+            return pair_dot(*self.ends(state), *pairs.index)
+        assert state is not None
+        i, j = gather(state, pairs.i), gather(state, pairs.j)
+        left, right = self._products(self._position(i, _SOURCE, j), self._position(j, _TARGET, i))
+        return (left * right).sum(2)
+
+    def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
+        return self.base(state, pairs)[:, :, None, None] + self.table().unsqueeze(1)
+
+    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
+        left, right = gather(q, pairs.i), gather(q, pairs.j)
+        return expected_logistic(left, right, self.base(state, pairs), self.table(), pairs.present)
+
+    def _columns(self, rows: Tensor, end: int) -> tuple[Tensor, ...]:
+        """Rows of the state as U_0' x, the mean of v, v, and the number of edges. With `hops=0` there is no v."""
+        latent = self.options.latent
+        of_neighbours = latent if self.options.hops else 0
+        of_end = rows.chunk(2 if self.sizes.directed else 1, dim=2)[end]
+        return of_end.split([latent, of_neighbours, of_neighbours, 1], dim=2)
+
+    def _position(self, rows: Tensor, end: int, across: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """(R, P, latent) and (R, P, 1): s and a'd of nodes with these rows of the state.
+
+        across: the rows of the nodes at the other end of an edge that is left out.
+        """
+        own, mean, _, degree = self._columns(rows, end)
+        if across is not None:
+            v = self._columns(across, end)[2]
+            mean = torch.where(degree > 1, (degree * mean - v) / (degree - 1).clamp_min(1.0), 0.0)
+            degree = degree - 1
+        s = normalize(own + mean if self.options.hops else own, dim=2)
+        if self.a is None:
+            return s, torch.zeros_like(degree)
+        d = torch.cat([degree.log1p(), (degree == 0).to(degree.dtype)], dim=2)
+        return s, d @ self.a[:, :, [end]]
+
+    def _products(self, source: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Vectors whose inner product is sum_h w_h s_h t_h + a'd_i + c'd_j."""
+        (s, sent), (t, received) = source, target
+        one = torch.ones_like(sent)
+        return torch.cat([self.w.unsqueeze(1) * s, sent, one], dim=2), torch.cat([t, one, received], dim=2)
