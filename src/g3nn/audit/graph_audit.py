@@ -1,4 +1,4 @@
-"""`GraphAudit`: how likely every edge and non-edge is, given features and labels."""
+"""`GraphAudit`: how likely every edge and non-edge is, given features, labels and the rest of the graph."""
 
 from __future__ import annotations
 
@@ -9,27 +9,29 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.audit.checks import check_graph, checked_beliefs, checked_count, checked_pairs
-from g3nn.audit.cross_fit import cross_fit, split_edges
-from g3nn.audit.latent import LatentGraph
-from g3nn.audit.missing import candidates
-from g3nn.audit.observed import Observed
-from g3nn.audit.options import AuditOptions
+from g3nn.audit.learning import AuditOptions, fit_scores
+from g3nn.audit.missing_edges import likely_pairs
 from g3nn.audit.sampling import SampledGraph, sample_graph
-from g3nn.audit.survey import Survey, plug_in
+from g3nn.audit.scores import ObservedEdges, PairScores
+from g3nn.audit.survey import Survey
 from g3nn.errors import DataError, Problems
 from g3nn.options import check
+from g3nn.parse import to_numpy
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds
 
 DENSITIES = ("balanced", "observed")
+
+_LEAST_EDGES = 3
+
+_ROUNDING = 1e-3
 
 _ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 
 
 @dataclass(frozen=True, eq=False)
 class AuditTables:
-    """What an audit finds, as structured arrays with the columns rank (from 1), source, target and probability.
+    """Structured arrays with the columns rank (from 1), source, target and probability.
 
     edges:   every observed edge, the most suspicious first.
     missing: pairs without an edge that probably should have one, the likeliest first.
@@ -41,60 +43,46 @@ class AuditTables:
 
 @dataclass(frozen=True, eq=False)
 class GraphAudit:
-    """p(e_ij = 1 | X, Y) averaged over beliefs about the labels: sum_kl q_ik q_jl sigmoid(logit_kl(i, j)).
+    """p(e_ij = 1 | X, G without ij) = sum_kl q_ik q_jl p(e_ij = 1 | X, G without ij, y_i = k, y_j = l).
 
-    The logit is bilinear in a latent space that the features span, with a K x K table for the labels and a term for the
-    degree of each end (see `audit.pair_model`). Unlike the p(G | X, Y) of the training objective it also reads the
-    features of neighbours up to `hops` steps away; `hops=0` turns that off. The labels enter through q alone, which is
-    held fixed.
+    The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
+    trained on the graph term of the objective alone, with the beliefs q about labels held fixed. It leaves out the edge
+    that it judges, so no edge vouches for itself. The beliefs q did see all edges; nothing is done about that.
 
-    An edge must not vouch for itself. So the edges are split into parts, and each is judged by a model to which its
-    part was unknown, neither as an edge to learn from nor as a way to a neighbour. Pairs without an edge are judged by
-    the mean of all models' log-odds. The beliefs q did see all edges; nothing is done about that.
-
-    Models are fitted to equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a
-    non-edge, if there were as many of the one as of the other": good for ranking and to look at. With
-    `density="observed"` all log-odds are shifted by the one number at which the model expects as many edges as were
-    observed (near log(edges / non-edges) where the model is calibrated): the probability that a pair is linked in a
-    graph as sparse as this one.
+    Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
+    if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
+    log-odds are shifted by the one number at which as many edges are expected as were observed (near
+    log(edges / non-edges) where the model is calibrated): the probability that a pair is linked in a graph as sparse as
+    this one.
     """
 
     task: NodeTask
     q: np.ndarray
-    graph: LatentGraph
-    fold: np.ndarray
-    """(E,): which model judges each edge."""
+    scores: PairScores
 
     @classmethod
     def fit(cls, task: NodeTask, q: Any, *, seed: int = 0, device: str = "auto", **options: Any) -> GraphAudit:
-        """Fit the graph models to the edges of a task.
+        """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
         options: see `AuditOptions`.
         """
         problems = Problems()
-        beliefs = checked_beliefs(q, task, problems)
+        beliefs = _checked_beliefs(q, task, problems)
         check(options, [AuditOptions], problems)
         seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
-        check_graph(task, problems)
+        _check_graph(task, problems)
         problems.raise_if_any()
-        chosen, own_seed = AuditOptions(**options), seeds[0] % 2**63
-        fold = split_edges(task.num_edges, chosen.folds, own_seed)
-        return cls(task, beliefs, cross_fit(task, beliefs, fold, chosen, own_seed, place), fold)
+        return cls(task, beliefs, fit_scores(task, beliefs, AuditOptions(**options), seeds[0] % 2**63, place))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of pairs (2, P); see the class for the two densities."""
         problems = Problems()
         problems.name("density", density, DENSITIES)
-        checked = checked_pairs(pairs, self.task.num_nodes, problems)
+        checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         problems.raise_if_any()
-        place = self._observed.find(checked)
-        seen = place >= 0
         shift = self._survey.shift if density == "observed" else 0.0
-        found = np.empty(place.size)
-        found[seen] = self.graph.probability_of(self.q, checked[:, seen], self.fold[place[seen]], shift)
-        found[~seen] = self.graph.probability(self.q, checked[:, ~seen], shift)
-        return found
+        return self.scores.probability(self.q, checked, self._observed.find(checked), shift)
 
     def suspicious(self) -> np.ndarray:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
@@ -102,63 +90,61 @@ class GraphAudit:
         return _table(self.task.edges, probability, np.argsort(probability, kind="stable"))
 
     def missing(self, count: int = 100) -> np.ndarray:
-        """The `count` likeliest pairs without an edge among candidates; see `AuditTables.missing`.
+        """The `count` likeliest pairs without an edge; see `AuditTables.missing`.
 
-        Candidates are found in time about linear in the size of the graph: nodes with a common neighbour, and pairs
-        whose features and labels are such that the model puts many edges there. In a small graph, these are all pairs.
+        They are searched in time about linear in the size of the graph: among nodes with a common neighbour, and where
+        features and labels make edges likely. In a small graph all pairs are looked at.
         """
         problems = Problems()
-        wanted = checked_count(count, problems)
+        wanted = _checked_count(count, problems)
         problems.raise_if_any()
-        # Candidates are ranked with beliefs in place of labels, which is almost the order of the probabilities.
-        pairs = candidates(self._survey, plug_in(self.graph, self.q), self._observed, 4 * wanted + 1000)
+        # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
+        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * wanted + 1000)
         probability = self.edge_proba(pairs)
         return _table(pairs, probability, np.argsort(-probability, kind="stable")[:wanted])
 
     def tables(self, missing: int = 100) -> AuditTables:
-        """Observed edges from the most suspicious on, and as many likely missing ones as asked for."""
+        """All observed edges, the most suspicious first, and the given number of likely missing ones."""
         return AuditTables(self.suspicious(), self.missing(missing))
 
     def sample(self, seed: int = 0) -> SampledGraph:
-        """A new graph as dense as the observed one: labels drawn from q, then edges from p(G | X, Y)."""
+        """A new graph as dense as the observed one: labels drawn from q, then each edge with its probability given the
+        rest of the observed graph."""
         problems = Problems()
         seeds = checked_seeds(1, seed, problems)
         problems.raise_if_any()
         rng = np.random.default_rng(seeds[0] % 2**63)
-        return sample_graph(self.graph, self._survey, self.q, self._observed, self.fold, rng)
+        return sample_graph(self.scores, self._survey, self.q, self._observed, rng)
 
     def state(self) -> dict[str, np.ndarray]:
-        """What was fitted, as plain arrays; `from_state` takes them back."""
-        return {"left": self.graph.left, "right": self.graph.right, "table": self.graph.table, "fold": self.fold}
+        """What was learned, as plain arrays; `from_state` takes them back."""
+        return dict(vars(self.scores))
 
     @classmethod
     def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
         """The audit that was fitted to this task with these beliefs."""
-        n, E, K = task.num_nodes, task.num_edges, task.num_classes
+        n, K = task.num_nodes, task.num_classes
         nothing = np.zeros(0)
-        shape = state.get("left", nothing).shape
-        folds, latent = (shape[0], shape[2]) if len(shape) == 3 else (1, 1)
-        wanted = {"left": (folds, n, latent), "right": (folds, n, latent), "table": (folds, K, K), "fold": (E,)}
-        for name, its_shape in wanted.items():
-            if state.get(name, nothing).shape != its_shape:
-                raise DataError(f"the audit does not belong to this graph: {name} should have shape {its_shape}")
+        width = state.get("left", nothing).shape[-1]
+        shapes = {"left": (n, width), "right": (n, width), "edges": (task.num_edges,), "table": (K, K)}
+        for name, shape in shapes.items():
+            if state.get(name, nothing).shape != shape:
+                raise DataError(f"the audit does not belong to this graph: {name} should have shape {shape}")
             if not np.isfinite(state[name]).all():
                 raise DataError(f"the audit is damaged: {name} holds values that are not finite")
-        if state["fold"].dtype.kind != "i" or not np.isin(state["fold"], np.arange(folds)).all():
-            raise DataError(f"the audit is damaged: fold should hold numbers 0..{folds - 1}")
         problems = Problems()
-        beliefs = checked_beliefs(q, task, problems)
-        check_graph(task, problems)
+        beliefs = _checked_beliefs(q, task, problems)
+        _check_graph(task, problems)
         problems.raise_if_any()
-        return cls(task, beliefs, LatentGraph(state["left"], state["right"], state["table"]), state["fold"])
+        return cls(task, beliefs, PairScores(**{name: state[name] for name in shapes}))
 
     @cached_property
-    def _observed(self) -> Observed:
-        return Observed.of(self.task)
+    def _observed(self) -> ObservedEdges:
+        return ObservedEdges.of(self.task)
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey.of(self.graph, self.q, self._observed, self.fold)
+        return Survey.of(self.scores, self.q, self._observed)
 
 
 def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
@@ -168,3 +154,54 @@ def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.
     table["source"], table["target"] = pairs[:, order]
     table["probability"] = probability[order]
     return table
+
+
+def _check_graph(task: NodeTask, problems: Problems) -> None:
+    n = task.num_nodes
+    pairs = n * (n - 1) if task.directed else n * (n - 1) // 2
+    if task.num_edges < _LEAST_EDGES:
+        given = f"a graph with {task.num_edges or 'no'} edge{'' if task.num_edges == 1 else 's'}"
+        advice = "That is too little to learn what an edge looks like."
+        problems.add("edges", given, f"at least {_LEAST_EDGES} edges to audit", advice)
+    elif task.num_edges == pairs:
+        problems.add("edges", "a graph where every pair is linked", "at least one pair without an edge")
+
+
+def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
+    """(n, K) in double precision, rows that sum to one."""
+    beliefs, shape = to_numpy(q), (task.num_nodes, task.num_classes)
+    if beliefs.shape != shape:
+        problems.add("q", f"shape {beliefs.shape}", f"a probability for each node and class, shape {shape}")
+    elif beliefs.dtype.kind not in "biuf" or not np.isfinite(beliefs).all():
+        problems.add("q", "values that are not finite numbers", "probabilities")
+    elif (beliefs < 0).any() or (abs(beliefs.sum(1) - 1) > _ROUNDING).any():
+        problems.add("q", "negative values, or rows that do not sum to 1", "probabilities")
+    else:
+        return beliefs.astype(np.float64) / beliefs.sum(1, keepdims=True, dtype=np.float64)
+    return np.zeros(shape)
+
+
+def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
+    """(2, P) int64."""
+    given = to_numpy(pairs)
+    if given.size == 0:
+        return np.zeros((2, 0), dtype=np.int64)
+    if given.ndim != 2 or given.shape[0] != 2:
+        advice = "Transpose it: pairs.T." if given.ndim == 2 and given.shape[1] == 2 else ""
+        problems.add("pairs", f"shape {given.shape}", "shape (2, P)", advice)
+    elif given.dtype.kind not in "iu":
+        problems.add("pairs", f"values of type {given.dtype}", "node numbers (integers)")
+    elif given.min() < 0 or given.max() >= n:
+        problems.add("pairs", f"node numbers {given.min()}..{given.max()}", f"node numbers 0..{n - 1}")
+    elif (given[0] == given[1]).any():
+        problems.add("pairs", f"{int((given[0] == given[1]).sum())} pairs of a node with itself", "two different nodes")
+    else:
+        return given.astype(np.int64)
+    return np.zeros((2, 0), dtype=np.int64)
+
+
+def _checked_count(count: Any, problems: Problems) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+        problems.add("count", repr(count), "a whole number of at least 0")
+        return 0
+    return int(count)

@@ -1,73 +1,64 @@
-"""Draws new graphs from the fitted model without looking at every pair."""
+"""Draws new graphs from what was learned, without looking at every pair."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import expit
 
-from g3nn.audit.latent import LatentGraph, row_products
-from g3nn.audit.observed import Observed
-from g3nn.audit.survey import Labels, Survey, is_non_edge, plug_in
+from g3nn.audit.scores import ObservedEdges, PairScores, row_products
+from g3nn.audit.survey import Labels, Survey
 from g3nn.parse import distinct
 
 _CHUNK = 1 << 17
 """Pairs held at once."""
 
 _MARGIN = np.log(2.0)
-"""How far above the highest logit that was met in a block one is still drawn exactly."""
+"""Pairs are drawn exactly up to this far above the highest log-odds met in their tile."""
 
 
 @dataclass(frozen=True, eq=False)
 class SampledGraph:
-    """edges: (2, E) int64, in the form of `NodeTask.edges`. labels: (n,), those that the edges were drawn for."""
+    """edges: (2, E) int64, in the form of `NodeTask.edges`. labels: (n,): the labels that the edges were drawn for."""
 
     edges: np.ndarray
     labels: np.ndarray
 
 
 def sample_graph(
-    graph: LatentGraph, survey: Survey, q: np.ndarray, observed: Observed, fold: np.ndarray, rng: np.random.Generator
+    scores: PairScores, survey: Survey, q: np.ndarray, observed: ObservedEdges, rng: np.random.Generator
 ) -> SampledGraph:
     """Labels from q, then every pair independently with its probability at the observed density.
 
-    Exact for observed edges and in the blocks where the model puts edges: pair by pair. In the others, pairs receive
-    hits at a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That
-    rate comes from a sample of the block, so the few pairs above it are drawn too rarely.
+    Exact for observed edges and in the tiles where edges are likely: pair by pair. In the others, pairs receive hits at
+    a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That rate comes
+    from a sample of the tile, so the few pairs above it are drawn too rarely.
     """
-    labels, shift = Labels(q).draw(np.arange(len(q)), rng), survey.shift
+    labels = Labels(q).draw(np.arange(len(q)), rng)
     i, j = observed.edges
-    logits = graph.base_of(observed.edges, fold) + graph.table[fold, labels[i], labels[j]] + shift
-    found = [observed.codes(observed.edges[:, rng.random(fold.size) < expit(logits)])]
-    ends = plug_in(graph, np.eye(q.shape[1])[labels])
-    found += [_free(pairs, observed) for pairs in _near(survey, ends, rng)]
-    found += [_free(pairs, observed) for pairs in _far(survey, ends, rng)]
-    return SampledGraph(observed.pairs(distinct(np.concatenate(found))), labels)
+    again = rng.random(i.size) < expit(scores.edges + scores.table[labels[i], labels[j]] + survey.shift)
+    ends = scores.plug_in(np.eye(q.shape[1])[labels])
+    others = (*_near(survey, ends, rng), *_far(survey, ends, rng))
+    drawn = np.concatenate([observed.edges[:, again], *(pairs[:, observed.is_free(pairs)] for pairs in others)], axis=1)
+    return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
 
 
-def _free(pairs: np.ndarray, observed: Observed) -> np.ndarray:
-    return observed.codes(pairs[:, is_non_edge(pairs, observed)])
+def _near(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for tile in survey.near.tolist():
+        i, j, logits = survey.tiles.scores(tile, *ends)
+        row, column = np.nonzero(rng.random(logits.shape, dtype=np.float32) < expit(logits + survey.shift))
+        yield np.stack([i[row], j[column]])
 
 
-def _near(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
-    found = []
-    for block in survey.near.tolist():
-        i, j, scores = survey.blocks.scores(block, *ends)
-        row, column = np.nonzero(rng.random(scores.shape, dtype=np.float32) < expit(scores + survey.shift))
-        found.append(np.stack([i[row], j[column]]))
-    return found
-
-
-def _far(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> list[np.ndarray]:
-    """A pair of logit t is linked if it receives at least one of a Poisson number of hits with mean log(1 + e^t)."""
+def _far(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """A pair with log-odds t is linked if it receives at least one of a Poisson number of hits of mean log(1 + e^t)."""
     highest = np.logaddexp(0.0, survey.peaks + survey.shift + _MARGIN)
-    hits = rng.poisson(highest[survey.far] * survey.blocks.pairs[survey.far])
-    block = np.repeat(survey.far, hits)
-    found = []
-    for start in range(0, block.size, _CHUNK):
-        part = block[start : start + _CHUNK]
-        pairs = survey.blocks.draw(part, rng)
-        rate = np.logaddexp(0.0, row_products(*ends, *pairs) + survey.shift)
-        found.append(pairs[:, rng.random(part.size) * highest[part] < rate])
-    return found
+    hits = rng.poisson(highest[survey.far] * survey.tiles.pairs[survey.far])
+    tiles = np.repeat(survey.far, hits)
+    for start in range(0, tiles.size, _CHUNK):
+        chunk = tiles[start : start + _CHUNK]
+        pairs = survey.tiles.draw(chunk, rng)
+        rate = np.logaddexp(0.0, row_products(*ends, pairs) + survey.shift)
+        yield pairs[:, rng.random(chunk.size) * highest[chunk] < rate]

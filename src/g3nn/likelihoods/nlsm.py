@@ -40,13 +40,13 @@ class NeighbourLatentSpace(GraphLikelihood):
 
         z_i = U_0' x_i + mean over m in N(i) without j of v_m,    v_m = U_1' x_m + U_2' mean over o in N(m) of x_o
 
-    with U_1 if `hops` is 1 or 2, and U_2 if it is 2. With `degrees`, d_i holds the logarithm of one more than the
-    number of other edges of i, and whether there are none. On an undirected graph t = s, c = a and B is symmetric. On a
-    directed one t and c have parameters of their own; a source is placed by the targets of its arcs and the sources of
-    these, a target by the sources of its arcs and the targets of these.
+    with U_1 if `hops` is 1 or 2, and U_2 if it is 2. With `degrees`, d_i holds log (1 + n_i) / (1 + mean n), where n_i
+    is the number of edges of i without ij, and whether n_i is 0. On an undirected graph t = s, c = a and B is
+    symmetric. On a directed one t and c have parameters of their own; a source is placed by the targets of its arcs and
+    the sources of these, a target by the sources of its arcs and the targets of these.
 
-    The edge ij is left out exactly, so it never speaks for itself. If i has n_i neighbours, the mean without j is
-    (n_i mean - v_j) / (n_i - 1), and no other v_m depends on ij. With a third hop some would: i - m - i - j. Whether a
+    The edge ij is left out exactly, so it never speaks for itself. If N(i) has size N, the mean without j is
+    (N mean - v_j) / (N - 1), and no other v_m depends on ij. With a third hop some would: i - m - i - j. Whether a
     pair is an edge of the graph, and so has to be left out, is what `pairs.present` says.
 
     With `hops=0` and without `degrees` this is p(G | X, Y), a product over independent edges. Otherwise the product is
@@ -73,8 +73,8 @@ class NeighbourLatentSpace(GraphLikelihood):
         """(R, 2, ends): the weights of d, for sources and for targets."""
 
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
-        """(R, n, columns): for sources, and on a directed graph for targets, U_0' x, the mean of v over N, v, and the
-        number of edges; see `_columns`."""
+        """(R, n, columns): for sources, and on a directed graph for targets, U_0' x, the mean of v over N, v, and
+        `_counts`; see `_columns`."""
         columns: list[Tensor] = []
         for end, matrix in enumerate([self.U] if self.V is None else [self.U, self.V]):
             own, *others = inputs.x.matmul(self._dropped(matrix, noise)).split(self.options.latent, dim=2)
@@ -84,8 +84,16 @@ class NeighbourLatentSpace(GraphLikelihood):
                 if len(others) > 1:
                     v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
                 columns += [inputs.arc_means[end].matmul(v.contiguous()), v]
-            columns.append(inputs.degrees[:, end : end + 1].expand(matrix.shape[0], -1, -1))
+            columns.append(self._counts(inputs, end).expand(matrix.shape[0], -1, -1))
         return torch.cat(columns, dim=2)
+
+    def _counts(self, inputs: Inputs, end: int) -> Tensor:
+        """(n, 3): the number of edges of a node, and the logarithm of one more than the mean of this number over all
+        nodes, in the graph and in the graph without any one edge."""
+        degree = inputs.degrees[:, end : end + 1]
+        mean = degree.mean().expand_as(degree)
+        ends = 1 if self.sizes.directed else 2
+        return torch.cat([degree, mean.log1p(), (mean - ends / inputs.n).log1p()], dim=1)
 
     def _dropped(self, matrix: Tensor, noise: Noise | None) -> Tensor:
         """Whole features are left out: as good a guard against overfitting as dropout at each node, and far cheaper."""
@@ -120,27 +128,28 @@ class NeighbourLatentSpace(GraphLikelihood):
         return expected_logistic(left, right, self.base(state, pairs), self.table(), pairs.present)
 
     def _columns(self, rows: Tensor, end: int) -> tuple[Tensor, ...]:
-        """Rows of the state as U_0' x, the mean of v, v, and the number of edges. With `hops=0` there is no v."""
+        """Rows of the state as U_0' x, the mean of v, v, and `_counts`. With `hops=0` there is no v."""
         latent = self.options.latent
         of_neighbours = latent if self.options.hops else 0
         of_end = rows.chunk(2 if self.sizes.directed else 1, dim=2)[end]
-        return of_end.split([latent, of_neighbours, of_neighbours, 1], dim=2)
+        return of_end.split([latent, of_neighbours, of_neighbours, 3], dim=2)
 
     def _position(self, rows: Tensor, end: int, across: Tensor | None = None) -> tuple[Tensor, Tensor]:
         """(R, P, latent) and (R, P, 1): s and a'd of nodes with these rows of the state.
 
         across: the rows of the nodes at the other end of an edge that is left out.
         """
-        own, mean, _, degree = self._columns(rows, end)
+        own, mean, _, counts = self._columns(rows, end)
+        degree, centre, centre_without = counts.split(1, dim=2)
         if across is not None:
             v = self._columns(across, end)[2]
             mean = torch.where(degree > 1, (degree * mean - v) / (degree - 1).clamp_min(1.0), 0.0)
-            degree = degree - 1
+            degree, centre = degree - 1, centre_without
         s = normalize(own + mean if self.options.hops else own, dim=2)
         if self.a is None:
             return s, torch.zeros_like(degree)
-        d = torch.cat([degree.log1p(), (degree == 0).to(degree.dtype)], dim=2)
-        return s, d @ self.a[:, :, [end]]
+        d = torch.cat([degree.log1p() - centre, (degree == 0).to(degree.dtype)], dim=2)
+        return s, d @ self.a[:, :, end].unsqueeze(2)
 
     def _products(self, source: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         """Vectors whose inner product is sum_h w_h s_h t_h + a'd_i + c'd_j."""

@@ -13,6 +13,6 @@ def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     in_earnest = GraphAudit.fit
 
     def fit(*words: Any, **options: Any) -> GraphAudit:
-        return in_earnest(*words, steps=3, **options)
+        return in_earnest(*words, epochs=3, **options)
 
     monkeypatch.setattr(GraphAudit, "fit", fit)

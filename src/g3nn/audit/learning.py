@@ -1,0 +1,120 @@
+"""Fits p(G | X, Y) to the edges of a task, with given beliefs about its labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.extmath import randomized_svd
+from torch import Tensor
+
+from g3nn.audit.scores import PairScores
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import NodeState, Pairs
+from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
+from g3nn.model import GenerativeModel
+from g3nn.networks import ReplicaCount
+from g3nn.objective import Objective
+from g3nn.options import flag, integer, number
+from g3nn.parse import Matrix
+from g3nn.posteriors import LabelPosterior
+from g3nn.priors.uniform import UniformPrior
+from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.task import NodeTask
+from g3nn.training import TrainingOptions
+from g3nn.training.stack import LAST, Stack
+
+_CHUNK = 1 << 16
+"""Edges judged at once."""
+
+
+@dataclass(frozen=True)
+class AuditOptions(NeighbourOptions):
+    latent: int = integer(32, "number of dimensions of the latent space", low=1)
+    latent_dropout: float = number(0.5, "share of the features left out of each step", low=0, high=0.95)
+    hops: int = integer(2, "how many steps away neighbours' features help to place a node", low=0, high=2)
+    degrees: bool = flag(True, "let nodes with many other edges have more edges")
+    coordinates: int = integer(128, "features are reduced to this many directions, if there are more", low=1)
+    replicas: int = integer(3, "models fitted with different seeds, whose mean log-odds count", low=1)
+    epochs: int = integer(100, "updates of each model", low=1)
+    edges_per_step: int = integer(4096, "how many edges, and as many non-edges, one update looks at; 0: all", low=0)
+    lr: float = number(0.03, "learning rate of Adam", low=0, open_ends=True)
+    weight_decay: float = number(2e-4, "L2 penalty on all parameters", low=0)
+
+
+class GivenBeliefs(LabelPosterior):
+    """q(Y | X, G) that was found before: (n, K), nothing to learn."""
+
+    uses_graph: ClassVar[bool] = False
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, q: Tensor) -> None:
+        super().__init__(sizes, replicas)
+        self.each = ReplicaCount(replicas)
+        self._log_q = q.clamp_min(torch.finfo(q.dtype).tiny).log()
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        answer: Tensor = self.each(self._log_q)
+        return answer
+
+
+def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device) -> PairScores:
+    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
+    inputs = Inputs.of(replace(task, features=coordinates(task.features, options.coordinates)), device)
+    replicas = Replicas(tuple(np.random.default_rng(seed).integers(2**62, size=options.replicas).tolist()))
+    sizes = Sizes.of(inputs.task)
+    likelihood = NeighbourLatentSpace(sizes, replicas.within("likelihood"), options)
+    beliefs = GivenBeliefs(sizes, replicas, torch.from_numpy(q).to(device, inputs.dtype))
+    objective = Objective(
+        eta=0.0, kl_weight=0.0, prior_weight=0.0, feature_weight=0.0, edges_per_step=options.edges_per_step
+    )
+    training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
+    model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
+    stack = Stack(model, objective, inputs, replicas, training)
+    while not stack.finished:
+        stack.step()
+    stack.end()
+    return _scores(likelihood, inputs)
+
+
+@torch.no_grad()
+def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> PairScores:
+    """The mean of the replicas' log-odds, which is again an inner product and a table."""
+    state = likelihood.node_state(inputs, None)
+    left, right = likelihood.ends(state)
+    return PairScores(
+        left=torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
+        right=torch.cat(list(right), dim=1).cpu().numpy(),
+        table=likelihood.table().mean(0).cpu().numpy(),
+        edges=_of_edges(likelihood, state, inputs.edges).cpu().numpy(),
+    )
+
+
+def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, edges: Tensor) -> Tensor:
+    """(E,): each edge is left out of the graph that judges it."""
+    chunks = edges.split(_CHUNK, dim=1)
+    return torch.cat([likelihood.base(state, Pairs(i, j, present=True)).mean(0) for i, j in chunks])
+
+
+def coordinates(features: Matrix, size: int) -> np.ndarray:
+    """(n, r) float32 with r <= size + 1: features of equal variance, or their leading directions if there are more
+    than `size`, in rows of length one.
+
+    Rows of sparse features have length one before they are reduced: a text counts by what is in it, not by how long it
+    is. Dense ones are centred and get a constant coordinate, so that small rows can be told from large ones.
+    """
+    sparse = sp.issparse(features)
+    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
+    scaled = normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
+    r = min(size, *features.shape)
+    if r < features.shape[1]:
+        directions, lengths, _ = randomized_svd(scaled, r, random_state=0)
+        reduced = directions * lengths
+    else:
+        reduced = scaled.toarray() if sparse else scaled
+    if not sparse:
+        reduced = np.concatenate([reduced, np.ones((len(reduced), 1))], axis=1)
+    return np.ascontiguousarray(normalize(reduced), dtype=np.float32)

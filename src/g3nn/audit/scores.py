@@ -1,0 +1,102 @@
+"""What was learned about pairs, as plain arrays: the log-odds of an edge for every pair and all labels of its ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit
+
+from g3nn.task import NodeTask
+
+_CHUNK = 1 << 22
+"""Numbers held at once."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairScores:
+    """The log-odds of an edge between i and j with labels k and l is base_ij + table_kl.
+
+    left, right: (n, h): base_ij = left_i . right_j where there is no edge ij. On an undirected graph neither end of a
+                 pair comes first: left_i . right_j = left_j . right_i.
+    edges:       (E,): base_ij of every edge, each as judged by the graph without it.
+    table:       (K, K).
+    """
+
+    left: np.ndarray
+    right: np.ndarray
+    edges: np.ndarray
+    table: np.ndarray
+
+    def probability(self, q: np.ndarray, pairs: np.ndarray, place: np.ndarray, shift: float) -> np.ndarray:
+        """(P,): sum_kl q_ik q_jl sigmoid(base_ij + table_kl + shift) of pairs (2, P).
+
+        place: (P,): where each pair stands among the edges, -1 for a non-edge.
+        """
+        base = np.where(place >= 0, self.edges[place], row_products(self.left, self.right, pairs))
+        result = np.empty(base.size)
+        size = max(1, _CHUNK // self.table.size)
+        for start in range(0, base.size, size):
+            chunk = slice(start, start + size)
+            i, j = pairs[:, chunk]
+            linked = expit(base[chunk, None, None] + self.table + shift)
+            result[chunk] = np.einsum("pk,pkl,pl->p", q[i], linked, q[j], optimize=True)
+        return result
+
+    def plug_in(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """left and right, (n, h + K) each: left_i . right_j is the log-odds of a non-edge with beliefs q in place of
+        labels; the log-odds themselves if q is one-hot."""
+        left = np.concatenate([self.left, q @ self.table], axis=1)
+        return left.astype(np.float32), np.concatenate([self.right, q], axis=1).astype(np.float32)
+
+
+def row_products(left: np.ndarray, right: np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(P,): left_i . right_j of pairs (2, P)."""
+    products = np.empty(pairs.shape[1])
+    size = max(1, _CHUNK // left.shape[1])
+    for start in range(0, products.size, size):
+        i, j = pairs[:, start : start + size]
+        products[start : start + size] = np.einsum("ph,ph->p", left[i], right[j])
+    return products
+
+
+@dataclass(frozen=True, eq=False)
+class ObservedEdges:
+    """The edges (2, E) of a graph, and which of any pairs are among them.
+
+    A pair has one code, whichever end of an undirected one comes first.
+    """
+
+    edges: np.ndarray
+    n: int
+    directed: bool
+
+    @classmethod
+    def of(cls, task: NodeTask) -> ObservedEdges:
+        return cls(task.edges, task.num_nodes, task.directed)
+
+    def codes(self, pairs: np.ndarray) -> np.ndarray:
+        i, j = pairs if self.directed else (pairs.min(0), pairs.max(0))
+        return i * self.n + j
+
+    def pairs(self, codes: np.ndarray) -> np.ndarray:
+        return np.stack([codes // self.n, codes % self.n])
+
+    def find(self, pairs: np.ndarray) -> np.ndarray:
+        """(P,): where each pair stands among the edges, -1 if it is no edge."""
+        order, codes = self._sorted
+        wanted = self.codes(pairs)
+        place = np.minimum(np.searchsorted(codes, wanted), codes.size - 1)
+        return np.where(codes[place] == wanted, order[place], -1)
+
+    def is_free(self, pairs: np.ndarray) -> np.ndarray:
+        """(P,): whether a pair is of two different nodes without an edge."""
+        free: np.ndarray = (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
+        return free
+
+    @cached_property
+    def _sorted(self) -> tuple[np.ndarray, np.ndarray]:
+        codes = self.codes(self.edges)
+        order = np.argsort(codes)
+        return order, codes[order]
