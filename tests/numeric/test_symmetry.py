@@ -74,7 +74,7 @@ def _rename_likelihood(likelihood: torch.nn.Module, name: str, back: torch.Tenso
         likelihood.M[:] = likelihood.M[:, order][:, :, order].clone()
     elif name == "dlsm":
         likelihood.V[:] = likelihood.V[:, :, back].clone()
-    elif name in ("dcsbm", "mix"):
+    elif name in ("dcsbm", "mix", "nlsm"):
         likelihood.B[:] = likelihood.B[:, back][:, :, back].clone()
     else:
         assert name == "sbm", f"say how the classes of {name} are renamed"

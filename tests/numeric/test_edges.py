@@ -1,0 +1,169 @@
+"""The likelihood that judges an edge by the rest of the graph, against its formula and against that very graph."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+
+import g3nn
+from g3nn.inputs import Inputs
+from g3nn.likelihoods import Pairs
+from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
+from g3nn.replicas import Replicas, Sizes
+from g3nn.task import NodeTask
+
+TIGHT = {"rtol": 0.0, "atol": 1e-11}
+NODES, FEATURES, CLASSES, LATENT = 9, 4, 3, 5
+UNDIRECTED = np.array([[0, 0, 0, 1, 1, 2, 3, 4, 5], [1, 2, 3, 2, 4, 5, 4, 6, 6]])
+"""Triangles, a longer cycle and node 8 without edges; 7 hangs on nothing but 0 in `HANGING`."""
+HANGING = np.array([[0], [7]])
+DIRECTED = np.array([[0, 1, 0, 2, 1, 3, 4, 2, 6, 7], [1, 0, 2, 1, 3, 0, 1, 5, 5, 0]])
+"""With arcs in both directions between 0 and 1."""
+GRAPHS = {"undirected": (np.concatenate([UNDIRECTED, HANGING], axis=1), False), "directed": (DIRECTED, True)}
+
+
+def make_inputs(edges: np.ndarray, directed: bool, order: np.ndarray | None = None) -> Inputs:
+    """order: node v of the new task is node order[v] of the usual one."""
+    order = np.arange(NODES) if order is None else order
+    x = np.random.default_rng(0).normal(size=(NODES, FEATURES))[order]
+    labels = (np.arange(NODES) % CLASSES)[order]
+    place = np.argsort(order)
+    task = NodeTask.build(x, place[edges], labels, place[:3], place[3:4], place[4:5], directed=directed)
+    return Inputs.of(task, dtype=torch.float64)
+
+
+def make_likelihood(directed: bool, **options) -> NeighbourLatentSpace:
+    chosen = NeighbourOptions(**{"latent": LATENT, "hops": 2, "degrees": True, **options})
+    likelihood = NeighbourLatentSpace(Sizes(FEATURES, CLASSES, directed), Replicas((0, 1)), chosen).double()
+    generator = torch.Generator().manual_seed(3)
+    with torch.no_grad():
+        for parameter in likelihood.parameters():
+            parameter += 0.5 * torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+    return likelihood
+
+
+def logits(likelihood: NeighbourLatentSpace, inputs: Inputs, pairs: np.ndarray, present: bool) -> torch.Tensor:
+    i, j = torch.from_numpy(pairs)
+    return likelihood.logits(likelihood.node_state(inputs, None), Pairs(i, j, present)).detach()
+
+
+@pytest.fixture(params=GRAPHS.values(), ids=GRAPHS)
+def graph(request) -> tuple[np.ndarray, bool]:
+    return request.param
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+@pytest.mark.parametrize("degrees", [False, True])
+def test_an_edge_does_not_speak_for_itself(graph, hops, degrees):
+    """What is said of an edge is what would be said of the same pair if the edge had never been there."""
+    edges, directed = graph
+    likelihood = make_likelihood(directed, hops=hops, degrees=degrees)
+    inputs = make_inputs(edges, directed)
+    for e in range(edges.shape[1]):
+        judged = edges[:, e : e + 1]
+        without = make_inputs(np.delete(edges, e, axis=1), directed)
+        here, there = logits(likelihood, inputs, judged, True), logits(likelihood, without, judged, False)
+        torch.testing.assert_close(here, there, **TIGHT)
+
+
+@pytest.mark.parametrize(("hops", "degrees"), [(0, True), (1, False), (2, False)])
+def test_the_other_edges_do_speak(graph, hops, degrees):
+    edges, directed = graph
+    likelihood = make_likelihood(directed, hops=hops, degrees=degrees)
+    pair = np.array([[0], [1]])
+    first, second = (make_inputs(kept, directed) for kept in (edges, edges[:, edges.sum(0) != 2]))
+    assert not torch.allclose(logits(likelihood, first, pair, True), logits(likelihood, second, pair, True))
+
+
+@pytest.mark.parametrize("hops", [0, 1, 2])
+def test_the_log_odds_are_those_of_the_formula(graph, hops):
+    """Summed over neighbours by hand, in the graph without the pair."""
+    edges, directed = graph
+    likelihood, inputs = make_likelihood(directed, hops=hops), make_inputs(edges, directed)
+    x = inputs.x.dense().numpy()
+    parameters = {name: value.detach().numpy() for name, value in likelihood.named_parameters()}
+    arcs = edges if directed else np.concatenate([edges, edges[::-1]], axis=1)
+    for (i, j), r in itertools.product(itertools.permutations(range(NODES), 2), range(2)):
+        own = (arcs == [[i], [j]]).all(0) | (not directed) & (arcs == [[j], [i]]).all(0)
+        kept = arcs[:, ~own]
+        s, d_i = placed(i, kept, x, parameters["U"][r], hops)
+        t, d_j = placed(j, kept[::-1], x, parameters["V" if directed else "U"][r], hops)
+        a, B = parameters["a"][r], parameters["B"][r]
+        table = B if directed else (B + B.T) / 2
+        expected = parameters["w"][r] * s @ t + d_i @ a[:, 0] + d_j @ a[:, -1] + table
+        given = logits(likelihood, inputs, np.array([[i], [j]]), bool(own.any()))[r, 0]
+        np.testing.assert_allclose(given.numpy(), expected, rtol=0, atol=1e-11)
+
+
+def placed(node: int, arcs: np.ndarray, x: np.ndarray, U: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:
+    """s and d of a source; of a target, if the arcs are turned round."""
+    blocks = np.split(U, hops + 1, axis=1)
+    targets = arcs[1, arcs[0] == node]
+    z = x[node] @ blocks[0]
+    for m in targets:
+        v = x[m] @ blocks[1] if hops else 0.0
+        if hops == 2:
+            sources = arcs[0, arcs[1] == m]
+            v = v + x[sources].mean(0) @ blocks[2]
+        z = z + v / targets.size
+    mean = arcs.shape[1] / len(x)
+    return z / np.linalg.norm(z), np.array([np.log((1 + targets.size) / (1 + mean)), targets.size == 0])
+
+
+@pytest.mark.parametrize("present", [True, False])
+def test_the_expectation_is_the_sum_over_all_labels(graph, present):
+    edges, directed = graph
+    likelihood, inputs = make_likelihood(directed), make_inputs(edges, directed)
+    q = torch.rand(2, NODES, CLASSES, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).softmax(2)
+    pairs = edges if present else np.array([[0, 8, 5], [8, 7, 3]])
+    table = torch.nn.functional.logsigmoid((1 if present else -1) * logits(likelihood, inputs, pairs, present))
+    expected = torch.zeros(2, pairs.shape[1], dtype=torch.float64)
+    for p, (i, j) in enumerate(pairs.T):
+        for k, m in itertools.product(range(CLASSES), repeat=2):
+            expected[:, p] += q[:, i, k] * q[:, j, m] * table[:, p, k, m]
+    state = likelihood.node_state(inputs, None)
+    result = likelihood.expected_log_prob(state, q, Pairs(*torch.from_numpy(pairs), present))
+    torch.testing.assert_close(result, expected, **TIGHT)
+
+
+def test_relabelling_nodes_changes_nothing(graph):
+    edges, directed = graph
+    order = np.array([3, 7, 0, 8, 2, 6, 1, 5, 4])
+    likelihood = make_likelihood(directed)
+    here = logits(likelihood, make_inputs(edges, directed), edges, True)
+    moved = logits(likelihood, make_inputs(edges, directed, order), np.argsort(order)[edges], True)
+    torch.testing.assert_close(moved, here, **TIGHT)
+
+
+class _Base(torch.nn.Module):
+    def __init__(self, likelihood: NeighbourLatentSpace) -> None:
+        super().__init__()
+        self.likelihood = likelihood
+
+    def forward(self, inputs: Inputs, pairs: Pairs) -> torch.Tensor:
+        return self.likelihood.base(self.likelihood.node_state(inputs, None), pairs)
+
+
+def test_the_gradient_of_an_edge_that_is_left_out(graph):
+    edges, directed = graph
+    inputs, pairs = make_inputs(edges, directed), Pairs(*torch.from_numpy(edges[:, :4]), present=True)
+    module = _Base(make_likelihood(directed, latent=2))
+    names = [name for name, _ in module.named_parameters() if not name.endswith(".B")]
+
+    def scores(*values: torch.Tensor) -> torch.Tensor:
+        return torch.func.functional_call(module, dict(zip(names, values, strict=True)), (inputs, pairs))
+
+    values = [module.get_parameter(name).detach().clone().requires_grad_() for name in names]
+    assert torch.autograd.gradcheck(scores, values)
+
+
+@pytest.mark.parametrize("hops", [0, 2])
+def test_training_with_it(learnable, hops):
+    """Any model can be trained with it, reading the rest of the graph or not."""
+    result = g3nn.fit(learnable, "nlsm-gcn", hops=hops, degrees=hops > 0, epochs=30, device="cpu", progress=False)
+    graph = result.history[:, result.history_names.index("graph"), 0]
+    assert np.isfinite(graph).all()
+    assert graph[-1] < graph[0]
