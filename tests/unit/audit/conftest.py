@@ -29,9 +29,9 @@ def beliefs() -> Callable[..., np.ndarray]:
 
 @pytest.fixture(scope="session", params=[False, True], ids=["undirected", "directed"])
 def small_audit(request: pytest.FixtureRequest, make_task: Any) -> GraphAudit:
-    """A few steps on fourteen nodes: what it says is of no interest, only that it adds up."""
+    """A few epochs on fourteen nodes: what it says is of no interest, only that it adds up."""
     task = make_task(directed=request.param)
-    return GraphAudit.fit(task, believe(task, 0.7), steps=20, latent=4, device="cpu")
+    return GraphAudit.fit(task, believe(task, 0.7), epochs=20, latent=4, device="cpu")
 
 
 @pytest.fixture(scope="session")
@@ -44,4 +44,4 @@ def community() -> NodeTask:
 
 @pytest.fixture(scope="session")
 def audit(community: NodeTask) -> GraphAudit:
-    return GraphAudit.fit(community, believe(community), steps=150, device="cpu")
+    return GraphAudit.fit(community, believe(community), epochs=150, device="cpu")

@@ -76,8 +76,8 @@ def test_every_pair_has_its_probability(small_audit):
     assert deviations.std() == pytest.approx(1, abs=0.25)
 
 
-def test_blocks_that_are_not_looked_at_pair_by_pair(audit, monkeypatch):
-    """As in a graph too large for it: almost every block is drawn from by rate."""
+def test_tiles_that_are_not_looked_at_pair_by_pair(audit, monkeypatch):
+    """As in a graph too large for it: almost every tile is drawn from by rate."""
     monkeypatch.setattr(survey, "_NEAR_PAIRS", 5)
     large = GraphAudit.from_state(audit.task, audit.q, audit.state())
     assert large._survey.far.size > 0.9 * large._survey.peaks.size

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from g3nn.audit import missing
-from g3nn.audit.blocks import Blocks, Cells
-from g3nn.audit.missing import two_steps_away
-from g3nn.audit.observed import Observed
+from g3nn.audit import missing_edges
+from g3nn.audit.missing_edges import two_steps_away
+from g3nn.audit.scores import ObservedEdges
+from g3nn.audit.survey import Cells, Tiles
 
 LEAST_PVALUE = 1e-4
 
@@ -33,13 +33,13 @@ def unordered(i: int, j: int, directed: bool) -> tuple[int, int]:
     return (i, j) if directed else (min(i, j), max(i, j))
 
 
-def test_blocks_hold_every_pair_once(ends, directed):
-    blocks = Blocks.of(*ends, directed)
-    assert blocks.pairs.size > 5
+def test_tiles_hold_every_pair_once(ends, directed):
+    tiles = Tiles.of(*ends, directed)
+    assert tiles.pairs.size > 5
     found = []
-    for block in range(blocks.pairs.size):
-        i, j, scores = blocks.scores(block, *ends)
-        assert np.isfinite(scores).sum() <= blocks.pairs[block]
+    for tile in range(tiles.pairs.size):
+        i, j, scores = tiles.scores(tile, *ends)
+        assert np.isfinite(scores).sum() <= tiles.pairs[tile]
         for row, column in np.argwhere(np.isfinite(scores)).tolist():
             found.append(unordered(int(i[row]), int(j[column]), directed))
             assert scores[row, column] == pytest.approx(ends[0][i[row]] @ ends[1][j[column]])
@@ -47,13 +47,13 @@ def test_blocks_hold_every_pair_once(ends, directed):
     assert set(found) == candidates(30, directed)
 
 
-def test_draws_are_uniform_within_a_block(ends, directed):
-    blocks = Blocks.of(*ends, directed)
-    block = int(np.argmax(blocks.pairs * (blocks.source == blocks.target)))
-    pairs = blocks.draw(np.full(20_000, block), np.random.default_rng(1))
+def test_draws_are_uniform_within_a_tile(ends, directed):
+    tiles = Tiles.of(*ends, directed)
+    tile = int(np.argmax(tiles.pairs * (tiles.source == tiles.target)))
+    pairs = tiles.draw(np.full(20_000, tile), np.random.default_rng(1))
     codes = [unordered(i, j, directed) for i, j in pairs.T.tolist()]
     counts = np.unique(codes, axis=0, return_counts=True)[1]
-    assert counts.size == blocks.pairs[block]
+    assert counts.size == tiles.pairs[tile]
     assert stats.chisquare(counts).pvalue > LEAST_PVALUE
 
 
@@ -67,7 +67,7 @@ def test_no_cell_is_very_large():
 def test_observed_pairs_are_found(make_task, directed):
     task = make_task(directed=directed)
     # In no particular order.
-    observed = Observed(task.edges[:, ::-1], task.num_nodes, directed)
+    observed = ObservedEdges(task.edges[:, ::-1], task.num_nodes, directed)
     assert observed.find(observed.edges).tolist() == list(range(task.num_edges))
     reverse = observed.find(observed.edges[::-1])
     edges = set(map(tuple, task.edges.T.tolist()))
@@ -86,11 +86,11 @@ def test_two_steps_away(make_task, directed):
         near[i].add(j)
         near[j].add(i)
     expected = {(i, j) for i, j in candidates(task.num_nodes, directed) if near[i] & near[j]}
-    assert set(map(tuple, two_steps_away(Observed.of(task)).T.tolist())) == expected
+    assert set(map(tuple, two_steps_away(ObservedEdges.of(task)).T.tolist())) == expected
 
 
 def test_a_hub_introduces_nobody(monkeypatch):
-    star = Observed(np.array([[0] * 6 + [1], [1, 2, 3, 4, 5, 6, 7]]), 8, False)
+    star = ObservedEdges(np.array([[0] * 6 + [1], [1, 2, 3, 4, 5, 6, 7]]), 8, False)
     assert two_steps_away(star).shape[1] == 15 + 1
-    monkeypatch.setattr(missing, "_HUB", 5)
+    monkeypatch.setattr(missing_edges, "_HUB", 5)
     assert two_steps_away(star).T.tolist() == [[0, 7]]
