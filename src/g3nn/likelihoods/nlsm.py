@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import expected_logistic, gather, pair_dot
-from g3nn.likelihoods.base import GraphLikelihood, NodeState, Pairs
+from g3nn.kernels import expected_logistic, pair_dot
+from g3nn.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.options import flag, integer, number
 from g3nn.replicas import Noise, Replicas, Sizes
 
@@ -33,7 +33,7 @@ class NeighbourOptions:
     degrees: bool = flag(False, "let nodes with many other edges have more edges")
 
 
-class NeighbourLatentSpace(GraphLikelihood):
+class NeighbourLatentSpace(ClassLikelihood):
     """p(e_ij = 1 | X, Y, G without ij) = sigmoid(sum_h w_h s_ih t_jh + a'd_i + c'd_j + B_kl) for y_i = k, y_j = l.
 
     s_i = z_i / |z_i| is the direction of a node in the latent space. Its position is
@@ -104,7 +104,7 @@ class NeighbourLatentSpace(GraphLikelihood):
 
     def table(self) -> Tensor:
         """(R, K, K): B."""
-        return self.B if self.sizes.directed else (self.B + self.B.transpose(1, 2)) / 2
+        return self.symmetric(self.B)
 
     def ends(self, state: NodeState) -> tuple[Tensor, Tensor]:
         """left and right, (R, n, latent + 2) each: left_i . right_j is the log-odds of a non-edge ij, less B_kl."""
@@ -114,9 +114,10 @@ class NeighbourLatentSpace(GraphLikelihood):
     def base(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P): the log-odds of each pair, less B_kl."""
         if not pairs.present or (self.options.hops == 0 and self.a is None):
-            return pair_dot(*self.ends(state), *pairs.index)
+            left, right = self.ends(state)
+            return pair_dot(left, right, *pairs.index)
         assert state is not None
-        i, j = gather(state, pairs.i), gather(state, pairs.j)
+        i, j = pairs.ends(state)
         left, right = self._products(self._position(i, _SOURCE, j), self._position(j, _TARGET, i))
         return (left * right).sum(2)
 
@@ -124,8 +125,7 @@ class NeighbourLatentSpace(GraphLikelihood):
         return self.base(state, pairs)[:, :, None, None] + self.table().unsqueeze(1)
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        left, right = gather(q, pairs.i), gather(q, pairs.j)
-        return expected_logistic(left, right, self.base(state, pairs), self.table(), pairs.present)
+        return expected_logistic(*pairs.ends(q), self.base(state, pairs), self.table(), pairs.present)
 
     def _columns(self, rows: Tensor, end: int) -> tuple[Tensor, ...]:
         """Rows of the state as U_0' x, the mean of v, v, and `_counts`. With `hops=0` there is no v."""
