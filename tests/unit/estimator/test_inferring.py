@@ -146,7 +146,6 @@ def test_what_was_not_trained_is_not_asked(weight):
     assert inferring.can_infer(model, Objective())
     assert not inferring.can_infer(model, Objective(**{weight: 0.0}))
     assert not inferring.can_infer(model, Objective(**{weight: (1.0, 0.0)}))
-    assert not inferring.can_infer(number_model("near", task), Objective())
     assert not inferring.can_infer(model, Objective(reduction="sum"))
 
 

@@ -238,7 +238,7 @@ def problems_of(**changes):
 @pytest.mark.parametrize(
     ("changes", "argument", "said"),
     [
-        ({"outcome": "normal"}, "outcome", "real, counts"),
+        ({"outcome": "normal"}, "outcome", "real or counts"),
         ({"data": {"y": None}}, "y", "None or NaN"),
         ({"data": {"y": ["a", "b"] * 20}}, "y", "G3NNClassifier"),
         ({"data": {"y": np.arange(40) % 2 == 0}}, "y", "G3NNClassifier"),
@@ -249,8 +249,8 @@ def problems_of(**changes):
         ({"outcome": "counts", "data": {"y": np.arange(40) - 1}}, "y", "values such as -1"),
         ({"model": "sbm-gcn"}, "likelihood", "near"),
         ({"model": "gcn"}, "refine", "a model with a likelihood"),
-        ({"objective": "released"}, "objective", "elbo, laplacian"),
-        ({"options": {"noise": "both"}}, "noise", "shared, node"),
+        ({"objective": "released"}, "objective", "elbo or laplacian"),
+        ({"options": {"noise": "both"}}, "noise", "shared or node"),
     ],
 )
 def test_what_cannot_be_used_is_named(changes, argument, said):
