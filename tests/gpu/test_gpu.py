@@ -14,6 +14,7 @@ from g3nn.experiments.executors import make_executor
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Point
 from g3nn.kernels import Draw, Pattern, cpu
+from g3nn.kernels.arguments import Attention, LogisticPairs, NodeAnswers
 from g3nn.training.track import Track
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -42,8 +43,8 @@ def numbers(*shape: int, seed: int = 0) -> torch.Tensor:
 
 
 def on_gpu(value):
-    if isinstance(value, Draw):
-        return Draw(value.seeds.cuda(), value.counter, value.rate)
+    if isinstance(value, Draw | Attention | LogisticPairs | NodeAnswers):
+        return value._make(on_gpu(entry) for entry in value)
     return value.to("cuda") if isinstance(value, torch.Tensor | Pattern) else value
 
 
@@ -94,19 +95,19 @@ def test_pairs(gpu, shared, h):
     assert_same(gpu, "pair_dot_backward", grad, left, right, *index)
     assert_same(gpu, "scatter_rows", numbers(R, 500, h), index[0], N)
     assert_same(gpu, "pair_sum", left[:, :, 0], right[:, :, 1], *index)
-    assert_same(gpu, "pair_sum_backward", grad, *index, N)
 
 
 @pytest.mark.parametrize(("H", "F"), [(8, 2), (8, 16), (1, 7), (3, 5)])
 @pytest.mark.parametrize("draw", [None, DRAW], ids=["whole", "dropped"])
 def test_attention(gpu, square, H, F, draw):
     x, left, right, grad = numbers(R, N, H, F), numbers(R, N, H), numbers(R, N, H, seed=1), numbers(R, N, H, F, seed=2)
-    out, alpha = cpu.attend(square, x, left, right, 0.2, draw)
-    moved = [on_gpu(argument) for argument in (square, x, left, right, 0.2, draw)]
-    out_gpu, alpha_gpu = gpu.attend(*moved)
+    how = Attention(square, 0.2, draw)
+    out, alpha = cpu.attend(x, left, right, how)
+    moved = [on_gpu(argument) for argument in (x, left, right)]
+    out_gpu, alpha_gpu = gpu.attend(*moved, on_gpu(how))
     torch.testing.assert_close(out_gpu.cpu(), out, rtol=1e-5, atol=1e-5)
-    expected = cpu.attend_backward(square, x, left, right, 0.2, draw, alpha, grad)
-    found = gpu.attend_backward(*moved, alpha_gpu, grad.cuda())
+    expected = cpu.attend_backward(grad, x, left, right, alpha, how)
+    found = gpu.attend_backward(grad.cuda(), *moved, alpha_gpu, on_gpu(how))
     for one, two in zip(expected, found, strict=True):
         torch.testing.assert_close(two.cpu(), one, rtol=1e-4, atol=1e-5)
 
@@ -128,9 +129,9 @@ def test_dense_layers(gpu):
 def test_node_terms(gpu, of_posterior):
     log_q, log_p = (numbers(R, N, 7, seed=seed).log_softmax(2) for seed in (0, 1))
     label = torch.where(torch.arange(N) < 20, torch.arange(N) % 7, -1)
-    how = (log_q, log_p, label, of_posterior, (0.05, 0.01))
-    assert_same(gpu, "node_terms", *how)
-    assert_same(gpu, "node_terms_backward", *how, numbers(R, 4, seed=2), numbers(R, N, 7, seed=3))
+    answers = NodeAnswers(log_q, log_p, label, of_posterior, (0.05, 0.01))
+    assert_same(gpu, "node_terms", answers)
+    assert_same(gpu, "node_terms_backward", numbers(R, 4, seed=2), numbers(R, N, 7, seed=3), answers)
 
 
 def test_validation(gpu):
@@ -145,11 +146,11 @@ def test_validation(gpu):
 def test_expected_logistic(gpu, ends, sign):
     left, right = (numbers(R, 500, 7, seed=seed).softmax(2) for seed in (0, 1))
     target, source = (numbers(R, 500, 7, seed=seed) if ends else None for seed in (2, 3))
-    arguments = (left, right, numbers(R, 500, seed=4), target, source, numbers(R, 7, 7, seed=5), sign)
-    assert_same(gpu, "expected_logistic", *arguments)
+    pairs = LogisticPairs(left, right, numbers(R, 500, seed=4), target, source, numbers(R, 7, 7, seed=5), sign)
+    assert_same(gpu, "expected_logistic", pairs)
     grad = numbers(R, 500, seed=6)
-    expected = cpu.expected_logistic_backward(grad, *arguments)
-    found = gpu.expected_logistic_backward(grad.cuda(), *(on_gpu(argument) for argument in arguments))
+    expected = cpu.expected_logistic_backward(grad, pairs)
+    found = gpu.expected_logistic_backward(grad.cuda(), on_gpu(pairs))
     for one, two in zip(expected, found, strict=True):
         assert (one is None) == (two is None)
         if one is not None:

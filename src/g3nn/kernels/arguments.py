@@ -1,4 +1,4 @@
-"""What kernels take besides tensors: the random draw of a dropout, and what all parameters share in a step of Adam."""
+"""Arguments of kernels that always come together, with the same meaning on every device."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+
+from g3nn.kernels.pattern import Pattern
 
 
 class Draw(NamedTuple):
@@ -28,6 +30,36 @@ class Draw(NamedTuple):
 def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
     """The number of a draw as a tensor that a kernel can read."""
     return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)
+
+
+class Attention(NamedTuple):
+    """Who attends to whom, the slope of the leaky rectifier below zero, and the draw that drops attention weights."""
+
+    pattern: Pattern
+    slope: float
+    draw: Draw | None
+
+
+class NodeAnswers(NamedTuple):
+    """The arguments of `g3nn.kernels.node_terms`."""
+
+    log_q: Tensor
+    log_p: Tensor
+    label: Tensor
+    of_posterior: bool
+    shares: tuple[float, float]
+
+
+class LogisticPairs(NamedTuple):
+    """The arguments of `g3nn.kernels.expected_logistic`, with sign 1 for edges and -1 for non-edges."""
+
+    left: Tensor
+    right: Tensor
+    base: Tensor
+    target: Tensor | None
+    source: Tensor | None
+    table: Tensor
+    sign: float
 
 
 class AdamStep(NamedTuple):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
-from g3nn.kernels.arguments import Draw
+from g3nn.kernels.arguments import Attention, Draw
 from g3nn.kernels.backend import fast
 from g3nn.kernels.pattern import Pattern
 
@@ -21,8 +21,7 @@ def attend(
     x (R, n, H, F), left and right (R, n, H); returns (R, n, H, F). The draw drops weights a_ij.
     """
     if fast(x) is not None:
-        out: Tensor = _Attend.apply(x, left, right, pattern, slope, draw)
-        return out
+        return _Attend.apply(x, left, right, Attention(pattern, slope, draw))
     if draw is None:
         return reference.attend(pattern.row, pattern.col, x, left, right, slope, None, 1.0)
     H, nnz = x.shape[2], pattern.nnz
@@ -32,18 +31,12 @@ def attend(
 
 class _Attend(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, left: Tensor, right: Tensor, pattern: Pattern, slope: float, draw: Draw | None
-    ) -> Tensor:
-        out, alpha = fast(x).attend(pattern, x, left, right, slope, draw)  # type: ignore[union-attr]
+    def forward(ctx: Any, x: Tensor, left: Tensor, right: Tensor, how: Attention) -> Tensor:
+        out, alpha = fast(x).attend(x, left, right, how)
         ctx.save_for_backward(x, left, right, alpha)
-        ctx.rest = pattern, slope, draw
+        ctx.how = how
         return out
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, Tensor, None, None, None]:
-        x, left, right, alpha = ctx.saved_tensors
-        pattern, slope, draw = ctx.rest
-        kernels: Any = fast(x)
-        ends = kernels.attend_backward(pattern, x, left, right, slope, draw, alpha, grads[0])
-        return *ends, None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return *fast(grads[0]).attend_backward(grads[0], *ctx.saved_tensors, ctx.how), None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 from torch import Tensor
 
@@ -31,7 +32,7 @@ def _installed(name: str) -> ModuleType | None:
         return None
 
 
-def fast(tensor: Tensor) -> ModuleType | None:
+def fast(tensor: Tensor) -> Any:
     """The module of fast kernels for the device of `tensor`, or None."""
     if tensor.device.type == "cpu":
         return _numba_kernels()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numba
@@ -12,8 +13,13 @@ from torch import Tensor
 from g3nn.kernels import cpu_attention as attention
 from g3nn.kernels import cpu_kernels as kernels
 from g3nn.kernels import cpu_node_kernels as node_kernels
-from g3nn.kernels.arguments import AdamStep, Draw
+from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers
 from g3nn.kernels.pattern import Pattern
+
+
+def _call(kernel: Callable[..., None], *arguments: Any) -> None:
+    """Runs a kernel on arrays instead of tensors; it writes into those of its arguments that are contiguous."""
+    kernel(*(_array(argument) if isinstance(argument, Tensor) else argument for argument in arguments))
 
 
 def _array(tensor: Tensor) -> np.ndarray:
@@ -25,7 +31,7 @@ def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
     """Seeds, counter, threshold and scale for a kernel; threshold 0 keeps everything."""
     if draw is None:
         return np.zeros(like.shape[0], dtype=np.int64), 0, 0, _number(1.0, like)
-    return _array(draw.seeds), int(draw.counter), draw.threshold, _number(draw.scale, like)
+    return draw.seeds, int(draw.counter), draw.threshold, _number(draw.scale, like)
 
 
 def _number(value: float, like: Tensor) -> Any:
@@ -33,8 +39,8 @@ def _number(value: float, like: Tensor) -> Any:
     return np.float64(value) if like.dtype == torch.float64 else np.float32(value)
 
 
-def _rows(index: Tensor) -> np.ndarray:
-    return _array(index if index.dim() == 2 else index.unsqueeze(0))
+def _rows(index: Tensor) -> Tensor:
+    return index if index.dim() == 2 else index.unsqueeze(0)
 
 
 def _parts(R: int) -> int:
@@ -44,47 +50,45 @@ def _parts(R: int) -> int:
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     out = torch.empty(seeds.shape[0], size, dtype=torch.uint32)
-    kernels.uniform_bits(_array(seeds), int(counter), out.numpy())
+    _call(kernels.uniform_bits, seeds, int(counter), out)
     return out.to(torch.int64)
 
 
 def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
-    out = torch.empty(seeds.shape[0], count, dtype=torch.int64)
-    kernels.uniform_integers(_array(seeds), int(counter), high, out.numpy())
+    out = seeds.new_empty(seeds.shape[0], count)
+    _call(kernels.uniform_integers, seeds, int(counter), high, out)
     return out
 
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
-    out = torch.empty(x.shape, dtype=x.dtype)
-    kernels.dropout(_array(x), *_noise(draw, x), out.numpy())
+    out = x.new_empty(x.shape)
+    _call(kernels.dropout, x, *_noise(draw, x), out)
     return out
 
 
 def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     n = pattern.shape[1] if transpose else pattern.shape[0]
-    out = torch.empty(dense.shape[0], n, dense.shape[2], dtype=dense.dtype)
-    rowptr = _array(pattern.t_rowptr if transpose else pattern.rowptr)
-    col = _array(pattern.t_col if transpose else pattern.col)
-    perm = _array(pattern.perm) if transpose else None
+    out = dense.new_empty(dense.shape[0], n, dense.shape[2])
+    rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
+    perm = pattern.perm if transpose else None
     if draw is None:
-        kernels.spmm(rowptr, col, perm, _array(values), _array(dense), out.numpy())
+        _call(kernels.spmm, rowptr, col, perm, values, dense, out)
     else:
-        ordered = _array(values[0].index_select(0, pattern.perm) if transpose else values[0])
-        kernels.spmm_dropout(rowptr, col, perm, ordered, _array(dense), *_noise(draw, dense), out.numpy())
+        ordered = values[0].index_select(0, pattern.perm) if transpose else values[0]
+        _call(kernels.spmm_dropout, rowptr, col, perm, ordered, dense, *_noise(draw, dense), out)
     return out
 
 
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    out = torch.empty(left.shape[0], i.shape[-1], dtype=left.dtype)
-    kernels.pair_dot(_array(left), _array(right), _rows(i), _rows(j), out.numpy())
+    out = left.new_empty(left.shape[0], i.shape[-1])
+    _call(kernels.pair_dot, left, right, _rows(i), _rows(j), out)
     return out
 
 
 def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
-    grad_left, grad_right = (torch.zeros(end.shape, dtype=end.dtype) for end in (left, right))
-    numbers = (_array(grad), _array(left), _array(right), _rows(i), _rows(j))
-    kernels.pair_dot_backward(*numbers, _parts(left.shape[0]), grad_left.numpy(), grad_right.numpy())
-    return grad_left, grad_right
+    ends = left.new_zeros(left.shape), right.new_zeros(right.shape)
+    _call(kernels.pair_dot_backward, grad, left, right, _rows(i), _rows(j), _parts(left.shape[0]), *ends)
+    return ends
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -92,53 +96,35 @@ def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
     return left.gather(1, i.expand(R, -1)) + right.gather(1, j.expand(R, -1))
 
 
-def pair_sum_backward(grad: Tensor, i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    first, second = (scatter_rows(grad.unsqueeze(2), index, n).squeeze(2) for index in (i, j))
-    return first, second
-
-
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
-    out = torch.zeros(rows.shape[0], n, rows.shape[2], dtype=rows.dtype)
-    kernels.scatter_rows(_array(rows), _rows(index), _parts(rows.shape[0]), out.numpy())
+    out = rows.new_zeros(rows.shape[0], n, rows.shape[2])
+    _call(kernels.scatter_rows, rows, _rows(index), _parts(rows.shape[0]), out)
     return out
 
 
 def unrank_free(rank: Tensor, rowptr: Tensor, col: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    first, second = torch.empty_like(rank), torch.empty_like(rank)
-    ends = (first.view(-1).numpy(), second.view(-1).numpy())
-    kernels.unrank_free(_array(rank.reshape(-1)), _array(rowptr), _array(col), n, *ends)
+    first, second = rank.new_empty(rank.shape), rank.new_empty(rank.shape)
+    _call(kernels.unrank_free, rank.reshape(-1), rowptr, col, n, first.view(-1), second.view(-1))
     return first, second
 
 
-def attend(
-    pattern: Pattern, x: Tensor, left: Tensor, right: Tensor, slope: float, draw: Draw | None
-) -> tuple[Tensor, Tensor]:
-    R, _, H, _ = x.shape
-    alpha = torch.empty(R, H, pattern.nnz, dtype=x.dtype)
-    out = torch.empty(x.shape, dtype=x.dtype)
-    numbers = (_array(x), _array(left), _array(right), _number(slope, x), *_noise(draw, x))
-    attention.attend(_array(pattern.rowptr), _array(pattern.col), *numbers, alpha.numpy(), out.numpy())
+def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tensor, Tensor]:
+    pattern = how.pattern
+    out, alpha = x.new_empty(x.shape), x.new_empty(x.shape[0], x.shape[2], pattern.nnz)
+    numbers = (x, left, right, _number(how.slope, x), *_noise(how.draw, x))
+    _call(attention.attend, pattern.rowptr, pattern.col, *numbers, alpha, out)
     return out, alpha
 
 
 def attend_backward(
-    pattern: Pattern,
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float,
-    draw: Draw | None,
-    alpha: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
-    grad_x, grad_left, grad_right = (torch.empty(end.shape, dtype=x.dtype) for end in (x, left, right))
-    score = torch.empty(alpha.shape, dtype=x.dtype).numpy()
-    draws, g, weights = _noise(draw, x), _array(grad), _array(alpha)
-    numbers = (_array(x), _array(left), _array(right), _number(slope, x), *draws, weights, g)
-    attention.attend_backward_scores(_array(pattern.rowptr), _array(pattern.col), *numbers, score, grad_left.numpy())
-    transposed = (_array(pattern.t_rowptr), _array(pattern.t_col), _array(pattern.perm))
-    outputs = (grad_x.numpy(), grad_right.numpy())
-    attention.attend_backward_sources(*transposed, *draws, weights, g, score, *outputs)
+    grad: Tensor, x: Tensor, left: Tensor, right: Tensor, alpha: Tensor, how: Attention
+) -> tuple[Tensor, ...]:
+    grad, pattern, noise = grad.contiguous(), how.pattern, _noise(how.draw, x)
+    grad_x, grad_left, grad_right, score = (end.new_empty(end.shape) for end in (x, left, right, alpha))
+    numbers = (x, left, right, _number(how.slope, x), *noise, alpha, grad)
+    _call(attention.attend_backward_scores, pattern.rowptr, pattern.col, *numbers, score, grad_left)
+    transposed = (pattern.t_rowptr, pattern.t_col, pattern.perm)
+    _call(attention.attend_backward_sources, *transposed, *noise, alpha, grad, score, grad_x, grad_right)
     return grad_x, grad_left, grad_right
 
 
@@ -146,10 +132,10 @@ def adam(
     parameter: Tensor, gradient: Tensor | None, first: Tensor, second: Tensor, best: Tensor, step: AdamStep
 ) -> None:
     R = parameter.shape[0]
-    flat = [tensor.numpy().reshape(R, -1) for tensor in (parameter.detach(), first, second, best)]
-    slope = None if gradient is None else _array(gradient).reshape(R, -1)
-    scalars = (_array(step.lr), _array(step.decay), *step.corrections.tolist(), *step.betas, step.epsilon)
-    kernels.adam(flat[0], slope, flat[1], flat[2], *scalars, _array(step.fresh), flat[3])
+    slope = None if gradient is None else gradient.reshape(R, -1)
+    scalars = (step.lr, step.decay, *step.corrections.tolist(), *step.betas, step.epsilon, step.fresh)
+    parameter, first, second, best = (tensor.view(R, -1) for tensor in (parameter, first, second, best))
+    _call(kernels.adam, parameter, slope, first, second, *scalars, best)
 
 
 def _chunks(size: int) -> int:
@@ -161,77 +147,51 @@ def _total(parts: np.ndarray, like: Tensor) -> Tensor:
 
 
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
-    out = torch.empty(x.shape, dtype=x.dtype)
-    node_kernels.rectify(_array(x), _array(bias), *_noise(draw, x), out.numpy())
+    out = x.new_empty(x.shape)
+    _call(node_kernels.rectify, x, bias, *_noise(draw, x), out)
     return out
 
 
 def rectify_backward(grad: Tensor, kept: Tensor, scale: float) -> tuple[Tensor, Tensor]:
     R, n, h = kept.shape
-    out, sums = torch.empty(kept.shape, dtype=kept.dtype), np.empty((R, _chunks(n), h))
-    node_kernels.rectify_backward(_array(grad), _array(kept), _number(scale, kept), out.numpy(), sums)
+    out, sums = kept.new_empty(kept.shape), np.empty((R, _chunks(n), h))
+    _call(node_kernels.rectify_backward, grad, kept, _number(scale, kept), out, sums)
     return out, _total(sums, kept)
 
 
-def node_terms(
-    log_q: Tensor, log_p: Tensor, label: Tensor, of_posterior: bool, shares: tuple[float, float]
-) -> tuple[Tensor, Tensor]:
+def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:
+    log_q, *_, shares = answers
     R, n, _ = log_q.shape
-    sums, soft = np.empty((R, _chunks(n), 4)), torch.empty(log_q.shape, dtype=log_q.dtype)
-    node_kernels.node_terms(_array(log_q), _array(log_p), _array(label), of_posterior, sums, soft.numpy())
+    sums, soft = np.empty((R, _chunks(n), 4)), log_q.new_empty(log_q.shape)
+    _call(node_kernels.node_terms, *answers[:4], sums, soft)
     return _total(sums * np.repeat(shares, 2), log_q), soft
 
 
-def node_terms_backward(
-    log_q: Tensor,
-    log_p: Tensor,
-    label: Tensor,
-    of_posterior: bool,
-    shares: tuple[float, float],
-    grad_sums: Tensor,
-    grad_soft: Tensor,
-) -> tuple[Tensor, Tensor]:
-    grad_q, grad_p = (torch.empty(log_q.shape, dtype=log_q.dtype) for _ in range(2))
-    slopes = _array(grad_sums) * np.repeat(np.array(shares, dtype=_array(grad_sums).dtype), 2)
-    inputs = (_array(log_q), _array(log_p), _array(label), of_posterior, slopes, _array(grad_soft))
-    node_kernels.node_terms_backward(*inputs, grad_q.numpy(), grad_p.numpy())
+def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswers) -> tuple[Tensor, Tensor]:
+    grad_q, grad_p = (answers.log_q.new_empty(answers.log_q.shape) for _ in range(2))
+    slopes = grad_sums * grad_sums.new_tensor(answers.shares).repeat_interleave(2)
+    _call(node_kernels.node_terms_backward, *answers[:4], slopes, grad_soft, grad_q, grad_p)
     return grad_q, grad_p
 
 
-def _ends(target: Tensor | None, source: Tensor | None, like: Tensor) -> tuple[np.ndarray, ...]:
-    """Both as arrays; an array without pairs tells the kernels that there is none."""
-    none = np.empty((like.shape[0], 0, like.shape[2]), dtype=_array(like).dtype)
-    return tuple(none if end is None else _array(end) for end in (target, source))
-
-
-def expected_logistic(
-    left: Tensor, right: Tensor, base: Tensor, target: Tensor | None, source: Tensor | None, table: Tensor, sign: float
-) -> Tensor:
-    out = torch.empty(base.shape, dtype=base.dtype)
-    ends = _ends(target, source, left)
-    node_kernels.expected_logistic(
-        _array(left), _array(right), _array(base), *ends, _array(table), _number(sign, base), out.numpy()
-    )
+def expected_logistic(pairs: LogisticPairs) -> Tensor:
+    out = pairs.base.new_empty(pairs.base.shape)
+    _call(node_kernels.expected_logistic, *_with_ends(pairs), out)
     return out
 
 
-def expected_logistic_backward(
-    grad: Tensor,
-    left: Tensor,
-    right: Tensor,
-    base: Tensor,
-    target: Tensor | None,
-    source: Tensor | None,
-    table: Tensor,
-    sign: float,
-) -> tuple[Tensor | None, ...]:
-    R, P, K = left.shape
+def expected_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor | None, ...]:
+    R, P, K = pairs.left.shape
     tables = np.empty((R, _chunks(P), K, K))
-    inputs: tuple[Any, ...] = (_array(grad), _array(left), _array(right), _array(base))
-    inputs = (*inputs, *_ends(target, source, left), _array(table), _number(sign, base))
-    grad_left, grad_right, grad_target, grad_source = (torch.empty(left.shape, dtype=left.dtype) for _ in range(4))
-    grad_base = torch.empty(base.shape, dtype=base.dtype)
-    outputs = (grad_left, grad_right, grad_base, grad_target, grad_source)
-    node_kernels.expected_logistic_backward(*inputs, *(tensor.numpy() for tensor in outputs), tables)
-    ends = (None, None) if target is None else (grad_target, grad_source)
-    return grad_left, grad_right, grad_base, *ends, _total(tables, table)
+    left, right, target, source = (pairs.left.new_empty(R, P, K) for _ in range(4))
+    base = pairs.base.new_empty(R, P)
+    _call(node_kernels.expected_logistic_backward, grad, *_with_ends(pairs), left, right, base, target, source, tables)
+    ends = (None, None) if pairs.target is None else (target, source)
+    return left, right, base, *ends, _total(tables, pairs.table)
+
+
+def _with_ends(pairs: LogisticPairs) -> LogisticPairs:
+    """For the kernels: an array without pairs tells them that there is no target and no source."""
+    none = pairs.left.new_empty(pairs.left.shape[0], 0, pairs.left.shape[2])
+    target, source = (none if end is None else end for end in (pairs.target, pairs.source))
+    return pairs._replace(target=target, source=source, sign=_number(pairs.sign, pairs.base))

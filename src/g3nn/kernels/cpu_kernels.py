@@ -42,6 +42,19 @@ def _bits(key, position):
     return np.uint32(x ^ (x >> np.uint32(16)))
 
 
+@njit(inline="always")
+def _of_replica(index, r):
+    """The row of replica r, or the one that all replicas share."""
+    return index[0] if index.shape[0] == 1 else index[r]
+
+
+@njit(inline="always")
+def _span(job, chunks, length, size):
+    """The replica of a job, and the range of positions in its chunk."""
+    start = (job % chunks) * length
+    return job // chunks, start, min(start + length, size)
+
+
 @njit(parallel=True, cache=True)
 def uniform_bits(seeds, counter, out):
     """out (R, P) uint32: random bits."""
@@ -58,10 +71,9 @@ def uniform_integers(seeds, counter, high, out):
     R, size = out.shape
     chunks = (size + _CHUNK - 1) // _CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * _CHUNK
+        r, start, stop = _span(job, chunks, _CHUNK, size)
         key = _key(seeds[r], counter)
-        for p in range(start, min(start + _CHUNK, size)):
+        for p in range(start, stop):
             bits = (np.int64(_bits(key, p)) << 21) | np.int64(_bits(key, size + p) >> np.uint32(11))
             out[r, p] = min(np.int64(bits * 2.0**-53 * high), high - 1)
 
@@ -72,10 +84,9 @@ def dropout(x, seeds, counter, threshold, scale, out):
     R, size = x.shape
     chunks = (size + _CHUNK - 1) // _CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * _CHUNK
+        r, start, stop = _span(job, chunks, _CHUNK, size)
         key = _key(seeds[r], counter)
-        for p in range(start, min(start + _CHUNK, size)):
+        for p in range(start, stop):
             out[r, p] = x[r, p] * scale if _bits(key, p) >= threshold else 0.0
 
 
@@ -83,11 +94,10 @@ def dropout(x, seeds, counter, threshold, scale, out):
 def spmm(rowptr, col, perm, values, dense, out):
     """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz)."""
     R, n, h = out.shape
-    shared = values.shape[0] == 1
     for job in prange(R * n):
         r = job // n
         i = job % n
-        v = values[0] if shared else values[r]
+        v = _of_replica(values, r)
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
@@ -135,14 +145,11 @@ def pair_dot(left, right, i, j, out):
     """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
     R, P = out.shape
     h = left.shape[2]
-    shared = i.shape[0] == 1
     chunks = (P + _CHUNK - 1) // _CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * _CHUNK
-        first = i[0] if shared else i[r]
-        second = j[0] if shared else j[r]
-        for p in range(start, min(start + _CHUNK, P)):
+        r, start, stop = _span(job, chunks, _CHUNK, P)
+        first, second = _of_replica(i, r), _of_replica(j, r)
+        for p in range(start, stop):
             a = left[r, first[p]]
             b = right[r, second[p]]
             total = 0.0
@@ -160,13 +167,11 @@ def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
     """
     R, P = grad.shape
     n, h = left.shape[1], left.shape[2]
-    shared = i.shape[0] == 1
     for job in prange(R * parts):
         r = job // parts
         low = n * (job % parts) // parts
         high = n * (job % parts + 1) // parts
-        first = i[0] if shared else i[r]
-        second = j[0] if shared else j[r]
+        first, second = _of_replica(i, r), _of_replica(j, r)
         for p in range(P):
             g = grad[r, p]
             if low <= first[p] < high:
@@ -186,12 +191,11 @@ def scatter_rows(rows, index, parts, out):
     """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs; parts as above."""
     R, P, h = rows.shape
     n = out.shape[1]
-    shared = index.shape[0] == 1
     for job in prange(R * parts):
         r = job // parts
         low = n * (job % parts) // parts
         high = n * (job % parts + 1) // parts
-        places = index[0] if shared else index[r]
+        places = _of_replica(index, r)
         for p in range(P):
             if low <= places[p] < high:
                 target = out[r, places[p]]
@@ -249,13 +253,11 @@ def adam(parameter, gradient, first, second, lr, decay, correction1, correction2
     b1, b2, one = number(beta1), number(beta2), number(1.0)
     root, tiny = number(np.sqrt(correction2)), number(epsilon)
     for job in prange(R * chunks):
-        r = job // chunks
-        begin = (job % chunks) * _CHUNK
+        r, start, stop = _span(job, chunks, _CHUNK, size)
         rate, shrink = number(lr[r] / correction1), number(decay[r])
         if fresh[r]:
-            stop = min(begin + _CHUNK, size)
-            best[r, begin:stop] = parameter[r, begin:stop]
-        for p in range(begin, min(begin + _CHUNK, size)):
+            best[r, start:stop] = parameter[r, start:stop]
+        for p in range(start, stop):
             slope = parameter[r, p] * shrink
             if gradient is not None:
                 slope += gradient[r, p]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
-from g3nn.kernels.cpu_kernels import _bits, _key
+from g3nn.kernels.cpu_kernels import _bits, _key, _span
 
 CHUNK = 512
 
@@ -19,10 +19,9 @@ def rectify(x, bias, seeds, counter, threshold, scale, out):
     R, n, h = x.shape
     chunks = (n + CHUNK - 1) // CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * CHUNK
+        r, start, stop = _span(job, chunks, CHUNK, n)
         key = _key(seeds[r], counter)
-        for i in range(start, min(start + CHUNK, n)):
+        for i in range(start, stop):
             for c in range(h):
                 value = x[r, i, c] + bias[r, c]
                 if value <= 0.0 or (threshold > 0 and _bits(key, i * h + c) < threshold):
@@ -36,15 +35,14 @@ def rectify_backward(grad, kept, scale, out, sums):
     R, n, h = kept.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
-        r = job // chunks
-        part = job % chunks
+        r, start, stop = _span(job, chunks, CHUNK, n)
         total = np.zeros(h)
-        for i in range(part * CHUNK, min((part + 1) * CHUNK, n)):
+        for i in range(start, stop):
             for c in range(h):
                 value = grad[r, i, c] * scale if kept[r, i, c] > 0.0 else grad.dtype.type(0.0)
                 out[r, i, c] = value
                 total[c] += value
-        sums[r, part] = total
+        sums[r, start // CHUNK] = total
 
 
 @njit(parallel=True, cache=True)
@@ -53,13 +51,12 @@ def node_terms(log_q, log_p, label, of_posterior, sums, soft):
     R, n, K = log_q.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
-        r = job // chunks
-        part = job % chunks
+        r, start, stop = _span(job, chunks, CHUNK, n)
         supervised = 0.0
         prior = 0.0
         cross = 0.0
         entropy = 0.0
-        for i in range(part * CHUNK, min((part + 1) * CHUNK, n)):
+        for i in range(start, stop):
             y = label[i]
             if y >= 0:
                 supervised -= log_q[r, i, y]
@@ -72,10 +69,10 @@ def node_terms(log_q, log_p, label, of_posterior, sums, soft):
                 cross -= q * log_p[r, i, k]
                 entropy -= q * log_q[r, i, k]
                 soft[r, i, k] = q if of_posterior else np.exp(log_p[r, i, k])
-        sums[r, part, 0] = supervised
-        sums[r, part, 1] = prior
-        sums[r, part, 2] = cross
-        sums[r, part, 3] = entropy
+        sums[r, start // CHUNK, 0] = supervised
+        sums[r, start // CHUNK, 1] = prior
+        sums[r, start // CHUNK, 2] = cross
+        sums[r, start // CHUNK, 3] = entropy
 
 
 @njit(parallel=True, cache=True)
@@ -83,11 +80,10 @@ def node_terms_backward(log_q, log_p, label, of_posterior, grad_sums, grad_soft,
     R, n, K = log_q.shape
     chunks = (n + CHUNK - 1) // CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * CHUNK
+        r, start, stop = _span(job, chunks, CHUNK, n)
         cross = grad_sums[r, 2]
         entropy = grad_sums[r, 3]
-        for i in range(start, min(start + CHUNK, n)):
+        for i in range(start, stop):
             y = label[i]
             if y >= 0:
                 grad_q[r, i] = 0.0
@@ -155,13 +151,12 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
     R, P, K = left.shape
     chunks = (P + CHUNK - 1) // CHUNK
     for job in prange(R * chunks):
-        r = job // chunks
-        start = (job % chunks) * CHUNK
+        r, start, stop = _span(job, chunks, CHUNK, P)
         by_table = np.exp(-sign * table[r])
         by_target = np.empty(K, base.dtype)
         by_source = np.empty(K, base.dtype)
         largest = np.abs(table[r]).max()
-        for p in range(start, min(start + CHUNK, P)):
+        for p in range(start, stop):
             near = _parts(r, p, base, target, source, largest, sign, by_target, by_source) < NEAR
             total = base.dtype.type(0.0)
             for k in range(K):
@@ -199,14 +194,13 @@ def expected_logistic_backward(
     chunks = grad_table.shape[1]
     ends = target.shape[1] > 0
     for job in prange(R * chunks):
-        r = job // chunks
-        part = job % chunks
+        r, start, stop = _span(job, chunks, CHUNK, P)
         tables = np.zeros((K, K))
         by_table = np.exp(-sign * table[r])
         by_target = np.empty(K, base.dtype)
         by_source = np.empty(K, base.dtype)
         largest = np.abs(table[r]).max()
-        for p in range(part * CHUNK, min((part + 1) * CHUNK, P)):
+        for p in range(start, stop):
             near = _parts(r, p, base, target, source, largest, sign, by_target, by_source) < NEAR
             g = grad[r, p]
             whole = base.dtype.type(0.0)
@@ -232,4 +226,4 @@ def expected_logistic_backward(
                 if ends:
                     grad_source[r, p, k] = to_source
             grad_base[r, p] = whole
-        grad_table[r, part] = tables
+        grad_table[r, start // CHUNK] = tables

@@ -16,8 +16,7 @@ def linear(x: Tensor, weight: Tensor) -> Tensor:
     """(R, n, K) = x_r W_r for x (R, n, h) and weight (R, h, K)."""
     if not x.is_cuda or fast(x) is None:
         return torch.bmm(x, weight)
-    out: Tensor = _Linear.apply(x, weight)
-    return out
+    return _Linear.apply(x, weight)
 
 
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
@@ -25,8 +24,7 @@ def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
     if fast(x) is None:
         out = torch.relu(x + bias.unsqueeze(1))
         return out if draw is None else dropout(out, draw)
-    kept: Tensor = _Rectify.apply(x, bias, draw)
-    return kept
+    return _Rectify.apply(x, bias, draw)
 
 
 class _Linear(torch.autograd.Function):
@@ -41,8 +39,7 @@ class _Linear(torch.autograd.Function):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, Tensor | None]:
         x, weight = ctx.saved_tensors
         grad_x = torch.bmm(grads[0], weight.transpose(1, 2)) if ctx.needs_input_grad[0] else None
-        kernels: Any = fast(x)
-        return grad_x, kernels.row_products(x, grads[0]) if ctx.needs_input_grad[1] else None
+        return grad_x, fast(x).row_products(x, grads[0]) if ctx.needs_input_grad[1] else None
 
 
 class _Rectify(torch.autograd.Function):
@@ -50,15 +47,11 @@ class _Rectify(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
-        kernels: Any = fast(x)
-        kept: Tensor = kernels.rectify(x, bias, draw)
+        kept: Tensor = fast(x).rectify(x, bias, draw)
         ctx.save_for_backward(kept)
         ctx.scale = 1.0 if draw is None else draw.scale
         return kept
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, Tensor, None]:
-        (kept,) = ctx.saved_tensors
-        kernels: Any = fast(kept)
-        grad_x, grad_bias = kernels.rectify_backward(grads[0], kept, ctx.scale)
-        return grad_x, grad_bias, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        return *fast(grads[0]).rectify_backward(grads[0], *ctx.saved_tensors, ctx.scale), None

@@ -14,16 +14,12 @@ from g3nn.kernels.backend import fast
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     """(R, size) int64 with 32 uniform random bits each."""
-    kernels = fast(seeds) or reference
-    bits: Tensor = kernels.uniform_bits(seeds, counter, size)
-    return bits
+    return (fast(seeds) or reference).uniform_bits(seeds, counter, size)
 
 
 def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
     """(R, count) int64, uniform in 0 .. high - 1, each from 53 random bits."""
-    kernels = fast(seeds) or reference
-    integers: Tensor = kernels.uniform_integers(seeds, counter, high, count)
-    return integers
+    return (fast(seeds) or reference).uniform_integers(seeds, counter, high, count)
 
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
@@ -32,16 +28,15 @@ def dropout(x: Tensor, draw: Draw) -> Tensor:
     if fast(x) is None:
         keep = reference.keep_mask(draw.seeds, draw.counter, flat.shape[1], draw.threshold)
         return (flat * keep * draw.scale).view_as(x)
-    out: Tensor = _Dropout.apply(flat, draw)
-    return out.view_as(x)
+    return _Dropout.apply(flat, draw).view_as(x)
 
 
 class _Dropout(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, draw: Draw) -> Tensor:
         ctx.draw = draw
-        return fast(x).dropout(x, draw)  # type: ignore[union-attr]
+        return fast(x).dropout(x, draw)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return fast(grads[0]).dropout(grads[0], ctx.draw), None  # type: ignore[union-attr]
+        return fast(grads[0]).dropout(grads[0], ctx.draw), None

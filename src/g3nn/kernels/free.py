@@ -30,8 +30,7 @@ class FreePairs:
         """i and j of the free pairs with these ranks, in the same shape."""
         kernels = fast(rank)
         if kernels is not None and hasattr(kernels, "unrank_free"):
-            ends: tuple[Tensor, Tensor] = kernels.unrank_free(rank, *self._rows, self.n)
-            return ends
+            return kernels.unrank_free(rank, *self._rows, self.n)
         number = rank + torch.searchsorted(self._below, rank, right=True)
         return number // self.n, number % self.n
 

@@ -2,61 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 import triton
 from torch import Tensor
 
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
-from g3nn.kernels.arguments import AdamStep, Draw, on_device
-from g3nn.kernels.gpu_nodes import (
-    column_sums,
-    expected_logistic,
-    expected_logistic_backward,
-    keep_book,
-    node_terms,
-    node_terms_backward,
-    rectify,
-    rectify_backward,
-    row_products,
-    validation,
-)
+from g3nn.kernels import gpu_node_kernels as node_kernels
+from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, on_device
 from g3nn.kernels.pattern import Pattern
 
-__all__ = [
-    "adam",
-    "attend",
-    "attend_backward",
-    "column_sums",
-    "dropout",
-    "expected_logistic",
-    "expected_logistic_backward",
-    "keep_book",
-    "node_terms",
-    "node_terms_backward",
-    "pair_dot",
-    "pair_dot_backward",
-    "pair_sum",
-    "pair_sum_backward",
-    "rectify",
-    "rectify_backward",
-    "row_products",
-    "scatter_rows",
-    "spmm",
-    "uniform_bits",
-    "uniform_integers",
-    "validation",
-]
-
-_BLOCK = 1024
-_FIXED_POINT = 2.0**36
-"""The largest summand of an integer sum: leaves room for 2^27 summands, with a resolution of 1e-11 of the largest."""
+_BLOCK = kernels.BLOCK.value
+_PROGRAMS = 2048
+"""The number of programs that fills the device; sums over nodes are split into parts to reach it."""
 
 
-def _noise(draw: Draw | None, like: Tensor) -> tuple[Tensor, Tensor, int, float]:
-    """Seeds, counter, threshold and scale; without a draw none of them is read, so any pointer will do."""
+def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
+    """Runs a kernel on contiguous tensors; it writes into those of its arguments that are contiguous already."""
+    kernel[grid](*(entry.contiguous() if isinstance(entry, Tensor) else entry for entry in arguments), **constants)
+
+
+def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
+    """Seeds, counter, threshold and scale for a kernel; None if there is no draw."""
     if draw is None:
-        return like, like, 0, 1.0
+        return None, None, None, None
     return draw.seeds, on_device(draw.counter, like.device), draw.threshold, draw.scale
 
 
@@ -97,98 +68,60 @@ def _stride(index: Tensor) -> int:
 
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
-    out = torch.empty(seeds.shape[0], size, dtype=torch.int64, device=seeds.device)
+    out = seeds.new_empty(seeds.shape[0], size)
     grid = (seeds.shape[0], triton.cdiv(size, _BLOCK))
-    kernels.uniform_bits[grid](seeds, on_device(counter, seeds.device), out, size, BLOCK=_BLOCK)
+    _call(kernels.uniform_bits, grid, seeds, on_device(counter, seeds.device), out, size)
     return out
 
 
 def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
-    out = torch.empty(seeds.shape[0], count, dtype=torch.int64, device=seeds.device)
+    out = seeds.new_empty(seeds.shape[0], count)
     grid = (seeds.shape[0], triton.cdiv(count, _BLOCK))
-    kernels.uniform_integers[grid](seeds, on_device(counter, seeds.device), out, count, high, BLOCK=_BLOCK)
+    _call(kernels.uniform_integers, grid, seeds, on_device(counter, seeds.device), out, count, high)
     return out
 
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
-    x = x.contiguous()
-    out = torch.empty_like(x)
-    grid = (x.shape[0], triton.cdiv(x.shape[1], _BLOCK))
-    kernels.dropout[grid](x, *_noise(draw, x), out, x.shape[1], BLOCK=_BLOCK)
+    out = x.new_empty(x.shape)
+    _call(kernels.dropout, (x.shape[0], triton.cdiv(x.shape[1], _BLOCK)), x, *_noise(draw, x), out, x.shape[1])
     return out
 
 
 def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     n, m = pattern.shape[::-1] if transpose else pattern.shape
     R, _, h = dense.shape
-    out = torch.empty(R, n, h, dtype=dense.dtype, device=dense.device)
+    out = dense.new_empty(R, n, h)
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
-    stride = 0 if values.shape[0] == 1 else values.shape[1]
+    matrix = (rowptr, col, pattern.perm if transpose else None, values)
+    sizes = (R, m, h, 0 if values.shape[0] == 1 else values.shape[1])
     lanes = min(_WIDEST, _lanes(h))
     blocks = _product_blocks(R, pattern.nnz / n, lanes)
-    kernels.spmm[(n, triton.cdiv(R, blocks["REPLICAS"]), triton.cdiv(h, lanes))](
-        rowptr,
-        col,
-        pattern.perm,
-        values.contiguous(),
-        dense.contiguous(),
-        *_noise(draw, dense),
-        out,
-        R,
-        n,
-        m,
-        h,
-        stride,
-        TRANSPOSED=transpose,
-        DROP=draw is not None,
-        LANES=lanes,
-        **blocks,
-    )
+    grid = (n, triton.cdiv(R, blocks["REPLICAS"]), triton.cdiv(h, lanes))
+    _call(kernels.spmm, grid, *matrix, dense, *_noise(draw, dense), out, *sizes, LANES=lanes, **blocks)
     return out
 
 
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    R, n, h = left.shape
-    P = i.shape[-1]
-    out = torch.empty(R, P, dtype=left.dtype, device=left.device)
+    (R, n, h), P = left.shape, i.shape[-1]
+    out = left.new_empty(R, P)
     pairs = 4 * _entries(h)
-    kernels.pair_dot[(triton.cdiv(P, pairs), R)](
-        left.contiguous(),
-        right.contiguous(),
-        i.contiguous(),
-        j.contiguous(),
-        out,
-        n,
-        h,
-        P,
-        _stride(i),
-        PAIRS=pairs,
-        LANES=_lanes(h),
-    )
+    grid = (triton.cdiv(P, pairs), R)
+    _call(kernels.pair_dot, grid, left, right, i, j, out, n, h, P, _stride(i), PAIRS=pairs, LANES=_lanes(h))
     return out
 
 
 def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
     grad = grad.contiguous()
     largest = _largest(grad)
-    ends = ((right, j, i, left), (left, i, j, right))
-    results = [_scatter(grad, largest, rows, source, target, end.shape[1]) for rows, source, target, end in ends]
-    return results[0], results[1]
+    grad_left = _scatter(grad, largest, right, j, i, left.shape[1])
+    return grad_left, _scatter(grad, largest, left, i, j, right.shape[1])
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    R, n = left.shape
-    P = i.shape[-1]
-    out = torch.empty(R, P, dtype=left.dtype, device=left.device)
-    ends = (left.contiguous(), right.contiguous(), i.contiguous(), j.contiguous())
-    kernels.pair_sum[(triton.cdiv(P, _BLOCK), R)](*ends, out, n, P, _stride(i), BLOCK=_BLOCK)
+    (R, n), P = left.shape, i.shape[-1]
+    out = left.new_empty(R, P)
+    _call(kernels.pair_sum, (triton.cdiv(P, _BLOCK), R), left, right, i, j, out, n, P, _stride(i))
     return out
-
-
-def pair_sum_backward(grad: Tensor, i: Tensor, j: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    rows = grad.unsqueeze(2)
-    first, second = (_scatter(None, _largest(rows), rows, None, index, n).squeeze(2) for index in (i, j))
-    return first, second
 
 
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
@@ -207,91 +140,42 @@ def _scatter(
 
     Sums are of integers, so their order does not matter.
     """
-    R, m, h = rows.shape
-    P = target.shape[-1]
+    (R, m, h), P = rows.shape, target.shape[-1]
     # The largest possible summand sets the scale of the integers.
-    bounds = (largest, largest if grad is None else _largest(rows))
+    bounds = (largest, None if grad is None else _largest(rows))
     sums = torch.zeros(R, n, h, dtype=torch.int64, device=rows.device)
-    out = torch.empty(R, n, h, dtype=rows.dtype, device=rows.device)
+    out = rows.new_empty(R, n, h)
     pairs = 4 * _entries(h)
-    kernels.scatter[(triton.cdiv(P, pairs), R)](
-        rows if grad is None else grad,
-        rows.contiguous(),
-        target if source is None else source.contiguous(),
-        target.contiguous(),
-        sums,
-        *bounds,
-        _FIXED_POINT,
-        m,
-        n,
-        h,
-        P,
-        _stride(target),
-        PRODUCTS=grad is not None,
-        PAIRS=pairs,
-        LANES=_lanes(h),
-    )
-    grid = (triton.cdiv(n * h, _BLOCK), R)
-    kernels.from_fixed[grid](sums, out, *bounds, _FIXED_POINT, n * h, PRODUCTS=grad is not None, BLOCK=_BLOCK)
+    inputs, sizes = (grad, rows, source, target), (m, n, h, P, _stride(target))
+    _call(kernels.scatter, (triton.cdiv(P, pairs), R), *inputs, sums, *bounds, *sizes, PAIRS=pairs, LANES=_lanes(h))
+    _call(kernels.from_fixed, (triton.cdiv(n * h, _BLOCK), R), sums, out, *bounds, n * h)
     return out
 
 
 def _attention_blocks(H: int, F: int) -> dict[str, int]:
-    heads, units = triton.next_power_of_2(H), triton.next_power_of_2(F)
-    warps = 1 if heads * units <= 128 else 4
-    return {"ENTRIES": 4, "HEADS": heads, "UNITS": units, "num_warps": warps}
+    heads, units = _lanes(H), _lanes(F)
+    return {"ENTRIES": 4, "HEADS": heads, "UNITS": units, "num_warps": 1 if heads * units <= 128 else 4}
 
 
-def attend(
-    pattern: Pattern, x: Tensor, left: Tensor, right: Tensor, slope: float, draw: Draw | None
-) -> tuple[Tensor, Tensor]:
+def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tensor, Tensor]:
     R, n, H, F = x.shape
-    x = x.contiguous()
-    alpha = torch.empty(R, pattern.nnz, H, dtype=x.dtype, device=x.device)
-    out = torch.empty_like(x)
-    attention.attend[(n, R)](
-        pattern.rowptr,
-        pattern.col,
-        x,
-        left.contiguous(),
-        right.contiguous(),
-        slope,
-        *_noise(draw, x),
-        alpha,
-        out,
-        n,
-        pattern.nnz,
-        H,
-        F,
-        DROP=draw is not None,
-        **_attention_blocks(H, F),
-    )
+    pattern = how.pattern
+    out, alpha = x.new_empty(x.shape), x.new_empty(R, pattern.nnz, H)
+    inputs = (pattern.rowptr, pattern.col, x, left, right, how.slope, *_noise(how.draw, x))
+    _call(attention.attend, (n, R), *inputs, alpha, out, pattern.nnz, H, F, **_attention_blocks(H, F))
     return out, alpha
 
 
 def attend_backward(
-    pattern: Pattern,
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float,
-    draw: Draw | None,
-    alpha: Tensor,
-    grad: Tensor,
-) -> tuple[Tensor, Tensor, Tensor]:
+    grad: Tensor, x: Tensor, left: Tensor, right: Tensor, alpha: Tensor, how: Attention
+) -> tuple[Tensor, ...]:
     R, n, H, F = x.shape
-    x, left, right, grad = (tensor.contiguous() for tensor in (x, left, right, grad))
-    grad_x, grad_left, grad_right = torch.empty_like(x), torch.empty_like(left), torch.empty_like(right)
-    grad_score = torch.empty_like(alpha)
-    noise, sizes = _noise(draw, x), (n, pattern.nnz, H, F)
-    shape = {"DROP": draw is not None, **_attention_blocks(H, F)}
-    attention.attend_backward_scores[(n, R)](
-        pattern.rowptr, pattern.col, x, left, right, slope, *noise, alpha, grad, grad_score, grad_left, *sizes, **shape
-    )
-    transposed = (pattern.t_rowptr, pattern.t_col, pattern.perm)
-    attention.attend_backward_sources[(n, R)](
-        *transposed, *noise, alpha, grad, grad_score, grad_x, grad_right, *sizes, **shape
-    )
+    grad, pattern, noise, blocks = grad.contiguous(), how.pattern, _noise(how.draw, x), _attention_blocks(H, F)
+    grad_x, grad_left, grad_right, score = (end.new_empty(end.shape) for end in (x, left, right, alpha))
+    inputs = (pattern.rowptr, pattern.col, x, left, right, how.slope, *noise, alpha, grad)
+    _call(attention.attend_backward_scores, (n, R), *inputs, score, grad_left, pattern.nnz, H, F, **blocks)
+    inputs = (pattern.t_rowptr, pattern.t_col, pattern.perm, *noise, alpha, grad, score)
+    _call(attention.attend_backward_sources, (n, R), *inputs, grad_x, grad_right, pattern.nnz, H, F, **blocks)
     return grad_x, grad_left, grad_right
 
 
@@ -300,19 +184,114 @@ def adam(
 ) -> None:
     R = parameter.shape[0]
     size = parameter.numel() // R
-    kernels.adam[(R, triton.cdiv(size, _BLOCK))](
-        parameter,
-        parameter if gradient is None else gradient.contiguous(),
-        first,
-        second,
-        step.lr,
-        step.decay,
-        step.corrections,
-        step.fresh,
-        best,
-        size,
-        *step.betas,
-        step.epsilon,
-        HAS_GRADIENT=gradient is not None,
-        BLOCK=_BLOCK,
-    )
+    shared = (step.lr, step.decay, step.corrections, step.fresh)
+    numbers = (parameter, gradient, first, second, *shared, best, size, *step.betas, step.epsilon)
+    _call(kernels.adam, (R, triton.cdiv(size, _BLOCK)), *numbers)
+
+
+def _parts(R: int, n: int) -> tuple[int, int]:
+    """The number of parts into which n rows are split, and the rows in each."""
+    size = max(64, triton.cdiv(n, max(1, _PROGRAMS // R)))
+    return triton.cdiv(n, size), size
+
+
+def row_products(x: Tensor, grad: Tensor) -> Tensor:
+    """(R, h, K) = x_r' grad_r. A library product would run one program per replica, which leaves most of a GPU idle."""
+    (R, n, h), K = x.shape, grad.shape[2]
+    parts, size = _parts(R, n)
+    out = x.new_empty(R, parts, h, K)
+    lanes = _lanes(K)
+    units = max(1, min(16, _lanes(h), 512 // lanes))
+    rows = max(1, min(16, 2048 // (units * lanes)))
+    blocks = {"ROWS": rows, "UNITS": units, "LANES": lanes}
+    _call(node_kernels.row_products, (R, parts, triton.cdiv(h, units)), x, grad, out, n, h, K, size, **blocks)
+    return out.sum(1)
+
+
+def column_sums(grad: Tensor) -> Tensor:
+    """(R, h): the sum over rows."""
+    R, n, h = grad.shape
+    parts, size = _parts(R, n)
+    out = grad.new_empty(R, parts, h)
+    lanes = _lanes(h)
+    rows = max(1, min(64, 2048 // lanes))
+    _call(node_kernels.column_sums, (R, parts), grad, out, n, h, size, ROWS=rows, LANES=lanes)
+    return out.sum(1)
+
+
+def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
+    R, n, h = x.shape
+    out = x.new_empty(x.shape)
+    _call(node_kernels.rectify, (R, triton.cdiv(n * h, _BLOCK)), x, bias, *_noise(draw, x), out, n * h, h)
+    return out
+
+
+def rectify_backward(grad: Tensor, kept: Tensor, scale: float) -> tuple[Tensor, Tensor]:
+    out = kept.new_empty(kept.shape)
+    size = kept.numel()
+    _call(node_kernels.rectify_backward, (triton.cdiv(size, _BLOCK),), grad, kept, scale, out, size)
+    return out, column_sums(out)
+
+
+def _rows(K: int) -> dict[str, int]:
+    return {"ROWS": max(1, 512 // _lanes(K)), "LANES": _lanes(K)}
+
+
+def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:
+    log_q, log_p, label, of_posterior, shares = answers
+    (R, n, K), shape = log_q.shape, _rows(log_q.shape[2])
+    blocks = triton.cdiv(n, shape["ROWS"])
+    sums, soft = log_q.new_empty(R, blocks, 4), log_q.new_empty(R, n, K)
+    inputs = (log_q, log_p, label, *shares)
+    _call(node_kernels.node_terms, (R, blocks), *inputs, sums, soft, n, K, OF_POSTERIOR=of_posterior, **shape)
+    return sums.sum(1), soft
+
+
+def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswers) -> tuple[Tensor, Tensor]:
+    log_q, log_p, label, of_posterior, shares = answers
+    (R, n, K), shape = log_q.shape, _rows(log_q.shape[2])
+    grad_q, grad_p = (log_q.new_empty(R, n, K) for _ in range(2))
+    numbers = (log_q, log_p, label, grad_sums, grad_soft, *shares, grad_q, grad_p, n, K)
+    grid = (R, triton.cdiv(n, shape["ROWS"]))
+    _call(node_kernels.node_terms_backward, grid, *numbers, OF_POSTERIOR=of_posterior, **shape)
+    return grad_q, grad_p
+
+
+def validation(log_q: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
+    R, n, K = log_q.shape
+    out = log_q.new_empty(2, R)
+    blocks = {"NODES": max(1, 1024 // _lanes(K)), "LANES": _lanes(K)}
+    _call(node_kernels.validation, (R,), log_q, labels, nodes, out, n, K, nodes.numel(), **blocks)
+    return out
+
+
+def keep_book(
+    losses: Tensor, val_loss: Tensor, val_accuracy: Tensor, books: tuple[Tensor, ...], limit: int, patience: int
+) -> None:
+    """`books`: clock, best loss, accuracy and epoch, epochs, active, diverged, fresh; all changed in place."""
+    R = losses.shape[0]
+    numbers = (losses, val_loss, val_accuracy, *books, limit, patience, R)
+    _call(node_kernels.keep_book, (1,), *numbers, BLOCK=min(1024, _lanes(R)))
+
+
+def _pair_blocks(P: int, K: int) -> tuple[int, dict[str, int]]:
+    pairs = max(1, 2048 // _lanes(K) ** 2)
+    return triton.cdiv(P, pairs), {"PAIRS": pairs, "LANES": _lanes(K)}
+
+
+def expected_logistic(pairs: LogisticPairs) -> Tensor:
+    R, P, K = pairs.left.shape
+    out = pairs.left.new_empty(R, P)
+    blocks, shape = _pair_blocks(P, K)
+    _call(node_kernels.expected_logistic, (blocks, R), *pairs, out, P, K, **shape)
+    return out
+
+
+def expected_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor | None, ...]:
+    R, P, K = pairs.left.shape
+    blocks, shape = _pair_blocks(P, K)
+    inputs = (pairs.left, pairs.right, pairs.base, pairs.target, pairs.source)
+    grads = [None if end is None else end.new_empty(end.shape) for end in inputs]
+    table = pairs.table.new_empty(R, blocks, K, K)
+    _call(node_kernels.expected_logistic_backward, (blocks, R), grad, *pairs, *grads, table, P, K, **shape)
+    return *grads, table.sum(1)

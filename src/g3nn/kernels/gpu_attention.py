@@ -5,7 +5,20 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from g3nn.kernels.gpu_kernels import _bits, _key
+from g3nn.kernels.gpu_kernels import _draw_key, _dropped
+
+
+@triton.jit
+def _node(rowptr, H, F, HEADS: tl.constexpr, UNITS: tl.constexpr):
+    """The replica and the node of a program, the range of its entries, its heads and units; where its numbers of shape
+    (H,) and (H, F) are, and a mask for the latter."""
+    i, n = tl.program_id(0), tl.num_programs(0)
+    r = tl.program_id(1).to(tl.int64)
+    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    place = (r * n + i) * H + heads
+    inside = (heads < H)[:, None] & (units < F)[None, :]
+    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
+    return r, n, start, stop, heads, units, place, place[:, None] * F + units[None, :], inside
 
 
 @triton.jit
@@ -22,22 +35,17 @@ def attend(
     scale,
     alpha,
     out,
-    n,
     nnz,
     H,
     F,
-    DROP: tl.constexpr,
     ENTRIES: tl.constexpr,
     HEADS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
     """See the kernel of the same name for the CPU. alpha (R, nnz, H) here."""
-    i = tl.program_id(0)
-    r = tl.program_id(1).to(tl.int64)
-    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
-    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    r, n, start, stop, heads, units, place, at, inside_node = _node(rowptr, H, F, HEADS, UNITS)
     here = heads < H
-    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    own = tl.load(left + place, mask=here, other=0.0)
     top = tl.full((HEADS,), float("-inf"), dtype=out.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
         score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
@@ -47,19 +55,15 @@ def attend(
         score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         total += tl.sum(tl.exp(score - top[None, :]), axis=0)
     result = tl.zeros((HEADS, UNITS), dtype=out.dtype.element_ty)
-    if DROP:
-        key = _key(tl.load(seeds + r), tl.load(counter))
+    key = _draw_key(seeds, counter, r)
     for block in range(start, stop, ENTRIES):
         score, k, source = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         weight = tl.exp(score - top[None, :]) / total[None, :]
         inside = (k < stop)[:, None] & here[None, :]
         tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
-        if DROP:
-            bits = _bits(key, heads[None, :] * nnz + k[:, None])
-            weight = tl.where(bits >= threshold.to(tl.uint32), weight * scale, 0.0)
+        weight = _dropped(weight, key, heads[None, :] * nnz + k[:, None], threshold, scale)
         result += tl.sum(weight[:, :, None] * _sources(x, source, k < stop, r, n, H, F, heads, units), axis=0)
-    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
-    tl.store(out + at, result, mask=here[:, None] & (units < F)[None, :])
+    tl.store(out + at, result, mask=inside_node)
 
 
 @triton.jit
@@ -98,36 +102,30 @@ def attend_backward_scores(
     grad,
     grad_score,
     grad_left,
-    n,
     nnz,
     H,
     F,
-    DROP: tl.constexpr,
     ENTRIES: tl.constexpr,
     HEADS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    i = tl.program_id(0)
-    r = tl.program_id(1).to(tl.int64)
-    start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
-    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    r, n, start, stop, heads, units, place, at, inside_node = _node(rowptr, H, F, HEADS, UNITS)
     here = heads < H
-    key = _key(tl.load(seeds + r), tl.load(counter))
-    at = ((r * n + i) * H + heads)[:, None] * F + units[None, :]
-    g = tl.load(grad + at, mask=here[:, None] & (units < F)[None, :], other=0.0)
-    own = tl.load(left + (r * n + i) * H + heads, mask=here, other=0.0)
+    key = _draw_key(seeds, counter, r)
+    g = tl.load(grad + at, mask=inside_node, other=0.0)
+    own = tl.load(left + place, mask=here, other=0.0)
     mean = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         weight, dot, _ = _weights_and_dots(
-            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units
         )
         mean += tl.sum(weight * dot, axis=0)
     total = tl.zeros((HEADS,), dtype=grad_left.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         weight, dot, source = _weights_and_dots(
-            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP
+            col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units
         )
         inside = (k < stop)[:, None] & here[None, :]
         other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
@@ -135,23 +133,18 @@ def attend_backward_scores(
         score = tl.where(own[None, :] + other > 0, score, slope * score)
         tl.store(grad_score + (r * nnz + k)[:, None] * H + heads[None, :], score, mask=inside)
         total += tl.sum(score, axis=0)
-    tl.store(grad_left + (r * n + i) * H + heads, total, mask=here)
+    tl.store(grad_left + place, total, mask=here)
 
 
 @triton.jit
-def _weights_and_dots(
-    col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units, DROP: tl.constexpr
-):
+def _weights_and_dots(col, x, alpha, g, key, threshold, scale, k, stop, r, n, nnz, H, F, heads, units):
     """(ENTRIES, HEADS): attention weights, and the gradient of each as grad_i . x_j with its dropout."""
     live = k < stop
     source = tl.load(col + k, mask=live, other=0).to(tl.int64)
     inside = live[:, None] & (heads < H)[None, :]
     weight = tl.load(alpha + (r * nnz + k)[:, None] * H + heads[None, :], mask=inside, other=0.0)
     dot = tl.sum(g[None, :, :] * _sources(x, source, live, r, n, H, F, heads, units), axis=2)
-    if DROP:
-        keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
-        dot = tl.where(keep, dot * scale, 0.0)
-    return weight, dot, source
+    return weight, _dropped(dot, key, heads[None, :] * nnz + k[:, None], threshold, scale), source
 
 
 @triton.jit
@@ -168,21 +161,16 @@ def attend_backward_sources(
     grad_score,
     grad_x,
     grad_right,
-    n,
     nnz,
     H,
     F,
-    DROP: tl.constexpr,
     ENTRIES: tl.constexpr,
     HEADS: tl.constexpr,
     UNITS: tl.constexpr,
 ):
-    j = tl.program_id(0)
-    r = tl.program_id(1).to(tl.int64)
-    start, stop = tl.load(t_rowptr + j), tl.load(t_rowptr + j + 1)
-    heads, units = tl.arange(0, HEADS), tl.arange(0, UNITS)
+    r, n, start, stop, heads, units, place, at, inside_node = _node(t_rowptr, H, F, HEADS, UNITS)
     here = heads < H
-    key = _key(tl.load(seeds + r), tl.load(counter))
+    key = _draw_key(seeds, counter, r)
     result = tl.zeros((HEADS, UNITS), dtype=grad_x.dtype.element_ty)
     total = tl.zeros((HEADS,), dtype=grad_x.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
@@ -193,11 +181,8 @@ def attend_backward_sources(
         inside = live[:, None] & here[None, :]
         entry = (r * nnz + k)[:, None] * H + heads[None, :]
         weight = tl.load(alpha + entry, mask=inside, other=0.0)
-        if DROP:
-            keep = _bits(key, heads[None, :] * nnz + k[:, None]) >= threshold.to(tl.uint32)
-            weight = tl.where(keep, weight * scale, 0.0)
+        weight = _dropped(weight, key, heads[None, :] * nnz + k[:, None], threshold, scale)
         result += tl.sum(weight[:, :, None] * _sources(grad, target, live, r, n, H, F, heads, units), axis=0)
         total += tl.sum(tl.load(grad_score + entry, mask=inside, other=0.0), axis=0)
-    at = ((r * n + j) * H + heads)[:, None] * F + units[None, :]
-    tl.store(grad_x + at, result, mask=here[:, None] & (units < F)[None, :])
-    tl.store(grad_right + (r * n + j) * H + heads, total, mask=here)
+    tl.store(grad_x + at, result, mask=inside_node)
+    tl.store(grad_right + place, total, mask=here)

@@ -1,13 +1,19 @@
 """CUDA kernels in Triton: the same operations and the same random bits as `g3nn.kernels.cpu_kernels`.
 
 A program owns a row of one replica and walks over its entries in blocks, so sums have a fixed order and a run can be
-repeated bit for bit; only the gradient of sampled pairs uses atomics, and it adds integers.
+repeated bit for bit; only the gradient of sampled pairs uses atomics, and it adds integers. An argument that is None
+is absent, and a kernel is compiled without what needs it.
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+BLOCK = tl.constexpr(1024)
+"""The numbers of one program, where every number is computed on its own."""
+FIXED_POINT = tl.constexpr(2.0**36)
+"""The largest summand of an integer sum: leaves room for 2^27 summands, with a resolution of 1e-11 of the largest."""
 
 
 @triton.jit
@@ -35,7 +41,24 @@ def _bits(key, position):
 
 
 @triton.jit
-def uniform_bits(seeds, counter, out, size, BLOCK: tl.constexpr):
+def _draw_key(seeds, counter, r):
+    """The keys of these replicas, if there is a draw."""
+    key = 0
+    if seeds is not None:
+        key = _key(tl.load(seeds + r), tl.load(counter))
+    return key
+
+
+@triton.jit
+def _dropped(value, key, position, threshold, scale):
+    """Dropout on values, if there is a draw."""
+    if threshold is not None:
+        value = tl.where(_bits(key, position) >= threshold.to(tl.uint32), value * scale, 0.0)
+    return value
+
+
+@triton.jit
+def uniform_bits(seeds, counter, out, size):
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
@@ -43,7 +66,7 @@ def uniform_bits(seeds, counter, out, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def uniform_integers(seeds, counter, out, size, high, BLOCK: tl.constexpr):
+def uniform_integers(seeds, counter, out, size, high):
     """Integers in 0 .. high - 1 from 53 random bits. `high` is an integer, since a float argument has only 24 bits."""
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -56,13 +79,13 @@ def uniform_integers(seeds, counter, out, size, high, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def dropout(x, seeds, counter, threshold, scale, out, size, BLOCK: tl.constexpr):
+def dropout(x, seeds, counter, threshold, scale, out, size):
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     at = r.to(tl.int64) * size + p
     key = _key(tl.load(seeds + r), tl.load(counter))
     value = tl.load(x + at, mask=p < size, other=0.0)
-    tl.store(out + at, tl.where(_bits(key, p) >= threshold.to(tl.uint32), value * scale, 0.0), mask=p < size)
+    tl.store(out + at, _dropped(value, key, p, threshold, scale), mask=p < size)
 
 
 @triton.jit
@@ -78,12 +101,9 @@ def spmm(
     scale,
     out,
     R,
-    n,
     m,
     h,
     value_stride,
-    TRANSPOSED: tl.constexpr,
-    DROP: tl.constexpr,
     REPLICAS: tl.constexpr,
     ENTRIES: tl.constexpr,
     LANES: tl.constexpr,
@@ -93,24 +113,21 @@ def spmm(
     A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and processes
     ENTRIES at a time.
     """
-    i = tl.program_id(0)
+    i, n = tl.program_id(0), tl.num_programs(0)
     r = tl.program_id(1) * REPLICAS + tl.arange(0, REPLICAS)
     here = r < R
     r = r.to(tl.int64)
     start, stop = tl.load(rowptr + i), tl.load(rowptr + i + 1)
     lanes = tl.program_id(2) * LANES + tl.arange(0, LANES)
     total = tl.zeros((REPLICAS, LANES), dtype=out.dtype.element_ty)
-    if DROP:
-        key = _key(tl.load(seeds + r, mask=here, other=0), tl.load(counter))
+    key = _draw_key(seeds, counter, tl.where(here, r, 0)[:, None])
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         live = k < stop
-        position = tl.load(perm + k, mask=live, other=0) if TRANSPOSED else k
+        position = k if perm is None else tl.load(perm + k, mask=live, other=0)
         inside = here[:, None] & live[None, :]
         weight = tl.load(values + (r * value_stride)[:, None] + position[None, :], mask=inside, other=0.0)
-        if DROP:
-            keep = _bits(key[:, None], position[None, :]) >= threshold.to(tl.uint32)
-            weight = tl.where(keep, weight * scale, 0.0)
+        weight = _dropped(weight, key, position[None, :], threshold, scale)
         source = tl.load(col + k, mask=live, other=0).to(tl.int64)
         at = ((r * m)[:, None] + source[None, :])[:, :, None] * h + lanes[None, None, :]
         # A dropped entry is not even read.
@@ -136,23 +153,7 @@ def pair_dot(left, right, i, j, out, n, h, P, index_stride, PAIRS: tl.constexpr,
 
 
 @triton.jit
-def adam(
-    parameter,
-    gradient,
-    first,
-    second,
-    lr,
-    decay,
-    corrections,
-    fresh,
-    best,
-    size,
-    beta1,
-    beta2,
-    epsilon,
-    HAS_GRADIENT: tl.constexpr,
-    BLOCK: tl.constexpr,
-):
+def adam(parameter, gradient, first, second, lr, decay, corrections, fresh, best, size, beta1, beta2, epsilon):
     """One Adam update of a parameter (R, size) with a learning rate and weight decay for each replica.
 
     For replicas that are `fresh` (R,), the parameter before the update is copied to `best`.
@@ -166,7 +167,7 @@ def adam(
     value = tl.load(parameter + at, mask=inside, other=0.0)
     tl.store(best + at, value, mask=inside & (tl.load(fresh + r) != 0))
     slope = value * tl.load(decay + r)
-    if HAS_GRADIENT:
+    if gradient is not None:
         slope += tl.load(gradient + at, mask=inside, other=0.0)
     mean = tl.load(first + at, mask=inside, other=0.0)
     square = tl.load(second + at, mask=inside, other=0.0)
@@ -178,7 +179,7 @@ def adam(
 
 
 @triton.jit
-def pair_sum(left, right, i, j, out, n, P, index_stride, BLOCK: tl.constexpr):
+def pair_sum(left, right, i, j, out, n, P, index_stride):
     """out (R, P) = left_i + right_j for left, right (R, n)."""
     r = tl.program_id(1).to(tl.int64)
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -190,46 +191,31 @@ def pair_sum(left, right, i, j, out, n, P, index_stride, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def _fixed_scale(first, second, r, one, PRODUCTS: tl.constexpr):
-    """How many integer units make 1, such that the largest possible summand of replica r becomes `one`."""
+def _fixed_scale(first, second, r):
+    """How many integer units make 1, such that the largest possible summand of replica r becomes FIXED_POINT."""
     largest = tl.load(first + r).to(tl.float64)
-    if PRODUCTS:
+    if second is not None:
         largest *= tl.load(second + r).to(tl.float64)
-    return one / tl.maximum(largest, 1e-30)
+    return FIXED_POINT / tl.maximum(largest, 1e-30)
 
 
 @triton.jit
-def from_fixed(sums, out, first, second, one, size, PRODUCTS: tl.constexpr, BLOCK: tl.constexpr):
+def from_fixed(sums, out, first, second, size):
     """Converts the integer sums back to floating point."""
     r = tl.program_id(1).to(tl.int64)
     p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)
-    value = value / _fixed_scale(first, second, r, one, PRODUCTS)
+    value = value / _fixed_scale(first, second, r)
     tl.store(out + r * size + p, value.to(out.dtype.element_ty), mask=p < size)
 
 
 @triton.jit
 def scatter(
-    grad,
-    rows,
-    source,
-    target,
-    out,
-    first,
-    second,
-    one,
-    m,
-    n,
-    h,
-    P,
-    index_stride,
-    PRODUCTS: tl.constexpr,
-    PAIRS: tl.constexpr,
-    LANES: tl.constexpr,
+    grad, rows, source, target, out, first, second, m, n, h, P, index_stride, PAIRS: tl.constexpr, LANES: tl.constexpr
 ):
     """out (R, n, h) int64 += amount in units at row target_p: integer sums do not depend on their order.
 
-    The amount is grad_p * rows[source_p] for products, with rows (R, m, h), else rows_p, with rows (R, P, h).
+    The amount is grad_p * rows[source_p], with rows (R, m, h), or without grad rows_p, with rows (R, P, h).
     """
     r = tl.program_id(1).to(tl.int64)
     p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
@@ -237,8 +223,8 @@ def scatter(
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]
     place = tl.load(target + r * index_stride + p, mask=live, other=0).to(tl.int64)
-    factor = _fixed_scale(first, second, r, one, PRODUCTS)
-    if PRODUCTS:
+    factor = _fixed_scale(first, second, r)
+    if grad is not None:
         origin = tl.load(source + r * index_stride + p, mask=live, other=0).to(tl.int64)
         amount = tl.load(rows + (r * m + origin)[:, None] * h + lanes[None, :], mask=inside, other=0.0)
         amount = amount * tl.load(grad + r * P + p, mask=live, other=0.0)[:, None]

@@ -9,16 +9,14 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from g3nn.kernels.gpu_kernels import _bits, _key
+from g3nn.kernels.gpu_kernels import BLOCK, _draw_key, _dropped
 
 
 @triton.jit
-def row_products(
-    x, grad, out, n, h, K, parts, rows_per_part, ROWS: tl.constexpr, UNITS: tl.constexpr, LANES: tl.constexpr
-):
+def row_products(x, grad, out, n, h, K, rows_per_part, ROWS: tl.constexpr, UNITS: tl.constexpr, LANES: tl.constexpr):
     """out (R, parts, h, K): sum over the rows i of a part of x_i grad_i', for UNITS of the h columns of x."""
     r = tl.program_id(0).to(tl.int64)
-    part = tl.program_id(1)
+    part, parts = tl.program_id(1), tl.num_programs(1)
     unit = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
     lane = tl.arange(0, LANES)
     total = tl.zeros((ROWS, UNITS, LANES), dtype=out.dtype.element_ty)
@@ -27,22 +25,19 @@ def row_products(
     for block in range(start, stop, ROWS):
         i = block + tl.arange(0, ROWS)
         here = i < stop
-        left = tl.load(
-            x + (r * n + i)[:, None] * h + unit[None, :], mask=here[:, None] & (unit < h)[None, :], other=0.0
-        )
-        right = tl.load(
-            grad + (r * n + i)[:, None] * K + lane[None, :], mask=here[:, None] & (lane < K)[None, :], other=0.0
-        )
+        row = (r * n + i)[:, None]
+        left = tl.load(x + row * h + unit[None, :], mask=here[:, None] & (unit < h)[None, :], other=0.0)
+        right = tl.load(grad + row * K + lane[None, :], mask=here[:, None] & (lane < K)[None, :], other=0.0)
         total += left[:, :, None] * right[:, None, :]
     place = ((r * parts + part) * h + unit)[:, None] * K + lane[None, :]
     tl.store(out + place, tl.sum(total, axis=0), mask=(unit < h)[:, None] & (lane < K)[None, :])
 
 
 @triton.jit
-def column_sums(grad, out, n, h, parts, rows_per_part, ROWS: tl.constexpr, LANES: tl.constexpr):
+def column_sums(grad, out, n, h, rows_per_part, ROWS: tl.constexpr, LANES: tl.constexpr):
     """out (R, parts, h): sum over the rows of a part."""
     r = tl.program_id(0).to(tl.int64)
-    part = tl.program_id(1)
+    part, parts = tl.program_id(1), tl.num_programs(1)
     lane = tl.arange(0, LANES)
     total = tl.zeros((ROWS, LANES), dtype=out.dtype.element_ty)
     start = part * rows_per_part
@@ -55,7 +50,7 @@ def column_sums(grad, out, n, h, parts, rows_per_part, ROWS: tl.constexpr, LANES
 
 
 @triton.jit
-def rectify(x, bias, seeds, counter, threshold, scale, out, size, h, DROP: tl.constexpr, BLOCK: tl.constexpr):
+def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
     """out (R, size) = dropout(max(0, x + bias)), with size = n h and bias (R, h)."""
     r = tl.program_id(0)
     p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
@@ -63,19 +58,29 @@ def rectify(x, bias, seeds, counter, threshold, scale, out, size, h, DROP: tl.co
     at = r.to(tl.int64) * size + p
     value = tl.load(x + at, mask=inside, other=0.0) + tl.load(bias + r * h + p % h, mask=inside, other=0.0)
     value = tl.where(value > 0.0, value, 0.0 * value)  # a NaN stays one
-    if DROP:
-        key = _key(tl.load(seeds + r), tl.load(counter))
-        value = tl.where(_bits(key, p) >= threshold.to(tl.uint32), value * scale, 0.0)
+    value = _dropped(value, _draw_key(seeds, counter, r), p, threshold, scale)
     tl.store(out + at, value, mask=inside)
 
 
 @triton.jit
-def rectify_backward(grad, kept, scale, out, size, BLOCK: tl.constexpr):
+def rectify_backward(grad, kept, scale, out, size):
     """out = grad * scale where the forward result `kept` is positive: neither rectified nor dropped."""
     p = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     inside = p < size
     value = tl.load(grad + p, mask=inside, other=0.0) * scale
     tl.store(out + p, tl.where(tl.load(kept + p, mask=inside, other=0.0) > 0.0, value, 0.0), mask=inside)
+
+
+@triton.jit
+def _answers(log_q, log_p, label, r, i, n, K, LANES: tl.constexpr):
+    """For a block of nodes: log q, log p, which class is the label, which nodes are in U, their places and a mask."""
+    k = tl.arange(0, LANES)
+    inside = (i < n)[:, None] & (k < K)[None, :]
+    y = tl.load(label + i, mask=i < n, other=-2)[:, None]
+    at = (r * n + i)[:, None] * K + k[None, :]
+    lq = tl.load(log_q + at, mask=inside, other=0.0)
+    lp = tl.load(log_p + at, mask=inside, other=0.0)
+    return lq, lp, y == k[None, :], y == -1, at, inside
 
 
 @triton.jit
@@ -89,23 +94,16 @@ def node_terms(
     soft,
     n,
     K,
-    blocks,
     OF_POSTERIOR: tl.constexpr,
     ROWS: tl.constexpr,
     LANES: tl.constexpr,
 ):
     """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
     r = tl.program_id(0).to(tl.int64)
-    block = tl.program_id(1)
+    block, blocks = tl.program_id(1), tl.num_programs(1)
     i = block * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, LANES)
-    inside = (i < n)[:, None] & (k < K)[None, :]
-    y = tl.load(label + i, mask=i < n, other=-2)
-    at = (r * n + i)[:, None] * K + k[None, :]
-    lq = tl.load(log_q + at, mask=inside, other=0.0)
-    lp = tl.load(log_p + at, mask=inside, other=0.0)
-    observed = y[:, None] == k[None, :]
-    free = inside & (y == -1)[:, None]
+    lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
+    free = inside & free
     q = tl.where(free, tl.exp(lq), 0.0)
     place = sums + (r * blocks + block) * 4
     tl.store(place, -share_l * tl.sum(tl.sum(tl.where(observed, lq, 0.0), axis=1), axis=0))
@@ -135,16 +133,10 @@ def node_terms_backward(
 ):
     r = tl.program_id(0).to(tl.int64)
     i = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
-    k = tl.arange(0, LANES)
-    inside = (i < n)[:, None] & (k < K)[None, :]
-    y = tl.load(label + i, mask=i < n, other=-2)
-    at = (r * n + i)[:, None] * K + k[None, :]
-    lq = tl.load(log_q + at, mask=inside, other=0.0)
-    lp = tl.load(log_p + at, mask=inside, other=0.0)
+    lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
     slope = tl.load(grad_soft + at, mask=inside, other=0.0)
     supervised, prior = share_l * tl.load(grad_sums + r * 4), share_l * tl.load(grad_sums + r * 4 + 1)
     cross, entropy = share_u * tl.load(grad_sums + r * 4 + 2), share_u * tl.load(grad_sums + r * 4 + 3)
-    observed = y[:, None] == k[None, :]
     q = tl.exp(lq)
     dq = -q * (cross * lp + entropy * (lq + 1.0))
     dp = -q * cross
@@ -152,13 +144,12 @@ def node_terms_backward(
         dq += slope * q
     else:
         dp += slope * tl.exp(lp)
-    free = (y == -1)[:, None]
     tl.store(grad_q + at, tl.where(free, dq, tl.where(observed, -supervised, 0.0)), mask=inside)
     tl.store(grad_p + at, tl.where(free, dp, tl.where(observed, -prior, 0.0)), mask=inside)
 
 
 @triton.jit
-def validation(log_q, labels, nodes, out, n, K, count, R, NODES: tl.constexpr, LANES: tl.constexpr):
+def validation(log_q, labels, nodes, out, n, K, count, NODES: tl.constexpr, LANES: tl.constexpr):
     """out (2, R): mean of - log q(label) over `nodes`, and the share of them whose most probable class is the label."""
     r = tl.program_id(0).to(tl.int64)
     k = tl.arange(0, LANES)
@@ -169,14 +160,13 @@ def validation(log_q, labels, nodes, out, n, K, count, R, NODES: tl.constexpr, L
         here = v < count
         i = tl.load(nodes + v, mask=here, other=0)
         y = tl.load(labels + i, mask=here, other=0)
-        row = tl.load(
-            log_q + (r * n + i)[:, None] * K + k[None, :], mask=here[:, None] & (k < K)[None, :], other=-float("inf")
-        )
+        inside = here[:, None] & (k < K)[None, :]
+        row = tl.load(log_q + (r * n + i)[:, None] * K + k[None, :], mask=inside, other=-float("inf"))
         own = tl.sum(tl.where(k[None, :] == y[:, None], row, 0.0), axis=1)
         loss += tl.where(here, own, 0.0)
         right += tl.where(here & (tl.argmax(row, axis=1) == y), 1.0, 0.0)
     tl.store(out + r, -tl.sum(loss, axis=0) / count)
-    tl.store(out + R + r, tl.sum(right, axis=0) / count)
+    tl.store(out + tl.num_programs(0) + r, tl.sum(right, axis=0) / count)
 
 
 @triton.jit
@@ -225,24 +215,9 @@ def _log_sigmoid(x):
 
 
 @triton.jit
-def expected_logistic(
-    left,
-    right,
-    base,
-    target,
-    source,
-    table,
-    sign,
-    out,
-    P,
-    K,
-    ENDS: tl.constexpr,
-    PAIRS: tl.constexpr,
-    LANES: tl.constexpr,
-):
-    """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
-    r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+def _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES: tl.constexpr):
+    """For a block of pairs: beliefs at both ends, logits (PAIRS, LANES, LANES), and the places and masks of the former
+    and of the table."""
     k = tl.arange(0, LANES)
     live = p < P
     at = (r * P + p)[:, None] * K + k[None, :]
@@ -250,13 +225,25 @@ def expected_logistic(
     a = tl.load(left + at, mask=inside, other=0.0)
     b = tl.load(right + at, mask=inside, other=0.0)
     square = (k < K)[:, None] & (k < K)[None, :]
-    logit = tl.load(table + (r * K + k)[:, None] * K + k[None, :], mask=square, other=0.0)[None, :, :]
+    cell = k[:, None] * K + k[None, :]
+    logit = tl.load(table + r * K * K + cell, mask=square, other=0.0)[None, :, :]
     logit = logit + tl.load(base + r * P + p, mask=live, other=0.0)[:, None, None]
-    if ENDS:
+    if target is not None:
         logit += tl.load(target + at, mask=inside, other=0.0)[:, None, :]
         logit += tl.load(source + at, mask=inside, other=0.0)[:, :, None]
+    return a, b, logit, at, inside, cell, square
+
+
+@triton.jit
+def expected_logistic(
+    left, right, base, target, source, table, sign, out, P, K, PAIRS: tl.constexpr, LANES: tl.constexpr
+):
+    """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
+    r = tl.program_id(1).to(tl.int64)
+    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    a, b, logit, _, _, _, _ = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
     score = a[:, :, None] * b[:, None, :] * _log_sigmoid(sign * logit)
-    tl.store(out + r * P + p, tl.sum(tl.sum(score, axis=2), axis=1), mask=live)
+    tl.store(out + r * P + p, tl.sum(tl.sum(score, axis=2), axis=1), mask=p < P)
 
 
 @triton.jit
@@ -277,37 +264,22 @@ def expected_logistic_backward(
     grad_table,
     P,
     K,
-    blocks,
-    ENDS: tl.constexpr,
     PAIRS: tl.constexpr,
     LANES: tl.constexpr,
 ):
     """Gradients for every pair, and grad_table (R, blocks, K, K) for each block of pairs."""
     r = tl.program_id(1).to(tl.int64)
-    block = tl.program_id(0)
+    block, blocks = tl.program_id(0), tl.num_programs(0)
     p = block * PAIRS + tl.arange(0, PAIRS)
-    k = tl.arange(0, LANES)
-    live = p < P
-    at = (r * P + p)[:, None] * K + k[None, :]
-    inside = live[:, None] & (k < K)[None, :]
-    a = tl.load(left + at, mask=inside, other=0.0)
-    b = tl.load(right + at, mask=inside, other=0.0)
-    square = (k < K)[:, None] & (k < K)[None, :]
-    cell = (r * K + k)[:, None] * K + k[None, :]
-    logit = tl.load(table + cell, mask=square, other=0.0)[None, :, :]
-    logit = logit + tl.load(base + r * P + p, mask=live, other=0.0)[:, None, None]
-    if ENDS:
-        logit += tl.load(target + at, mask=inside, other=0.0)[:, None, :]
-        logit += tl.load(source + at, mask=inside, other=0.0)[:, :, None]
-    g = tl.load(grad + r * P + p, mask=live, other=0.0)
+    a, b, logit, at, inside, cell, square = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
+    g = tl.load(grad + r * P + p, mask=p < P, other=0.0)
     score = g[:, None, None] * _log_sigmoid(sign * logit)
     tl.store(grad_left + at, tl.sum(score * b[:, None, :], axis=2), mask=inside)
     tl.store(grad_right + at, tl.sum(score * a[:, :, None], axis=1), mask=inside)
     slope = a[:, :, None] * b[:, None, :] * g[:, None, None] * sign / (1.0 + tl.exp(sign * logit))
     by_source = tl.sum(slope, axis=2)
-    tl.store(grad_base + r * P + p, tl.sum(by_source, axis=1), mask=live)
-    if ENDS:
+    tl.store(grad_base + r * P + p, tl.sum(by_source, axis=1), mask=p < P)
+    if target is not None:
         tl.store(grad_target + at, tl.sum(slope, axis=1), mask=inside)
         tl.store(grad_source + at, by_source, mask=inside)
-    place = ((r * blocks + block) * K + k)[:, None] * K + k[None, :]
-    tl.store(grad_table + place, tl.sum(slope, axis=0), mask=square)
+    tl.store(grad_table + (r * blocks + block) * K * K + cell, tl.sum(slope, axis=0), mask=square)

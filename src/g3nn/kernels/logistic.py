@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from g3nn.kernels.arguments import LogisticPairs
 from g3nn.kernels.backend import fast
 
 
@@ -31,8 +32,7 @@ def expected_logistic(
         if target is not None and source is not None:
             logits = logits + target.unsqueeze(2) + source.unsqueeze(3)
         return torch.einsum("rpk,rpkl,rpl->rp", left, logsigmoid(sign * logits), right)
-    out: Tensor = _ExpectedLogistic.apply(left, right, base, target, source, table, sign)
-    return out
+    return _ExpectedLogistic.apply(left, right, base, target, source, table, sign)
 
 
 def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:
@@ -51,10 +51,9 @@ class _ExpectedLogistic(torch.autograd.Function):
     def forward(ctx: Any, *arguments: Any) -> Tensor:
         *tensors, ctx.sign = arguments
         ctx.save_for_backward(*tensors)
-        return fast(tensors[0]).expected_logistic(*tensors, ctx.sign)  # type: ignore[union-attr]
+        return fast(tensors[0]).expected_logistic(LogisticPairs(*arguments))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        tensors = ctx.saved_tensors
-        kernels: Any = fast(tensors[0])
-        return *kernels.expected_logistic_backward(grads[0], *tensors, ctx.sign), None
+        pairs = LogisticPairs._make((*ctx.saved_tensors, ctx.sign))
+        return *fast(grads[0]).expected_logistic_backward(grads[0], pairs), None

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from g3nn.kernels.arguments import NodeAnswers
 from g3nn.kernels.backend import fast
 
 UNLABELLED = -1
@@ -33,15 +34,8 @@ def node_terms(
     Returns the sums (R, 4) of `NodeSums`, in which a node of L has the first share as its weight and a node of U the
     second; and the labels (R, n, K) that enter the graph term: observed in L, those of q (if `of_posterior`) or p in U.
     """
-    if fast(log_q) is None:
-        return _node_terms(log_q, log_p, label, of_posterior, shares)
-    sums, soft = _NodeTerms.apply(log_q, log_p, label, of_posterior, shares)
-    return sums, soft
-
-
-def _node_terms(
-    log_q: Tensor, log_p: Tensor, label: Tensor, of_posterior: bool, shares: tuple[float, float]
-) -> tuple[Tensor, Tensor]:
+    if fast(log_q) is not None:
+        return _NodeTerms.apply(log_q, log_p, label, of_posterior, shares)
     labelled = (label != UNLABELLED).unsqueeze(1)
     observed = torch.nn.functional.one_hot(label.clamp_min(0), log_q.shape[2]).to(log_q.dtype) * labelled
     q = log_q.exp()
@@ -53,12 +47,13 @@ def _node_terms(
 
 class _NodeTerms(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, log_q: Tensor, log_p: Tensor, label: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-        ctx.save_for_backward(log_q, log_p, label)
-        ctx.how = how
-        return fast(log_q).node_terms(log_q, log_p, label, *how)  # type: ignore[union-attr]
+    def forward(ctx: Any, *arguments: Any) -> tuple[Tensor, Tensor]:
+        *tensors, of_posterior, shares = arguments
+        ctx.save_for_backward(*tensors)
+        ctx.how = of_posterior, shares
+        return fast(tensors[0]).node_terms(NodeAnswers(*arguments))
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        kernels: Any = fast(grads[0])
-        return *kernels.node_terms_backward(*ctx.saved_tensors, *ctx.how, *grads), None, None, None
+        answers = NodeAnswers(*ctx.saved_tensors, *ctx.how)
+        return *fast(grads[0]).node_terms_backward(*grads, answers), None, None, None

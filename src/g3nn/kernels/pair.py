@@ -15,8 +15,7 @@ def gather(nodes: Tensor, index: Tensor) -> Tensor:
     """(R, P, h): rows of nodes (R, n, h) at an index (P,) that replicas share, or (R, P)."""
     if fast(nodes) is None:
         return _rows_at(nodes, index)
-    out: Tensor = _Gather.apply(nodes, index)
-    return out
+    return _Gather.apply(nodes, index)
 
 
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
@@ -27,16 +26,14 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
     """
     if fast(left) is None:
         return (_rows_at(left, i) * _rows_at(right, j)).sum(2)
-    out: Tensor = _PairDot.apply(left, right, i, j, pattern)
-    return out
+    return _PairDot.apply(left, right, i, j, pattern)
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
     """(R, P): left_i + right_j for left and right (R, n)."""
     if fast(left) is None:
         return (_rows_at(left.unsqueeze(2), i) + _rows_at(right.unsqueeze(2), j)).squeeze(2)
-    out: Tensor = _PairSum.apply(left, right, i, j, pattern)
-    return out
+    return _PairSum.apply(left, right, i, j, pattern)
 
 
 def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
@@ -57,7 +54,7 @@ class _Gather(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
         (index,) = ctx.saved_tensors
-        return fast(grads[0]).scatter_rows(grads[0], index, ctx.n), None  # type: ignore[union-attr]
+        return fast(grads[0]).scatter_rows(grads[0], index, ctx.n), None
 
 
 class _PairDot(torch.autograd.Function):
@@ -65,12 +62,12 @@ class _PairDot(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
         ctx.save_for_backward(left, right, i, j)
         ctx.pattern = pattern
-        return fast(left).pair_dot(left, right, i, j)  # type: ignore[union-attr]
+        return fast(left).pair_dot(left, right, i, j)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         left, right, i, j = ctx.saved_tensors
-        kernels: Any = fast(left)
+        kernels = fast(left)
         if ctx.pattern is None:
             ends = kernels.pair_dot_backward(grads[0], left, right, i, j)
         else:
@@ -84,14 +81,15 @@ class _PairSum(torch.autograd.Function):
     def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
         ctx.save_for_backward(i, j)
         ctx.pattern, ctx.n = pattern, left.shape[1]
-        return fast(left).pair_sum(left, right, i, j)  # type: ignore[union-attr]
+        return fast(left).pair_sum(left, right, i, j)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         i, j = ctx.saved_tensors
-        kernels: Any = fast(grads[0])
+        kernels = fast(grads[0])
         if ctx.pattern is None:
-            ends = kernels.pair_sum_backward(grads[0], i, j, ctx.n)
+            rows = grads[0].unsqueeze(2)
+            ends = [kernels.scatter_rows(rows, index, ctx.n).squeeze(2) for index in (i, j)]
         else:
             ones = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
             ends = [kernels.spmm(ctx.pattern, grads[0], ones, None, side).squeeze(2) for side in (False, True)]

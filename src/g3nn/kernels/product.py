@@ -23,8 +23,7 @@ def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None = No
         raise ValueError("the stored values of a sparse matrix get no gradient; detach them first")
     if draw is not None and values.shape[0] != 1:
         raise ValueError("dropout on stored values needs shared values of shape (1, nnz)")
-    out: Tensor = _SpMM.apply(values, dense, pattern, draw)
-    return out
+    return _SpMM.apply(values, dense, pattern, draw)
 
 
 class _SpMM(torch.autograd.Function):
@@ -44,8 +43,7 @@ class _SpMM(torch.autograd.Function):
 def _multiply(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     kernels = fast(dense)
     if kernels is not None:
-        out: Tensor = kernels.spmm(pattern, values, dense, draw, transpose)
-        return out
+        return kernels.spmm(pattern, values, dense, draw, transpose)
     if draw is not None:
         keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
         values = values * keep * draw.scale
