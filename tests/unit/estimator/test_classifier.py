@@ -3,7 +3,6 @@ from __future__ import annotations
 import inspect
 import sys
 
-import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -131,32 +130,12 @@ def test_what_cannot_be_evaluated(fitted, nodes, y, said):
         fitted.evaluate(nodes, y)
 
 
-def as_networkx(graph):
-    found = nx.Graph()
-    found.add_nodes_from(range(150))
-    found.add_edges_from(graph.edges.T.tolist())
-    return found
-
-
-@pytest.mark.parametrize(
-    ("X", "edges"),
-    [
-        (lambda graph: graph.X, lambda graph: graph.edges.T),
-        (lambda graph: graph.X.tolist(), as_networkx),
-        (
-            lambda graph: pa.table(dict(zip("abcdef", graph.X.T, strict=True))),
-            lambda graph: pa.table({"source": graph.edges[0], "target": graph.edges[1]}),
-        ),
-        (
-            lambda graph: graph.X.astype(np.float64),
-            lambda graph: sp.csr_array((np.ones(graph.edges.shape[1]), tuple(graph.edges)), shape=(150, 150)),
-        ),
-    ],
-    ids=["E2", "networkx", "frame", "adjacency"],
-)
-def test_however_the_graph_comes_the_answers_are_the_same(fitted, graph, quick, X, edges):
-    found = quick().fit(X(graph), graph.y, edges(graph), val=graph.val)
-    np.testing.assert_allclose(found.predict_proba(), fitted.predict_proba(), atol=1e-6)
+def test_however_the_graph_comes_the_answers_are_the_same(fitted, graph, quick):
+    """Which forms can be read is tested where they are read."""
+    frame = pa.table(dict(zip("abcdef", graph.X.T, strict=True)))
+    adjacency = sp.csr_array((np.ones(graph.edges.shape[1]), tuple(graph.edges)), shape=(150, 150))
+    again = quick().fit(frame, graph.y, adjacency, val=graph.val)
+    np.testing.assert_allclose(again.predict_proba(), fitted.predict_proba(), atol=1e-6)
 
 
 def test_classes_keep_their_names(graph, quick):

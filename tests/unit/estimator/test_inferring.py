@@ -56,8 +56,8 @@ def expectation(mean, variance, value, b, weight, present):
 def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
     """One new node with an edge to the first of four fitted ones, whose values are known and of which two are linked:
     with many points the score is where the bound by numerical integration is highest."""
-    monkeypatch.setattr(inferring, "_POINTS", 4000)
-    monkeypatch.setattr(inferring, "_STRANGERS", 12000)
+    monkeypatch.setattr(inferring, "_POINTS", 1000)
+    monkeypatch.setattr(inferring, "_STRANGERS", 3000)
     monkeypatch.setattr(inferring, "_STEPS", 300)
     values, edges = np.array([1.0, 3.0, 4.0, 8.0, 5.0]), np.array([[0, 2], [4, 3]])
     features = np.random.default_rng(1).normal(size=(5, 3))
@@ -147,6 +147,12 @@ def test_what_was_not_trained_is_not_asked(weight):
     assert not inferring.can_infer(model, Objective(**{weight: 0.0}))
     assert not inferring.can_infer(model, Objective(**{weight: (1.0, 0.0)}))
     assert not inferring.can_infer(model, Objective(reduction="sum"))
+
+
+def test_without_scores_of_their_own_there_is_nothing_to_infer():
+    task = NodeTask.build(np.eye(3), np.array([[0], [2]]), [1.0, 2.0, 3.0], [0, 1], [2], outcome="real")
+    model = number_model("near", task).float()
+    assert not Answerer.choose(model, task, torch.device("cpu"), infers=True).infers
 
 
 def test_without_a_calibration_of_their_own_they_are_not_inferred(fitted):
