@@ -114,7 +114,7 @@ def test_csv(nodes, edges, missing, drop, text):
         files = [Path(folder) / name for name in ("nodes.csv", "edges.csv")]
         for file, content in zip(files, (nodes, edges), strict=True):
             file.write_bytes(content.encode("utf-8"))
-        columns = NodeColumns("id", "label", text=("x",) if text else ())
+        columns = NodeColumns("id", ("label",), text=("x",) if text else ())
         check_graph(*files, columns, missing, drop)
         answered(lambda: read_nodes(files[0], "id", split="label"))
         answered(lambda: read_edges(files[1], weight="x"))
@@ -135,7 +135,7 @@ def test_parquet(columns, ids, labels, ends, drop, text):
         pq.write_table(pa.table({**columns, "id": ids, "label": labels}), files[0])
         pq.write_table(pa.table({"source": ends, "target": ends[::-1], "w": [1.0, 0.0, 2.0] * 2}), files[1])
         chosen = (next(iter(columns)),) if text else ()
-        check_graph(*files, NodeColumns("id", "label", text=chosen), "impute", drop)
+        check_graph(*files, NodeColumns("id", ("label",), text=chosen), "impute", drop)
 
 
 GOOD_COLUMNS = st.sampled_from(
@@ -174,7 +174,7 @@ def test_mostly_good_tables(columns, ids, labels, pairs, name, flawed):
             {**ends, "target": [*ends["target"][:-1], "?" if isinstance(ids[0], str) else 99]} if flawed else ends,
         )
         text = [key for key, values in columns.items() if "to be" in values]
-        graph = check_graph(nodes, edges, NodeColumns("id", "label", text=tuple(text)), "impute", drop=False)
+        graph = check_graph(nodes, edges, NodeColumns("id", ("label",), text=tuple(text)), "impute", drop=False)
         event(f"{'flawed' if flawed else 'good'}: {'a graph' if graph else 'an error'}")
         blank = " " in ids and name == "n.csv"
         assert (graph is None) == (flawed or blank)

@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-import uuid
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 
+from g3nn.data.folders import replacing
 from g3nn.errors import DataError, G3NNWarning
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -193,21 +193,16 @@ def _sha256_table() -> dict[str, str]:
 
 
 def _keep(fetched: dict[str, bytes]) -> None:
-    """Put files into the cache. Each appears complete or not at all, even if the run is killed."""
+    """Put files into the cache."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in fetched.items():
-            # Not tempfile, whose files are private to one user: a cache may be shared.
-            part = folder / f".{file}.{uuid.uuid4().hex}.part"
-            try:
-                part.write_bytes(content)
-                os.replace(part, folder / file)
-            finally:
-                part.unlink(missing_ok=True)
-    except OSError as error:
+            with replacing(folder / file) as draft:
+                draft.write_bytes(content)
+    except (OSError, DataError) as error:
         warnings.warn(
-            f"{folder}: downloaded files could not be kept ({error.strerror}), so the next run downloads them again. "
+            f"{folder}: downloaded files could not be kept ({error}), so the next run downloads them again. "
             "Set G3NN_CACHE to a folder that can be written.",
             G3NNWarning,
             stacklevel=2,
