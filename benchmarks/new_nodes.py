@@ -49,10 +49,10 @@ def measure(outcome: str, seed: int, nodes: int, ensemble: int, device: str) -> 
     rows = []
     for way, infers in WAYS.items():
         start = time.perf_counter()
-        parts = fitted.fitted_
-        answerer, calibrations = Answerer.choose(parts.model, parts.task, parts.known.answerer.device, infers)
+        fit = fitted.fitted_
+        answerer = Answerer.choose(fit.answerer.model, fit.task, fit.answerer.device, infers)
         asked = g3nn.G3NNRegressor("near-gcn", outcome=outcome, **common)
-        asked.restore(_replaced(parts, answerer, calibrations))
+        asked.restore(replace(fit, answerer=answerer))
         where = task.features[new], edges[:, ~inside]
         low, high = asked.predict_interval(LEVEL, *where)
         truth = task.labels[new, 0]
@@ -62,10 +62,6 @@ def measure(outcome: str, seed: int, nodes: int, ensemble: int, device: str) -> 
         print(row, file=sys.stderr, flush=True)
         rows.append(row)
     return rows
-
-
-def _replaced(parts: Any, answerer: Answerer, calibrations: Any) -> Any:
-    return replace(parts, known=replace(parts.known, answerer=answerer), calibrations=calibrations)
 
 
 def rmse(answers: np.ndarray, truth: np.ndarray) -> float:

@@ -21,7 +21,6 @@ from scipy.stats import poisson
 from torch import Tensor
 
 import g3nn
-from g3nn.calibrate import conformal_intervals, interval_scores
 from g3nn.inputs import Inputs
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
@@ -54,12 +53,11 @@ def measure(outcome: str, seed: int, device: str, **size: Any) -> list[Row]:
 
 
 def real_figures(task: g3nn.NodeTask, result: g3nn.FitResult) -> Row:
-    mean, deviation = result.predictions[0], result.deviations[0]
-    scores = interval_scores(mean[task.val], deviation[task.val], task.labels[task.val])
-    low, high = conformal_intervals(mean[task.test], deviation[task.test], scores, 1 - LEVEL)
-    labels = task.labels[task.test]
+    outcome, answer, labels = result.outcome, result.answers[0].double().numpy(), task.labels[task.test]
+    scores = outcome.conformal_scores(answer[task.val], task.labels[task.val])
+    low, high = np.moveaxis(outcome.conformal(answer[task.test], scores, 1 - LEVEL), 2, 0)
     return {
-        "rmse": float(np.sqrt(np.mean((mean[task.test] - labels) ** 2))),
+        "rmse": float(np.sqrt(np.mean((result.predictions[0][task.test] - labels) ** 2))),
         "coverage": float(np.mean((low <= labels) & (labels <= high))),
     }
 

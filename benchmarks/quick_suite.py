@@ -17,7 +17,8 @@ from pathlib import Path
 from g3nn.experiments.records import Option, Point
 from g3nn.experiments.selection import chosen, losses
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Entry, Suite, load_suite
+from g3nn.experiments.suite import Entry, Suite
+from g3nn.experiments.suite_file import load_suite
 
 HEAD = """# Made by benchmarks/quick_suite.py from results/paper.sqlite: what the validation loss chose.
 

@@ -26,7 +26,6 @@ import numpy as np
 import torch
 
 import g3nn
-from g3nn.evaluate import calibrated_loss
 
 FOLDS = (0, 1)
 SEEDS = (5000, 5001, 5002)
@@ -68,18 +67,18 @@ def measured(fold: int, name: str, device: str) -> Row:
     task = replace(full.without_edges_of(fresh), val=val)
     model, options = MODELS[name]
     training = {**TRAINING, "validation": "isolated", "device": device, "progress": False}
-    found = g3nn.fit(task, model, trials=len(SEEDS), seed=SEEDS, **training, **options)
-    log_prob, labels = torch.from_numpy(found.probabilities).log(), torch.from_numpy(full.labels)
-    nodes = torch.from_numpy(fresh)
-    right = log_prob[:, nodes].argmax(2) == labels[nodes]
+    result = g3nn.fit(task, model, trials=len(SEEDS), seed=SEEDS, **training, **options)
+    nodes, log_prob = torch.from_numpy(fresh), result.answers
+    targets = result.outcome.targets(full.labels, full.train, "cpu", log_prob.dtype)
+    right = log_prob[:, nodes].argmax(2) == targets.values[nodes]
     return {
         "model": name,
         "fold": fold,
-        "val_loss": round(float(found.val_loss.mean()), 4),
-        "val_accuracy": round(float(found.val_accuracy.mean()), 4),
-        "fresh_loss": round(float(calibrated_loss(log_prob, labels, nodes).mean()), 4),
+        "val_loss": round(float(result.val_loss.mean()), 4),
+        "val_accuracy": round(float(result.val_accuracy.mean()), 4),
+        "fresh_loss": round(float(result.outcome.calibrated_loss(log_prob, targets, nodes).mean()), 4),
         "fresh_accuracy": round(float(right.double().mean()), 4),
-        "epochs": round(float(found.best_epoch.mean()), 1),
+        "epochs": round(float(result.best_epoch.mean()), 1),
     }
 
 

@@ -14,6 +14,7 @@ import g3nn
 ROOT = Path(g3nn.__file__).parent
 
 LAYERS = (
+    ("version",),
     ("errors",),
     ("options",),
     ("kernels",),

@@ -107,8 +107,13 @@ def read_house(library: Path = LIBRARY) -> House:
 
 
 def imported_rooms(source: str, package: tuple[str, ...]) -> Iterator[str]:
-    """The first name below g3nn of everything a source in `package` imports from it."""
-    for node in ast.walk(ast.parse(source)):
+    """The first name below g3nn of everything a source in `package` imports from it when it runs."""
+    tree = ast.parse(source)
+    typing = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)]
+    for_types = {id(inner) for node in typing for statement in node.body for inner in ast.walk(statement)}
+    for node in ast.walk(tree):
+        if id(node) in for_types:
+            continue
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -246,7 +251,13 @@ def drawing(house: House) -> str:
         points = [(place.x - left, (tops[id(place)] + bottoms[id(place)]) / 2) for place in way]
         points[0] = (points[0][0], bottoms[id(way[0])])
         points[-1] = (points[-1][0], tops[id(way[-1])] - 5)
-        arrows.append(f'<path class="arrow" d="{curve(points)}" marker-end="url(#tip)"/>')
+        path = curve(points)
+        if len(way) == 3:  # passes its one row straight, or it would cross the room beside it
+            x = points[1][0]
+            path = curve([points[0], (x, tops[id(way[1])])]) + curve([(x, bottoms[id(way[1])]), points[2]]).replace(
+                "M", "L"
+            )
+        arrows.append(f'<path class="arrow" d="{path}" marker-end="url(#tip)"/>')
     notes = (
         "An arrow points from a room to one it imports; what other arrows imply is not drawn.",
         f"One brick is {LINES_PER_BRICK} lines of code. Blue rooms are where you add a component: one file each.",

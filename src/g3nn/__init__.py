@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from g3nn.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from g3nn.catalogue import available
     from g3nn.data import load, synthetic, synthetic_values
@@ -14,8 +16,6 @@ if TYPE_CHECKING:
     from g3nn.objective import Objective
     from g3nn.task import NodeTask
     from g3nn.training import FitResult, fit
-
-__version__ = "0.1.0"
 
 __all__ = [
     "DataError",
@@ -53,7 +53,7 @@ _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    """Names are imported when they are first used: torch alone takes longer to load than a command should."""
+    """Import a name when it is first used: loading torch takes longer than most commands."""
     if name not in _HOME:
         raise AttributeError(f"module 'g3nn' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME[name]), name)

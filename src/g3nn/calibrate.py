@@ -21,8 +21,11 @@ _FOLDS, _REPEATS = 5, 4
 
 
 @dataclass(frozen=True)
-class ReliabilityBin:
-    """The nodes with a confidence above `low` and at most `high`: their number, mean confidence and accuracy."""
+class Bin:
+    """Nodes with a confidence above `low` and at most `high`, or a degree from `low` to `high`.
+
+    accuracy: the share of right answers. confidence: the mean of the largest probability.
+    """
 
     low: float
     high: float
@@ -31,17 +34,43 @@ class ReliabilityBin:
     confidence: float
 
 
-def reliability_bins(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS) -> list[ReliabilityBin]:
-    """The bins that hold a node. probabilities (n, K), labels (n,); confidence is the largest probability."""
-    confidence = probabilities.max(1).astype(np.float64)
-    right = probabilities.argmax(1) == labels
-    index = np.clip(np.ceil(confidence * bins).astype(np.int64) - 1, 0, bins - 1)
-    found = []
-    for b in np.unique(index).tolist():
-        inside = index == b
-        means = float(right[inside].mean()), float(confidence[inside].mean())
-        found.append(ReliabilityBin(b / bins, (b + 1) / bins, int(inside.sum()), *means))
-    return found
+def reliability_bins(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS) -> list[Bin]:
+    """Nodes by confidence, in bins of equal width; empty bins are left out. probabilities (n, K), labels (n,)."""
+    levels = np.clip(np.ceil(probabilities.max(1).astype(np.float64) * bins).astype(np.int64) - 1, 0, bins - 1)
+    return _binned(levels, lambda level: (level / bins, (level + 1) / bins), probabilities, labels)
+
+
+def degree_bins(
+    probabilities: np.ndarray, labels: np.ndarray, degrees: np.ndarray, most: int | None = None
+) -> list[Bin]:
+    """Nodes by degree, in bins that double: 0, 1, 2, 3 to 4, 5 to 8, and so on; empty bins are left out.
+
+    probabilities (n, K), labels and degrees (n,). With `most` bins the last one holds all higher degrees.
+    """
+    levels = np.where(degrees > 0, np.ceil(np.log2(np.maximum(degrees, 1))) + 1, 0).astype(np.int64)
+    last = int(levels.max(initial=0)) if most is None else most - 1
+    highest = int(degrees.max(initial=0))
+
+    def limits(level: int) -> tuple[int, int]:
+        low, high = (level, level) if level < 2 else (2 ** (level - 2) + 1, 2 ** (level - 1))
+        return low, highest if level == last else min(high, highest)
+
+    return _binned(np.minimum(levels, last), limits, probabilities, labels)
+
+
+def _binned(
+    levels: np.ndarray,
+    limits: Callable[[int], tuple[float, float]],
+    probabilities: np.ndarray,
+    labels: np.ndarray,
+) -> list[Bin]:
+    """The nodes of each level (n,) as one bin."""
+    right, confidence = probabilities.argmax(1) == labels, probabilities.max(1).astype(np.float64)
+    members = [(level, levels == level) for level in np.unique(levels).tolist()]
+    return [
+        Bin(*limits(level), int(inside.sum()), float(right[inside].mean()), float(confidence[inside].mean()))
+        for level, inside in members
+    ]
 
 
 def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = BINS) -> float:

@@ -1,4 +1,4 @@
-"""What there is: datasets, settings, models, and every option with its default and limits."""
+"""What is available: datasets, settings, models, and every option with its default and limits."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Options = dict[str, dict[str, Any]]
 
 
 def available() -> dict[str, Any]:
-    """Names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
+    """The names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
     return {
         "datasets": list(ALL_DATASETS),
         "settings": list(SETTINGS),

@@ -104,8 +104,8 @@ def test_a_pyg_graph_and_a_saved_model_in_another_process(homophilous, tmp_path)
     new = classifier.predict_proba(task.features[:9], [[400], [1]])
     np.testing.assert_array_equal(np.load(tmp_path / "answers.npy"), new)
     assert torch.equal(
-        load_model(tmp_path / "model").fitted_.model.state_dict()["posterior.weight1"],
-        classifier.fitted_.model.state_dict()["posterior.weight1"],
+        load_model(tmp_path / "model").fitted_.answerer.model.state_dict()["posterior.weight1"],
+        classifier.fitted_.answerer.model.state_dict()["posterior.weight1"],
     )
 
 

@@ -166,11 +166,10 @@ for number in map(int, words):
     assert [child.communicate()[1] for child in children] == ["", "", ""]
     assert whole_batches(path) == set(range(15))
     assert sql(path, "PRAGMA integrity_check") == [("ok",)]
-    assert sql(path, "PRAGMA journal_mode") == [("delete",)]
     assert list(state(path.parent)) == [path.name]
 
 
-def test_opening_waits_for_whoever_writes_in_the_older_way(path):
+def test_opening_waits_for_a_transaction_of_another_program(path):
     write(path, record(0))
     with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
         other.execute("BEGIN IMMEDIATE")
@@ -181,18 +180,25 @@ def test_opening_waits_for_whoever_writes_in_the_older_way(path):
     assert read(path) == [record(0), record(1)]
 
 
-def test_beside_a_running_writer_reading_leaves_no_trace(path):
-    child = start(
-        "store = Store.open(path); store.append(batch(1)); print('ready', flush=True); sys.stdin.read()", path
-    )
+def test_reading_inside_a_transaction_of_a_writer_gives_what_is_committed(path):
+    code = """
+store = Store.open(path)
+store.append(batch(1))
+store._connection.execute("BEGIN IMMEDIATE")
+store._connection.execute("DELETE FROM trials")
+print('ready', flush=True)
+sys.stdin.read()
+"""
+    child = start(code, path)
     assert child.stdout is not None
     assert child.stdout.readline() == "ready\n"
     before = state(path.parent)
-    assert len(before) == 3
+    assert len(before) == 2
     assert whole_batches(path) == {1}
     assert state(path.parent) == before
     child.kill()
     child.communicate()
+    assert whole_batches(path) == {1}
 
 
 def test_a_limit_on_the_size_of_files(path):
@@ -227,33 +233,39 @@ def left_in_wal_mode(path: Path) -> None:
     sql(path, "PRAGMA journal_mode = WAL")
 
 
-def left_by_a_killed_writer(path: Path) -> None:
-    start("store = Store.open(path); store.append(batch(1)); os._exit(0)", path).communicate()
+def left_with_a_log(path: Path) -> None:
+    """As when a program that uses a write-ahead log is killed."""
+    code = """
+store = Store.open(path)
+store._connection.execute("PRAGMA journal_mode = WAL")
+store.append(batch(1))
+os._exit(0)
+"""
+    start(code, path).communicate()
     assert len(state(path.parent)) == 3
 
 
 def left_without_its_index(path: Path) -> None:
-    """As when somebody copies only two of the three files under a running writer."""
-    left_by_a_killed_writer(path)
+    """As when somebody copies only two of the three files."""
+    left_with_a_log(path)
     path.with_name(f"{path.name}-shm").unlink()
 
 
 def left_with_an_empty_log(path: Path) -> None:
-    """As when the writer is killed between the head of the log and its first row."""
-    left_by_a_killed_writer(path)
+    """As when the program is killed between the head of the log and its first row."""
+    left_with_a_log(path)
     log = path.with_name(f"{path.name}-wal")
     log.write_bytes(log.read_bytes()[:32])
 
 
 def left_with_a_journal(path: Path) -> None:
-    """As when a program that writes in the older way is killed."""
+    """As when a writer is killed in the middle of a large batch."""
     code = """
-import sqlite3
-connection = sqlite3.connect(path, isolation_level=None)
-connection.execute("PRAGMA cache_size = 1")
-connection.execute("BEGIN")
+store = Store.open(path)
+store._connection.execute("PRAGMA cache_size = 1")
+store._connection.execute("BEGIN")
 for k in range(500):
-    connection.execute("INSERT INTO points VALUES (NULL, ?, '', '', '', '', ?)", (str(k), "x" * 500))
+    store._connection.execute("INSERT INTO points VALUES (NULL, ?, '', '', '', '', ?)", (str(k), "x" * 500))
 os._exit(0)
 """
     start(code, path).communicate()
@@ -263,12 +275,12 @@ os._exit(0)
 LEFT = {
     left_at_rest: 1,
     left_in_wal_mode: 1,
-    left_by_a_killed_writer: 1 + BATCH,
+    left_with_a_log: 1 + BATCH,
     left_without_its_index: 1 + BATCH,
     left_with_an_empty_log: 1,
     left_with_a_journal: 1,
 }
-"""What others may have done to a store of one row, and how many rows it has then."""
+"""What may have happened to a store of one row, and how many rows it has then."""
 
 
 @pytest.mark.parametrize(("leave", "rows"), LEFT.items())
@@ -282,22 +294,6 @@ def test_reading_leaves_no_trace(path, leave, rows):
     write(path, record(1))
     assert list(state(path.parent)) == [path.name]
     assert len(read(path)) == rows + 1
-
-
-def test_a_log_that_sqlite_cannot_make_sense_of_in_place(path, monkeypatch):
-    write(path, record(0))
-    left_by_a_killed_writer(path)
-    connect = sqlite3.connect
-
-    def give_up(name: str, **options: Any) -> sqlite3.Connection:
-        if "readonly_shm" in name:
-            error = sqlite3.OperationalError("locking protocol")
-            error.sqlite_errorcode = sqlite3.SQLITE_PROTOCOL
-            raise error
-        return connect(name, **options)
-
-    monkeypatch.setattr(sqlite3, "connect", give_up)
-    assert len(read(path)) == 1 + BATCH
 
 
 @contextmanager
@@ -341,7 +337,7 @@ def test_reading_where_nothing_may_be_written(read_only, leave):
         assert record(0) in read(path)
 
 
-@pytest.mark.parametrize("leave", [left_at_rest, left_in_wal_mode, left_by_a_killed_writer])
+@pytest.mark.parametrize("leave", LEFT)
 def test_appending_where_nothing_may_be_written(read_only, leave):
     path = read_only(leave)
     before = state(path.parent)
@@ -351,26 +347,6 @@ def test_appending_where_nothing_may_be_written(read_only, leave):
         for text in (str(target), "is safe", "--store another file"):
             assert text in str(caught.value)
     assert state(path.parent) == before
-
-
-@pytest.mark.parametrize("running", [False, True], ids=["at rest", "beside a writer"])
-def test_reading_asks_sqlite_for_no_more_than_reading(path, monkeypatch, running):
-    asked, connect = [], sqlite3.connect
-
-    def spy(name: str, **options: Any) -> sqlite3.Connection:
-        asked.append(name)
-        return connect(name, **options)
-
-    store = Store.open(path, environment=HERE)
-    store.append([record(0)])
-    if not running:
-        store.close()
-    monkeypatch.setattr(sqlite3, "connect", spy)
-    assert read(path) == [record(0)]
-    monkeypatch.undo()
-    store.close()
-    how = "mode=ro&readonly_shm=1" if running else "mode=ro&immutable=1"
-    assert asked == [":memory:", f"{path.as_uri()}?{how}"]
 
 
 def not_sqlite(path: Path) -> None:
@@ -441,7 +417,7 @@ def test_a_file_that_cannot_be_used(path, use, make, texts):
 def test_a_file_that_is_not_there(path):
     with pytest.raises(DataError, match=r"no such file.*bench run"):
         Store.read(path)
-    with pytest.raises(DataError, match=r"there is no folder .*absent\. Make it"):
+    with pytest.raises(DataError, match=r"there is no folder .*absent\. Create it"):
         Store.open(path.parent / "absent" / "results.sqlite")
     assert list(path.parent.iterdir()) == []
 

@@ -12,6 +12,7 @@ from g3nn.calibrate import (
     brier_score,
     conformal_sets,
     conformal_threshold,
+    degree_bins,
     expected_calibration_error,
     fit_scaling,
     fit_temperature,
@@ -211,3 +212,13 @@ def test_few_scores_exclude_nothing():
 @pytest.mark.parametrize(("alpha", "threshold"), [(0.5, 0.3), (0.25, 0.6), (0.2, np.inf)])
 def test_the_threshold_is_the_score_of_its_rank_with_one_more_at_infinity(alpha, threshold):
     assert conformal_threshold(np.array([0.1, 0.6, 0.3]), alpha) == threshold
+
+
+@pytest.mark.parametrize(
+    ("most", "last"), [(None, [(9, 16, 1), (33, 40, 1)]), (6, [(9, 40, 2)])], ids=["doubling", "open-ended"]
+)
+def test_degrees_double_from_bin_to_bin(most, last):
+    degrees = np.array([0, 1, 2, 3, 4, 5, 8, 9, 40])
+    bins = degree_bins(np.full((9, 2), 0.5), np.zeros(9, dtype=int), degrees, most)
+    expected = [(0, 0, 1), (1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 2), *last]
+    assert [(one.low, one.high, one.nodes) for one in bins] == expected

@@ -114,9 +114,9 @@ class TestInitialParameters:
 
 
 def _is_fixed(name: str, tensor: torch.Tensor) -> bool:
-    """Biases start at zero, block models from p0 and p1, distances in the unit of the labels; a replica count holds
-    nothing."""
-    names = ("odds", "B", "b", "one", "both", "spread")
+    """Biases start at zero, block models from p0 and p1, distances in the unit of the labels, weights of latent
+    directions from a constant; a replica count holds nothing."""
+    names = ("odds", "B", "b", "one", "both", "spread", "w")
     return bool((tensor == 0).all()) or name in {f"likelihood.{own}" for own in names}
 
 

@@ -63,7 +63,11 @@ class GivenBeliefs(LabelPosterior):
 
 def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device) -> PairScores:
     """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
-    inputs = Inputs.of(replace(task, features=coordinates(task.features, options.coordinates)), device)
+    # Nothing is chosen by validation, but the trainer scores validation nodes: their likeliest groups stand in.
+    labels = task.labels.copy()
+    labels[task.val] = q[task.val].argmax(1)
+    features = coordinates(task.features, options.coordinates)
+    inputs = Inputs.of(replace(task, features=features, labels=labels), device)
     replicas = Replicas(tuple(np.random.default_rng(seed).integers(2**62, size=options.replicas).tolist()))
     sizes = Sizes.of(inputs.task)
     likelihood = NeighbourLatentSpace(sizes, replicas.within("likelihood"), options)

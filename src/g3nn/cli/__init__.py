@@ -1,38 +1,54 @@
-"""The command line: thin, every command a call of the library."""
+"""The command line: a thin layer over the library. A command and what it needs are loaded when it is called."""
 
 from __future__ import annotations
 
 import sys
 import warnings
+from importlib import import_module
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
-from g3nn.cli.bench import bench
-from g3nn.cli.datasets import datasets
-from g3nn.cli.fit import fit
-from g3nn.cli.predict import predict
-from g3nn.cli.reproduce import reproduce
-from g3nn.cli.train import train
 from g3nn.errors import G3NNError, G3NNWarning
+
+COMMANDS = {
+    "datasets": "Sizes of the benchmark graphs, with the mean number of nodes within two hops.",
+    "train": "Train a model and report its accuracy on validation and test nodes.",
+    "fit": "Learn from the labels of some nodes and answer for all of them.",
+    "predict": "Answer for the nodes of a table, without a new fit.",
+    "bench": "Run suites of experiments and compare them with published results.",
+    "reproduce": "Train everything in the paper's tables, print them, and write a report.",
+}
+"""What `g3nn --help` says about each command, without loading it."""
+
+
+class _OnDemand(TyperGroup):
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, _, rest = super().resolve_command(ctx, args)
+        return name, command(str(name)), rest
+
+
+def command(name: str) -> Any:
+    """A command with all its options."""
+    found = getattr(import_module(f"g3nn.cli.{name}"), name)
+    if not isinstance(found, typer.Typer):
+        single = typer.Typer(add_completion=False)
+        single.command(name)(found)
+        found = single
+    return typer.main.get_command(found)
+
 
 app = typer.Typer(
     name="g3nn",
+    cls=_OnDemand,
     help="Label the nodes of a partly labelled, noisy graph with a joint generative model.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-app.command()(datasets)
-app.command()(train)
-app.command()(fit)
-app.command()(predict)
-app.add_typer(bench, name="bench")
-app.command()(reproduce)
-
-
-@app.callback()
-def _version_option() -> None:
-    """Commands share nothing but the name of the program."""
+for _name, _help in COMMANDS.items():
+    app.command(_name, help=_help)(lambda: None)
 
 
 def main() -> None:

@@ -1,38 +1,44 @@
-"""`g3nn bench`: suites of experiments, from the trainings to the tables."""
+"""`g3nn bench`: suites of experiments, from the trainings to the tables. Only training loads torch."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from g3nn.cli.options import AsJson
 from g3nn.errors import DataError, Problems
 from g3nn.experiments.comparison import compare
-from g3nn.experiments.executors import EXECUTORS, check_executor
-from g3nn.experiments.run import RunReport, checked_part, run
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import FILTERS, Suite, load_suite, suite_names
+from g3nn.experiments.suite import FILTERS, Suite, checked_part
+from g3nn.experiments.suite_file import load_suite, suite_names
 from g3nn.experiments.tables import FORMATS, render
 from g3nn.report import write_report
 from g3nn.report.assets import check_target, write
 
-bench = typer.Typer(no_args_is_help=True, help="Run suites of experiments and compare them with what was published.")
+if TYPE_CHECKING:
+    from g3nn.experiments.run import RunReport
+    from g3nn.experiments.worker import Executor
 
-SuiteName = Annotated[str, typer.Argument(help="A suite by name (see `g3nn bench suites`), or its file or folder.")]
+bench = typer.Typer(
+    help="Run suites of experiments and compare them with published results.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+
+SuiteName = Annotated[str, typer.Argument(help="The name of a suite (see `g3nn bench suites`), or its file or folder.")]
 StorePath = Annotated[Path, typer.Option("--store", help="File with the records of all trainings.")]
 Filters = Annotated[
     list[str] | None,
-    typer.Option("--only", metavar="KEY=VALUE", help=f"Part of the suite: {', '.join(FILTERS)}, VALUE may be a list."),
+    typer.Option("--only", metavar="KEY=VALUE", help=f"Part of the suite: {', '.join(FILTERS)}; VALUE may be a list."),
 ]
-ExecutorName = Annotated[str, typer.Option(help=f"Where to train: {' or '.join(EXECUTORS)}.")]
-Workers = Annotated[int | None, typer.Option(help="Jobs at once, in processes of their own. Several can share a GPU.")]
+ExecutorName = Annotated[str, typer.Option(help="Where to train: local or ray.")]
+Workers = Annotated[int | None, typer.Option(help="Jobs at once, in separate processes. Several can share a GPU.")]
 Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 
@@ -41,9 +47,7 @@ def run_suite(
     suite: SuiteName,
     store: StorePath,
     only: Filters = None,
-    trials: Annotated[
-        int | None, typer.Option(help="Trials of each cell; the suite says how many if left out.")
-    ] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials of each cell; default: as the suite says.")] = None,
     executor: ExecutorName = "local",
     workers: Workers = None,
     device: Device = "auto",
@@ -52,14 +56,13 @@ def run_suite(
     """Train what the store does not hold yet. Interrupt it at any time; the same command goes on."""
     problems = Problems()
     part = filters(only, problems)
-    loaded = checked_suite(suite, part, trials, problems)
-    check_executor(executor, device, workers, problems)
+    loaded = checked_suite(suite, problems, part, trials, to_run=True)
+    place = checked_executor(executor, device, workers, problems)
     check_store(store, problems)
     problems.raise_if_any()
     assert loaded is not None
-    with resumable():
-        report = run(loaded, store, only=part, trials=trials, executor=executor, device=device, workers=workers)
-    tell_problems(report)
+    assert place is not None
+    report = train_missing(loaded, store, place, part, trials)
     if as_json:
         print(json.dumps({**report.to_json(), "store": str(store)}))
     else:
@@ -77,15 +80,15 @@ def table(
     """Measured beside published numbers, with differences and their significance."""
     problems = Problems()
     part = filters(only, problems)
-    loaded = checked_suite(suite, part, None, problems)
+    loaded = checked_suite(suite, problems, part)
     problems.name("format", form, FORMATS)
-    check_store(store, problems, made=True)
+    check_store(store, problems, exists=True)
     if out is not None:
         check_out(out, store, problems)
     problems.raise_if_any()
     assert loaded is not None
-    with Store.read(store) as held:
-        text = render(compare(loaded, held, part), form)
+    with Store.read(store) as results:
+        text = render(compare(loaded, results, part), form)
     if out is None:
         print(text, end="")
     else:
@@ -98,10 +101,10 @@ def report_page(
     store: StorePath,
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
-    """One HTML file with everything there is to see, made from the stored records alone."""
+    """One HTML file with all results, made only from the stored records."""
     problems = Problems()
-    loaded = checked_suite(suite, {}, None, problems)
-    check_store(store, problems, made=True)
+    loaded = checked_suite(suite, problems)
+    check_store(store, problems, exists=True)
     check_out(out, store, problems)
     problems.raise_if_any()
     assert loaded is not None
@@ -111,24 +114,24 @@ def report_page(
 
 @bench.command("merge")
 def merge(
-    files: Annotated[list[Path], typer.Argument(help="Stores whose records are taken over.")],
-    into: Annotated[Path, typer.Option(help="The store that receives them; made if there is none.")],
+    files: Annotated[list[Path], typer.Argument(help="Stores whose records are copied.")],
+    into: Annotated[Path, typer.Option(help="The store that receives them; created if it does not exist.")],
     as_json: AsJson = False,
 ) -> None:
-    """Gather the records of several stores in one. Records that it holds already stay as they are."""
+    """Copy the records of several stores into one. Records that it already holds stay unchanged."""
     problems = Problems()
     check_store(into, problems, argument="into")
     for file in files:
-        check_store(file, problems, made=True, argument="file")
+        check_store(file, problems, exists=True, argument="file")
     problems.raise_if_any()
     with Store.open(into) as store:
         merged = store.merge(files)
     if as_json:
         print(json.dumps(asdict(merged)))
         return
-    print(f"{merged.added} records added, {merged.present} were there already")
+    print(f"{merged.added} records added, {merged.present} already present")
     if merged.conflicts:
-        print(f"note: {merged.conflicts} were there with another result, which stays", file=sys.stderr)
+        print(f"note: {merged.conflicts} already present with another result, which stays", file=sys.stderr)
 
 
 @bench.command("suites")
@@ -144,60 +147,77 @@ def suites(as_json: AsJson = False) -> None:
 
 
 def filters(texts: Sequence[str] | None, problems: Problems) -> dict[str, str]:
-    """KEY=VALUE texts by key; a key that comes again adds to its values."""
-    found: dict[str, str] = {}
+    """KEY=VALUE texts by key; the values of a repeated key are joined."""
+    values: dict[str, str] = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
         if not equals or not key or not value:
             problems.add("--only", repr(text), "KEY=VALUE, such as dataset=cora,pubmed")
         else:
-            found[key] = f"{found[key]},{value}" if key in found else value
-    return found
+            values[key] = f"{values[key]},{value}" if key in values else value
+    return values
 
 
-def checked_suite(name: str, only: dict[str, str], trials: int | None, problems: Problems) -> Suite | None:
-    """The suite, or None if it cannot be read; whether the wanted part of it exists is checked too."""
+def checked_suite(
+    name: str,
+    problems: Problems,
+    only: dict[str, str] | None = None,
+    trials: int | None = None,
+    to_run: bool = False,
+) -> Suite | None:
+    """The suite, or None if it cannot be read. Records what is wrong with it or with the part that is wanted."""
     suite = None
     with problems.gathered():
-        suite = load_suite(name)
+        suite = load_suite(name, to_run)
     if suite is not None:
         checked_part(suite, only, trials, problems)
     return suite
 
 
-def check_store(path: Path, problems: Problems, made: bool = False, argument: str = "store") -> None:
-    """Record it if there is something else at this path, or (`made`) nothing."""
+def check_store(path: Path, problems: Problems, exists: bool = False, argument: str = "store") -> None:
+    """Record it if the file is something else or, where it must exist, missing."""
     if path.exists():
         try:
             Store.read(path).close()
         except DataError as error:
             problems.add(argument, path, "a store of results", str(error))
-    elif made:
-        problems.add(argument, f"{path}, which does not exist", "a store that `g3nn bench run` made")
+    elif exists:
+        problems.add(argument, f"{path}, which does not exist", "a store made by `g3nn bench run`")
     elif not path.absolute().parent.is_dir():
         problems.add(argument, path, "a file in a folder that exists")
 
 
 def check_out(path: Path, store: Path, problems: Problems) -> None:
-    """Record it if a file cannot be written there."""
+    """Record it if the file cannot be written."""
     with problems.gathered():
         check_target(path)
     if path.resolve() == store.resolve():
         problems.add("out", path, "another file than the store")
 
 
-@contextmanager
-def resumable() -> Iterator[None]:
-    """An interrupt ends the command with a word on how to go on."""
+def checked_executor(name: str, device: str, workers: int | None, problems: Problems) -> Executor | None:
+    """The executor, not started yet; None if there is something wrong, which is recorded."""
+    from g3nn.experiments.executors import make_executor
+
+    executor = None
+    with problems.gathered():
+        executor = make_executor(name, device, workers)
+    return executor
+
+
+def train_missing(
+    suite: Suite, store: Path, executor: Executor, only: dict[str, str] | None = None, trials: int | None = None
+) -> RunReport:
+    """Run a suite and note what went wrong. An interrupt says how to go on."""
+    from g3nn.experiments import run
+
     try:
-        yield
+        report = run.run(suite, store, only=only, trials=trials, executor=executor)
     except KeyboardInterrupt:
-        print("stopped. What is done is stored: the same command goes on from there.", file=sys.stderr)
+        print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
-
-
-def tell_problems(report: RunReport) -> None:
     for failure in report.failures:
         print(f"note: {failure}", file=sys.stderr)
     if report.diverged:
         print(f"note: {report.diverged} trainings diverged", file=sys.stderr)
+    return report

@@ -1,4 +1,4 @@
-"""`g3nn datasets`: what there is to train on."""
+"""`g3nn datasets`: the benchmark graphs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from g3nn.errors import Problems
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(DATASETS)}; all of them if left out.")] = None,
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(DATASETS)}; default: all of them.")] = None,
     export: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the dataset as tables for `g3nn fit` into a new folder.")
     ] = None,
@@ -42,7 +42,7 @@ def datasets(
 
 
 def _export(name: str | None, folder: Path) -> None:
-    """All problems before anything is loaded."""
+    """Report all problems before anything is loaded."""
     problems = Problems()
     if name is None:
         problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(DATASETS)}.")
@@ -53,7 +53,7 @@ def _export(name: str | None, folder: Path) -> None:
 
 
 def _show(rows: list[DatasetStatistics]) -> None:
-    # No lines between the columns, so that names and numbers are whole on a terminal of 80.
+    # Without lines between the columns, names and numbers fit on a terminal of 80 columns.
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
     for column in ("dataset", "nodes", "edges", "classes", "features", "mean\n2-hop", "train", "val", "test"):
         table.add_column(column, justify="left" if column == "dataset" else "right")

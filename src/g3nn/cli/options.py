@@ -1,4 +1,4 @@
-"""Options that several commands share."""
+"""Options shared by several commands."""
 
 from __future__ import annotations
 
@@ -8,5 +8,5 @@ import typer
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 DropUnknownEdges = Annotated[
-    bool, typer.Option("--drop-unknown-edges", help="Leave out edges with ids that no node has.")
+    bool, typer.Option("--drop-unknown-edges", help="Leave out edges whose ids are not in the node table.")
 ]

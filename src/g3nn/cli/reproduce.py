@@ -13,14 +13,12 @@ from g3nn.cli.bench import (
     Workers,
     check_out,
     check_store,
+    checked_executor,
     checked_suite,
-    resumable,
-    tell_problems,
+    train_missing,
 )
 from g3nn.errors import Problems
 from g3nn.experiments.comparison import compare
-from g3nn.experiments.executors import check_executor
-from g3nn.experiments.run import run
 from g3nn.experiments.store import Store
 from g3nn.experiments.tables import render
 from g3nn.report import write_report
@@ -29,9 +27,9 @@ from g3nn.report import write_report
 def reproduce(
     quick: Annotated[bool, typer.Option("--quick", help="One point for each cell instead of a search.")] = False,
     store: Annotated[
-        Path | None, typer.Option(help="File with the records; g3nn-paper.sqlite or g3nn-quick.sqlite if left out.")
+        Path | None, typer.Option(help="File with the records; default: g3nn-paper.sqlite or g3nn-quick.sqlite.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The HTML report; beside the store if left out.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The HTML report; default: beside the store.")] = None,
     executor: ExecutorName = "local",
     workers: Workers = None,
     device: Device = "auto",
@@ -44,16 +42,15 @@ def reproduce(
     records = store or Path(f"g3nn-{name}.sqlite")
     page = out or records.with_suffix(".html")
     problems = Problems()
-    suite = checked_suite(name, {}, None, problems)
-    check_executor(executor, device, workers, problems)
+    suite = checked_suite(name, problems, to_run=True)
+    place = checked_executor(executor, device, workers, problems)
     check_store(records, problems)
     check_out(page, records, problems)
     problems.raise_if_any()
     assert suite is not None
-    with resumable():
-        report = run(suite, records, executor=executor, device=device, workers=workers)
-    tell_problems(report)
-    with Store.read(records) as held:
-        print(render(compare(suite, held)), end="")
+    assert place is not None
+    train_missing(suite, records, place)
+    with Store.read(records) as results:
+        print(render(compare(suite, results)), end="")
     write_report(suite, records, page)
     print(f"report in {page}")

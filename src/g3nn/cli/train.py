@@ -21,17 +21,18 @@ _RULES = all_options()
 
 
 def _option(name: str) -> Any:
-    """A flag that says what the declaration of the option says, and keeps the default of the parts if left out."""
+    """A flag with the help text of the declared option. Left out, the default of the model's parts applies."""
     return typer.Option(help=f"{_RULES[name].help[0].upper()}{_RULES[name].help[1:]}.", show_default=False)
 
 
 def train(
+    ctx: typer.Context,
     dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)}.")],
     setting: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "standard",
     model: Annotated[str, typer.Option(help="LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")] = "sbm-gcn",
     objective: Annotated[str, typer.Option(help="elbo (the paper), released (the authors' code), laplacian.")] = "elbo",
     trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others count on.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.")] = 0,
     prior: Annotated[str, typer.Option(help="Label prior: mlp, linear or uniform.")] = "mlp",
     hidden: Annotated[int | None, _option("hidden")] = None,
     dropout: Annotated[float | None, _option("dropout")] = None,
@@ -53,25 +54,9 @@ def train(
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
 
-    Options left out keep the defaults of the model's parts; `g3nn.available()` in Python lists all of them.
+    Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them.
     """
-    named = {
-        "hidden": hidden,
-        "dropout": dropout,
-        "lr": lr,
-        "weight_decay": weight_decay,
-        "eta": eta,
-        "p0": p0,
-        "p1": p1,
-        "graph_weight": graph_weight,
-        "kl_weight": kl_weight,
-        "entropy_weight": entropy_weight,
-        "prior_weight": prior_weight,
-        "laplacian_weight": laplacian_weight,
-        "epochs": epochs,
-        "patience": patience,
-    }
-    options = {name: value for name, value in named.items() if value is not None}
+    options = {name: value for name, value in ctx.params.items() if name in _RULES and value is not None}
     problems = Problems()
     with problems.gathered():
         options |= _assignments(set_ or [])
@@ -88,24 +73,24 @@ def train(
 
 
 def _assignments(texts: list[str]) -> dict[str, Any]:
-    """NAME=VALUE texts as options, each value read as its declaration says."""
-    problems, known, values = Problems(), _RULES, {}
+    """NAME=VALUE texts as options, each value of the declared kind."""
+    problems, values = Problems(), {}
     for text in texts:
         name, equals, value = text.partition("=")
         name = name.replace("-", "_")
         if not equals:
             problems.add("--set", repr(text), "NAME=VALUE")
-        elif name not in known:
-            allowed = f"one of the options {', '.join(sorted(known))}"
-            problems.add("--set", repr(name), allowed, suggestion(name, known))
+        elif name not in _RULES:
+            allowed = f"one of the options {', '.join(sorted(_RULES))}"
+            problems.add("--set", repr(name), allowed, suggestion(name, _RULES))
         else:
-            values[name] = _read(value, known[name])
+            values[name] = _read(value, _RULES[name])
     problems.raise_if_any()
     return values
 
 
 def _read(text: str, rule: Rule) -> Any:
-    """The text as the kind of value the rule wants; left as text, for the rule to refuse, where it is not one."""
+    """The text as a value of the kind that the rule declares; unchanged, for the rule to refuse, if it is not one."""
     if rule.kind is bool:
         return {"true": True, "false": False}.get(text.lower(), text)
     try:

@@ -11,7 +11,7 @@ import torch
 from g3nn.calibrate import Scaling
 from g3nn.estimator.inferring import infer_scores
 from g3nn.inputs import Inputs
-from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel, ModelOptions
+from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel
 from g3nn.outcomes import Outcome
 from g3nn.task import NodeTask
 
@@ -143,8 +143,13 @@ class Answerer:
             posterior = posterior.without_own_scores(torch.from_numpy(new | isolated).to(self.device))
             if self.infers:
                 inferred = infer_scores(model, posterior, inputs, new)
-        answering = GenerativeModel(posterior, model.likelihood, model.prior, ModelOptions(self.isolated_answer))
-        answer = self.outcome.averaged(answering.predict_log_prob(inputs))
+        answers = posterior.log_prob(inputs, None)
+        answer = self.outcome.averaged(answers)
+        if self.isolated_answer != POSTERIOR and isolated.any():
+            assert model.prior is not None
+            prior = model.prior.log_prob(inputs, None)
+            both = torch.cat([answers, prior]) if self.isolated_answer == BOTH else prior
+            answer[isolated] = self.outcome.averaged(both)[isolated]
         return Answers(answer, isolated, new if self.refined else None, inferred)
 
     def calibrated(self, answers: Answers) -> np.ndarray:

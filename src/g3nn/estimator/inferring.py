@@ -30,8 +30,7 @@ _AT_ONCE = 1000
 
 def can_infer(model: GenerativeModel, objective: Objective) -> bool:
     """Whether prior and likelihood of a model whose nodes have scores of their own were trained to judge them: with
-    weights, and
-    with as many non-edges as edges."""
+    weights, and with as many non-edges as edges."""
     weights = (objective.graph_weight, objective.kl_weight, objective.prior_weight)
     trained = objective.reduction == "mean" and all(np.min(weight) > 0 for weight in weights)
     return trained and isinstance(model.likelihood, NearValues)

@@ -1,4 +1,4 @@
-"""Measured beside published: what the records of a suite say about each of its cells."""
+"""Measured and published results side by side: what the records of a suite say about each of its cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from g3nn.experiments.records import Option, Point, Record
 from g3nn.experiments.selection import Losses, chosen, losses
 from g3nn.experiments.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test, wilson_interval
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Entry, Suite, label
+from g3nn.experiments.suite import Entry, Only, Suite, counterpart, label
 
 
 @dataclass(frozen=True)
@@ -26,16 +26,16 @@ class GridPoint:
 
 @dataclass(frozen=True)
 class CellResult:
-    """One cell under one objective. Whatever has not been measured or published is None.
+    """One cell under one objective. Whatever was not measured or not published is None.
 
-    trials: those with a test accuracy, which mean and std are taken over. failed: those without.
+    trials: the number of trials with a test accuracy, over which mean and std are taken. failed: those without.
     difference: mean - published, with Welch's 95 % interval. binomial_low, binomial_high: Wilson's 95 % interval of
-    the mean for a test set of this size. p_value, significant, above: against the counterpart, the same network
-    without a graph likelihood. best_in: the objectives under which no mean of the table and dataset is higher, where
-    a discriminative model is held against the generative ones of every objective. bold: whether its own is among them.
-    chosen: the options that the selection came to. val_loss, val_accuracy, nll, ece: means over the trials.
+    the mean for a test set of this size. p_value, significant, above: compared with the counterpart, the same network
+    without a graph likelihood. best_in: the objectives under which no mean of the table and dataset is higher; a
+    discriminative model is compared with the generative ones of every objective. bold: whether its own objective is
+    among them. chosen: the options that the selection chose. val_loss, val_accuracy, nll, ece: means over the trials.
     selected: the generative model of lowest validation loss on its dataset and setting, in suites that select one.
-    peers: for such a model, the discriminative ones beside it and the p-values of the difference.
+    peers: for such a model, the discriminative models beside it with the p-values of the difference.
     """
 
     table: str
@@ -82,7 +82,7 @@ class CellResult:
 
     @property
     def sample(self) -> Sample | None:
-        """The trials in short."""
+        """The trials as mean, spread and size."""
         return None if self.mean is None else Sample(self.mean, self.std, self.trials)
 
 
@@ -94,54 +94,26 @@ class Comparison:
     cells: list[CellResult]
 
 
-def compare(suite: Suite, store: Store, only: Mapping[str, str] | None = None) -> Comparison:
-    """Every cell of the suite, or of a part of it; the marks are those of the whole. Cells without records stay."""
+def compare(suite: Suite, store: Store, only: Only = None) -> Comparison:
+    """Every cell of the suite, or of a part of it; marks refer to the whole. Cells without records are included."""
     wanted = set(suite.entries(only))
     entries = suite.entries()
-    known = losses(store.records(stage="select"))
-    seeds = _seeds(known)
-    points = [suite.points(entry) for entry in entries]
-    choices = [chosen(grid, known, suite.protocol) for grid in points]
-    trials = _trials(store, choices)
-    cells = [
-        replace(
-            _measured(suite, entry, trials[choice.key] if choice else []),
-            chosen=choice.options if choice else None,
-            selection=[_grid_point(point, known, seeds[point.key]) for point in grid if point.key in seeds],
-        )
-        for entry, grid, choice in zip(entries, points, choices, strict=True)
-    ]
-    marked = _with_best(_beside_counterparts(cells), suite.objectives)
-    if suite.selects:
-        marked = _with_selected(marked)
+    records = store.records(evidence=True)
+    known = losses(records)
+    by_point: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_point[record.point.key].append(record)
+    cells = [_cell(suite, entry, known, by_point) for entry in entries]
+    marked = [_marked(cell, cells, suite) for cell in cells]
     return Comparison(suite.name, [cell for entry, cell in zip(entries, marked, strict=True) if entry in wanted])
 
 
-def _seeds(known: Losses) -> dict[str, list[int]]:
-    """The seeds that every point was tried with, by its key."""
-    seeds: dict[str, list[int]] = defaultdict(list)
-    for key, seed in known:
-        seeds[key].append(seed)
-    return dict(seeds)
-
-
-def _grid_point(point: Point, known: Losses, seeds: Sequence[int]) -> GridPoint:
-    mean = statistics.fmean(known[point.key, seed] for seed in seeds)
-    return GridPoint(point.options, mean if math.isfinite(mean) else None, len(seeds))
-
-
-def _trials(store: Store, choices: Iterable[Point | None]) -> dict[str, list[Record]]:
-    """The trials of the chosen points, by key."""
-    trials: dict[str, list[Record]] = defaultdict(list)
-    keys = {choice.key for choice in choices if choice is not None}
-    for record in store.records(stage="trial", point_keys=keys, evidence=True):
-        trials[record.point.key].append(record)
-    return trials
-
-
-def _measured(suite: Suite, entry: Entry, trials: Sequence[Record]) -> CellResult:
-    """A cell on its own: the published side and the trials."""
-    cell = entry.cell
+def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequence[Record]]) -> CellResult:
+    """A cell on its own: what was published, how it was chosen, and its trials."""
+    cell, points = entry.cell, suite.points(entry)
+    choice = chosen(points, known, suite.protocol)
+    trials = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
+    accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
     result = CellResult(
         table=cell.table,
         dataset=cell.dataset,
@@ -150,36 +122,53 @@ def _measured(suite: Suite, entry: Entry, trials: Sequence[Record]) -> CellResul
         variant=cell.variant,
         objective=entry.objective,
         row=cell.row,
-        counterpart=suite.counterpart(cell.model),
+        counterpart=counterpart(cell.model),
         published=cell.published,
         published_std=cell.published_std,
         published_bold=cell.bold,
         published_underline=cell.underline,
         published_star=cell.star,
+        trials=len(accuracies),
+        failed=len(trials) - len(accuracies),
+        chosen=choice.options if choice else None,
+        selection=[tried for point in points if (tried := _grid_point(point, by_point.get(point.key, ())))],
     )
-    accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
-    result = replace(result, trials=len(accuracies), failed=len(trials) - len(accuracies))
     sample = Sample.of(accuracies)
-    if sample is None:
-        return result
-    kept = [record.evidence for record in trials if record.evidence is not None]
-    binomial = wilson_interval(sample.mean, kept[0].test_nodes) if kept else (None, None)
-    result = replace(
-        result,
+    return result if sample is None else _measured(result, sample, trials, suite.published_trials)
+
+
+def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
+    """How a point did in the selection; None if it was not tried."""
+    values = list(losses(records).values())
+    if not values:
+        return None
+    mean = statistics.fmean(values)
+    return GridPoint(point.options, mean if math.isfinite(mean) else None, len(values))
+
+
+def _measured(cell: CellResult, sample: Sample, trials: Sequence[Record], published_trials: int) -> CellResult:
+    """The cell with the numbers of its trials, and their difference from what was published."""
+    shown = [record.evidence for record in trials if record.evidence is not None]
+    binomial = wilson_interval(sample.mean, shown[0].test_nodes) if shown else (None, None)
+    difference, welch = None, None
+    if cell.published is not None:
+        difference = sample.mean - cell.published
+        welch = difference_interval(sample, Sample(cell.published, cell.published_std, published_trials))
+    low, high = welch or (None, None)
+    return replace(
+        cell,
         mean=sample.mean,
         std=sample.std,
+        difference=difference,
+        difference_low=low,
+        difference_high=high,
         binomial_low=binomial[0],
         binomial_high=binomial[1],
         val_loss=_mean(record.val_loss for record in trials),
         val_accuracy=_mean(record.val_accuracy for record in trials),
-        nll=_mean(one.nll for one in kept),
-        ece=_mean(one.ece for one in kept),
+        nll=_mean(evidence.nll for evidence in shown),
+        ece=_mean(evidence.ece for evidence in shown),
     )
-    if cell.published is None:
-        return result
-    published = Sample(cell.published, cell.published_std, suite.published_trials)
-    low, high = difference_interval(sample, published) or (None, None)
-    return replace(result, difference=sample.mean - cell.published, difference_low=low, difference_high=high)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -187,75 +176,34 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _beside_counterparts(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Generative cells with the outcome of the test against the network alone."""
-    alone = {
-        (cell.dataset, cell.setting, cell.model): cell.sample
-        for cell in cells
-        if cell.counterpart is None and not cell.variant
-    }
-
-    def tested(cell: CellResult) -> CellResult:
-        sample = cell.sample
-        other = alone.get((cell.dataset, cell.setting, cell.counterpart)) if cell.counterpart is not None else None
-        if sample is None or other is None:
-            return cell
-        above = sample.mean > other.mean + TOLERANCE
-        p_value = t_test(sample, other)
+def _marked(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> CellResult:
+    """The cell compared with the others: with its counterpart, within its table, and with its peers."""
+    sample = cell.sample
+    if sample is None:
+        return cell
+    beside = [other for other in cells if (other.dataset, other.setting) == (cell.dataset, cell.setting)]
+    networks = [other.sample for other in beside if other.model == cell.counterpart and not other.variant]
+    if networks and networks[0] is not None:
+        above = sample.mean > networks[0].mean + TOLERANCE
+        p_value = t_test(sample, networks[0])
         significant = None if p_value is None else p_value < LEVEL
         star = above and bool(significant)
-        return replace(cell, p_value=p_value, significant=significant, above=above, underline=above, star=star)
-
-    return [tested(cell) for cell in cells]
-
-
-def _with_best(cells: Sequence[CellResult], objectives: Sequence[str]) -> list[CellResult]:
-    """Cells that know where they are best. Equal means are all best."""
-    best: dict[tuple[str, str, str, str], float] = {}
-    for cell in cells:
-        for objective in _contests(cell, objectives):
-            place = (cell.table, cell.setting, cell.dataset, objective)
-            if cell.mean is not None:
-                best[place] = max(best.get(place, 0.0), cell.mean)
-
-    def placed(cell: CellResult) -> CellResult:
-        best_in = tuple(
-            objective
-            for objective in _contests(cell, objectives)
-            if cell.mean is not None
-            and cell.mean >= best[cell.table, cell.setting, cell.dataset, objective] - TOLERANCE
-        )
-        return replace(cell, best_in=best_in, bold=cell.objective in best_in)
-
-    return [placed(cell) for cell in cells]
+        cell = replace(cell, p_value=p_value, significant=significant, above=above, underline=above, star=star)
+    best = {
+        objective: max(other.mean or 0.0 for other in beside if _in_contest(other, cell.table, objective))
+        for objective in suite.objectives
+        if _in_contest(cell, cell.table, objective)
+    }
+    best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
+    cell = replace(cell, best_in=best_in, bold=cell.objective in best_in)
+    generative = [other.val_loss for other in beside if other.counterpart and other.val_loss is not None]
+    if suite.selects and cell.counterpart and cell.val_loss is not None and cell.val_loss <= min(generative):
+        peers = {other.label: other.sample for other in beside if other.counterpart is None}
+        tests = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
+        cell = replace(cell, selected=True, peers=tests)
+    return cell
 
 
-def _with_selected(cells: Sequence[CellResult]) -> list[CellResult]:
-    """Cells with the generative one of lowest validation loss marked for each dataset and setting.
-
-    The validation loss is that of its trials, which decide nothing else.
-    """
-    lowest: dict[tuple[str, str], float] = {}
-    for cell in cells:
-        if cell.counterpart is not None and cell.val_loss is not None:
-            place = (cell.dataset, cell.setting)
-            lowest[place] = min(lowest.get(place, math.inf), cell.val_loss)
-
-    def marked(cell: CellResult) -> CellResult:
-        place = (cell.dataset, cell.setting)
-        if cell.counterpart is None or cell.val_loss is None or cell.val_loss > lowest[place]:
-            return cell
-        peers = [one for one in cells if (one.dataset, one.setting) == place and one.counterpart is None]
-        return replace(cell, selected=True, peers={peer.label: _p_value(cell, peer) for peer in peers})
-
-    return [marked(cell) for cell in cells]
-
-
-def _p_value(cell: CellResult, other: CellResult) -> float | None:
-    one, two = cell.sample, other.sample
-    return None if one is None or two is None else t_test(one, two)
-
-
-def _contests(cell: CellResult, objectives: Sequence[str]) -> Sequence[str]:
-    """The objectives a cell is compared under: its own, or all of them for a discriminative model."""
-    return objectives if cell.counterpart is None else (cell.objective,)
+def _in_contest(cell: CellResult, table: str, objective: str) -> bool:
+    """Whether a cell is compared in a table under an objective: a discriminative model is under every objective."""
+    return cell.table == table and (cell.counterpart is None or cell.objective == objective)

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import os
 import signal
-from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from functools import cache
 from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.process import BaseProcess
 from threading import Thread
-from types import TracebackType
 from typing import Self
 
-from g3nn.data import load
 from g3nn.errors import Problems, TrainingError
 from g3nn.experiments.job import Job, run_job
-from g3nn.experiments.records import Environment, Record
-from g3nn.experiments.worker import RunJob, in_worker, read_all
+from g3nn.experiments.records import Record
+from g3nn.experiments.worker import Executor, RunJob, in_worker, load_all, spread
 from g3nn.training.checks import checked_device
 
 
-class ProcessExecutor:
-    """As many jobs at once as there are workers, each in a process of its own; records come back here.
+class ProcessExecutor(Executor):
+    """Several jobs at once, each in its own process; the records come back here.
 
     On a GPU the processes share it: one stack of small models leaves most of it idle. On a CPU they share the cores.
     """
@@ -34,7 +30,6 @@ class ProcessExecutor:
         self.device = checked_device(device, problems).type
         problems.raise_if_any()
         self.workers, self._device, self._run = workers, device, run
-        self._load = cache(load)
         self._running: dict[Future[list[Record]], Job] = {}
         self._others: set[BaseProcess] = set()
 
@@ -44,34 +39,30 @@ class ProcessExecutor:
         self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin)
         return self
 
-    def environment(self) -> Environment:
-        return Environment.current(self.device)
-
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
-        read_all(jobs, self._load)
+        load_all(jobs)
         threads = max(1, (os.cpu_count() or 1) // self.workers)
-        waiting, running = deque(jobs), self._running
-        while waiting or running:
-            while waiting and len(running) < self.workers:
-                job = waiting.popleft()
-                done = self._pool.submit(in_worker, self._run, job, self._device, threads, 1 / self.workers)
-                running[done] = job
-            for done in wait(running, return_when=FIRST_COMPLETED).done:
-                job = running.pop(done)
-                yield job, _answer(done, job)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._running or kind is not None:
+        def submit(job: Job) -> Future[list[Record]]:
+            return self._pool.submit(in_worker, self._run, job, self._device, threads, 1 / self.workers)
+
+        for job, done in spread(jobs, self.workers, self._running, submit, _first_done):
+            yield job, _answer(done, job)
+
+    def __exit__(self, *_: object) -> None:
+        if self._running:
             for child in set(active_children()) - self._others:
                 child.terminate()
         self._running.clear()
         self._pool.shutdown(cancel_futures=True)
 
 
+def _first_done(futures: list[Future[list[Record]]]) -> Future[list[Record]]:
+    return next(iter(wait(futures, return_when=FIRST_COMPLETED).done))
+
+
 def _begin() -> None:
-    """An interrupt is for the process that started this one, which ends it; if it is killed, this one follows."""
+    """Leave interrupts to the process that started this one, and end when that process is killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     Thread(target=_follow, daemon=True).start()
 
@@ -88,6 +79,6 @@ def _answer(done: Future[list[Record]], job: Job) -> list[Record]:
         return done.result()
     except BrokenProcessPool:
         raise TrainingError(
-            f"{job}: a process came to a sudden end, perhaps for lack of memory. What is done is kept: start again "
-            "with fewer workers. (A script that starts workers must do so under if __name__ == '__main__'.)"
+            f"{job}: a worker process died, perhaps for lack of memory. Finished trainings are stored: run again with "
+            "fewer workers. (A script that starts workers must do so under if __name__ == '__main__'.)"
         ) from None

@@ -29,7 +29,7 @@ _LONGEST_ERROR = 2000
 
 @dataclass(frozen=True)
 class Job:
-    """A stack as plain data: `points` and `seeds` hold one of each for every replica."""
+    """A stack as plain data: a point and a seed for every replica."""
 
     stage: str
     points: tuple[Point, ...]
@@ -40,68 +40,57 @@ class Job:
             raise ValueError("a job needs one seed for each of its points, and points of one architecture")
 
     @property
-    def dataset(self) -> str:
-        return self.points[0].dataset
-
-    @property
-    def setting(self) -> str:
-        return self.points[0].setting
-
-    @property
-    def model(self) -> str:
-        return self.points[0].model
-
-    @property
-    def objective(self) -> str:
-        return self.points[0].objective
+    def first(self) -> Point:
+        """All points share its dataset, setting, model and objective."""
+        return self.points[0]
 
     @property
     def size(self) -> int:
         return len(self.points)
 
     def options(self) -> dict[str, Any]:
-        """As `fit` takes them: what may differ between replicas with one value for each, the rest once."""
-        own = _per_replica(self.model)
+        """In the form `fit` takes: options that may differ between replicas have a value for each, others one."""
+        own = _per_replica(self.first.model)
         return {
             name: tuple(point.options[name] for point in self.points) if name in own else value
-            for name, value in self.points[0].options.items()
+            for name, value in self.first.options.items()
         }
 
     def __str__(self) -> str:
-        return f"{self.stage} {self.model} [{self.objective}] on {self.dataset} {self.setting}"
+        return self.first.described(self.stage)
 
 
 def architecture(point: Point) -> str:
-    """The same for points whose replicas can be trained in one stack: they differ in per-replica options alone."""
+    """The same for points whose replicas can be trained in one stack: they differ only in per-replica options."""
     own = _per_replica(point.model)
     shared = {name: "*" if name in own else value for name, value in point.options.items()}
-    return replace(point, options=shared).canonical()
+    return replace(point, options=shared).canonical
 
 
 @cache
 def _per_replica(model: str) -> set[str]:
-    known = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
-    return {name for name, rule in known.items() if rule.per_replica}
+    declared = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
+    return {name for name, rule in declared.items() if rule.per_replica}
 
 
 def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> list[Record]:
-    """Train all replicas of a job and say how each ended, in their order.
+    """Train all replicas of a job and record how each ended, in their order.
 
-    An error of the training becomes records of status "failed". A device or data that are not there raise, and so does
-    a device that others have filled or broken: they say nothing about the point. For stage "select" the task loses its
-    test labels before anything is trained.
+    An error of the training becomes records of status "failed". A missing device or missing data raise, and so does a
+    device that other processes have filled or broken: these say nothing about the point. For stage "select" the task
+    loses its test labels before anything is trained.
     """
     _check_device(job, device)
-    full = load(job.dataset, job.setting) if task is None else task
-    seen = full.without_test() if job.stage == "select" else full
+    full = load(job.first.dataset, job.first.setting) if task is None else task
+    visible = full.without_test() if job.stage == "select" else full
     start = time.perf_counter()
     try:
-        result = _train(job, device, seen)
+        result = _train(job, device, visible)
         shown: list[Evidence | None] = evidence(result, full) if job.stage == "trial" else [None] * job.size
     except (DeviceMemoryError, torch.cuda.OutOfMemoryError) as error:
         raise DeviceMemoryError(
-            f"{job}: the GPU has no memory left. What is done is kept: start again when others have left it, or go on "
-            "with device cpu"
+            f"{job}: the GPU has no memory left. Finished trainings are stored: run the same command again when the "
+            "GPU is free, or continue with device cpu"
         ) from error
     except torch.AcceleratorError as error:
         raise _broken(job, error) from error
@@ -119,37 +108,30 @@ def _check_device(job: Job, device: str) -> None:
         try:
             torch.cuda.synchronize()
         except RuntimeError as error:
-            # Every further job would fail, and what failed is not tried again.
+            # Every further job would fail, and failed trainings are not repeated.
             raise _broken(job, error) from error
 
 
 def _broken(job: Job, error: Exception) -> TrainingError:
-    """A process that shares a GPU and is killed can take the others with it."""
+    """When one of the processes that share a GPU is killed, the others may lose it too."""
     reason = str(error).partition("\n")[0]
     return TrainingError(
-        f"{job}: the GPU no longer answers ({reason}). What is done is kept: start again to go on. If it is always "
-        "this job, leave it out with only, or train it with device cpu"
+        f"{job}: the GPU no longer answers ({reason}). Finished trainings are stored: run the same command again. If "
+        "this job fails every time, leave it out with only, or train it with device cpu"
     )
 
 
 def _train(job: Job, device: str, task: NodeTask) -> FitResult:
+    names = job.first.model, job.first.objective
     with warnings.catch_warnings():
         # The status of a record says what the warning would.
         warnings.simplefilter("ignore", G3NNWarning)
-        return fit(
-            task,
-            job.model,
-            job.objective,
-            trials=job.size,
-            seed=job.seeds,
-            device=device,
-            progress=False,
-            **job.options(),
-        )
+        options = job.options()
+        return fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
 
 
 def split_hash(task: NodeTask) -> str:
-    """16 hex digits that tell apart the training, validation and test nodes of two tasks."""
+    """16 hex digits that differ between tasks with different training, validation or test nodes."""
     digest = hashlib.sha256()
     for nodes in (task.train, task.val, task.test):
         digest.update(f"{nodes.size};".encode())
@@ -165,9 +147,9 @@ def _records(job: Job, split: str, result: FitResult, shown: list[Evidence | Non
             seed=seed,
             split=split,
             status=result.status[t],
-            val_loss=_number(result.val_loss[t]),
-            val_accuracy=_number(result.val_accuracy[t]),
-            test_accuracy=_number(result.test_accuracy[t]),
+            val_loss=_finite(result.val_loss[t]),
+            val_accuracy=_finite(result.val_accuracy[t]),
+            test_accuracy=_finite(result.test_accuracy[t]),
             epochs=int(result.epochs[t]),
             best_epoch=int(result.best_epoch[t]),
             seconds=result.seconds / job.size,
@@ -185,5 +167,5 @@ def _failed(job: Job, split: str, error: Exception, seconds: float) -> list[Reco
     ]
 
 
-def _number(value: float) -> float | None:
+def _finite(value: float) -> float | None:
     return float(value) if math.isfinite(value) else None

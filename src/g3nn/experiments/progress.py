@@ -1,51 +1,53 @@
-"""How far a run is: a bar where somebody is watching, else a line for each job."""
+"""How far a run is: a bar on a terminal, else a line for each job."""
 
 from __future__ import annotations
 
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Protocol
 
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Record
-from g3nn.experiments.schedule import Work
+
+Tell = Callable[[Job | None, Sequence[Record]], None]
+"""Called after each job with its records, and with None when a new round of jobs begins."""
 
 
 class Tally:
-    """What a run has done, what it has left to do, and how long that may take. `workers` jobs run at once."""
+    """What a run has done, what is left, and how long that may take. `workers` jobs run at once."""
 
     def __init__(self, workers: int) -> None:
         self._workers = workers
-        self.stacks = self.trainings = self._stacks_left = 0
+        self.stacks = self.trainings = self.stacks_left = 0
         self._left: Counter[tuple[str, str]] = Counter()
         self._done: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[tuple[str, str], float] = defaultdict(float)
 
-    def expect(self, work: Work) -> None:
-        self._stacks_left, self._left = work.stacks, Counter(work.trainings)
+    def expect(self, stacks: int, trainings: Mapping[tuple[str, str], int]) -> None:
+        """What is left now; trainings by dataset and model."""
+        self.stacks_left, self._left = stacks, Counter(trainings)
 
     def add(self, job: Job, records: Sequence[Record]) -> None:
-        kind = (job.dataset, job.model)
+        kind = (job.first.dataset, job.first.model)
         self.stacks += 1
+        self.stacks_left -= 1
         self.trainings += job.size
-        self._stacks_left -= 1
         self._left[kind] -= job.size
         self._done[kind] += job.size
         self._seconds[kind] += sum(record.seconds for record in records)
 
     @property
-    def all_stacks(self) -> int:
-        return self.stacks + self._stacks_left
+    def trainings_left(self) -> int:
+        return sum(self._left.values())
 
     @property
-    def all_trainings(self) -> int:
-        return self.trainings + sum(self._left.values())
+    def position(self) -> str:
+        return f"{self.stacks}/{self.stacks + self.stacks_left}"
 
     def time_left(self) -> str:
-        """By the mean time of a training so far: of the same dataset and model, else of all. Empty before the first."""
+        """By the mean time of trainings of the same dataset and model, else of all. Empty before the first."""
         if not self.trainings:
             return ""
         overall = sum(self._seconds.values()) / self.trainings
@@ -54,56 +56,29 @@ class Tally:
         return f"{timedelta(seconds=round(seconds / self._workers))} left"
 
 
-class Watch(Protocol):
-    """Called when a round begins, and after each job."""
-
-    def begin(self) -> None: ...
-
-    def done(self, job: Job, records: Sequence[Record]) -> None: ...
-
-
 @contextmanager
-def watching(tally: Tally, show: bool) -> Iterator[Watch]:
+def watching(tally: Tally, show: bool) -> Iterator[Tell]:
     """A bar on a terminal, else lines on standard error; nothing if `show` is false."""
     if not show:
-        yield _Silent()
+        yield lambda job, records: None
     elif not sys.stderr.isatty():
-        yield _Lines(tally)
+        yield lambda job, records: print(_line(tally, job, records), file=sys.stderr, flush=True)
     else:
-        with _bar(tally) as bar:
-            yield bar
+        with _bar(tally) as tell:
+            yield tell
 
 
-class _Silent:
-    def begin(self) -> None:
-        """Nobody is watching."""
-
-    def done(self, job: Job, records: Sequence[Record]) -> None:
-        """Nobody is watching."""
-
-
-class _Lines:
-    def __init__(self, tally: Tally) -> None:
-        self._tally = tally
-
-    def begin(self) -> None:
-        tally = self._tally
-        stacks, trainings = tally.all_stacks - tally.stacks, tally.all_trainings - tally.trainings
-        self._print(f"to do: {trainings} trainings in about {stacks} stacks")
-
-    def done(self, job: Job, records: Sequence[Record]) -> None:
-        seconds = sum(record.seconds for record in records)
-        bad = Counter(record.status for record in records if record.status in ("diverged", "failed"))
-        notes = "".join(f", {count} {status}" for status, count in sorted(bad.items()))
-        position = f"[{self._tally.stacks}/{self._tally.all_stacks}]"
-        self._print(f"{position} {job}: {job.size} trainings{notes}, {seconds:.1f} s, {self._tally.time_left()}")
-
-    def _print(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
+def _line(tally: Tally, job: Job | None, records: Sequence[Record]) -> str:
+    if job is None:
+        return f"to do: {tally.trainings_left} trainings in about {tally.stacks_left} stacks"
+    seconds = sum(record.seconds for record in records)
+    bad = Counter(record.status for record in records if record.status in ("diverged", "failed"))
+    notes = "".join(f", {count} {status}" for status, count in sorted(bad.items()))
+    return f"[{tally.position}] {job}: {job.size} trainings{notes}, {seconds:.1f} s, {tally.time_left()}"
 
 
 @contextmanager
-def _bar(tally: Tally) -> Iterator[Watch]:
+def _bar(tally: Tally) -> Iterator[Tell]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -112,18 +87,8 @@ def _bar(tally: Tally) -> Iterator[Watch]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task("", total=None, stacks="", left="")
 
-        class Bar:
-            def begin(self) -> None:
-                stacks = f"{tally.stacks}/{tally.all_stacks}"
-                bar.update(
-                    row,
-                    completed=tally.trainings,
-                    total=tally.all_trainings,
-                    stacks=stacks,
-                    left=tally.time_left(),
-                )
+        def tell(job: Job | None, records: Sequence[Record]) -> None:
+            total = tally.trainings + tally.trainings_left
+            bar.update(row, completed=tally.trainings, total=total, stacks=tally.position, left=tally.time_left())
 
-            def done(self, job: Job, records: Sequence[Record]) -> None:
-                self.begin()
-
-        yield Bar()
+        yield tell

@@ -1,4 +1,4 @@
-"""What an experiment is made of and what it leaves behind: points of a grid, records of trials, where they ran."""
+"""What an experiment consists of and what it leaves behind: points of a grid, records of trainings, environments."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import hashlib
 import json
 import os
 import platform
-import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from g3nn.calibrate import Bin
 from g3nn.errors import Problems
+from g3nn.version import __version__
 
 Option = bool | int | float | str
 """The value of an option in a specification."""
 
 STAGES = ("select", "trial")
-"""A "select" training serves to choose hyper-parameters and never meets a test label; a "trial" is what is reported."""
+"""A "select" training serves to choose hyper-parameters and never sees a test label; a "trial" is reported."""
 
 STATUSES = ("stopped", "limit", "diverged", "failed")
 """How a training ended: early stopping, the last epoch, a loss that was no longer finite, or an error."""
@@ -42,25 +43,29 @@ class Point:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", MappingProxyType(dict(sorted(self.options.items()))))
 
-    def canonical(self) -> str:
-        """The same text for the same specification, whatever order or kind of number it was written with."""
-        return self._canonical
-
     @cached_property
-    def _canonical(self) -> str:
-        options = {name: _plain(value) for name, value in self.options.items()}
+    def canonical(self) -> str:
+        """The same text for the same specification, whatever the order of its options; 1 and 1.0 are equal."""
+        options = {
+            name: int(value) if isinstance(value, float) and value.is_integer() else value
+            for name, value in self.options.items()
+        }
         parts = [self.dataset, self.setting, self.model, self.objective, options]
         return json.dumps(parts, separators=(",", ":"), sort_keys=True)
 
     @cached_property
     def key(self) -> str:
-        return hashlib.sha256(self.canonical().encode()).hexdigest()[:24]
+        return hashlib.sha256(self.canonical.encode()).hexdigest()[:24]
+
+    def described(self, stage: str) -> str:
+        """A training of this point in one line, for messages."""
+        return f"{stage} {self.model} [{self.objective}] on {self.dataset} {self.setting}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Point) and self.canonical() == other.canonical()
+        return isinstance(other, Point) and self.canonical == other.canonical
 
     def __hash__(self) -> int:
-        return hash(self.canonical())
+        return hash(self.canonical)
 
     def __reduce__(self) -> tuple[type[Point], tuple[Any, ...]]:
         """Points travel to other processes, and a read-only view of a mapping cannot be pickled."""
@@ -68,23 +73,12 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Bin:
-    """Some test nodes: those of similar confidence, or of similar degree."""
-
-    low: float
-    high: float
-    nodes: int
-    accuracy: float
-    confidence: float
-
-
-@dataclass(frozen=True)
 class Evidence:
     """What a page shows of one trial beyond its accuracy.
 
-    epochs: the epochs at which `curves` were kept. curves: term of the loss -> its value at those epochs.
-    reliability: test nodes by confidence of the answer. degrees: test nodes by number of neighbours.
-    confusion: confusion[k][l] counts test nodes of class k that were answered l.
+    epochs: the epochs at which `curves` were kept. curves: the values of each term of the loss at those epochs.
+    reliability: test nodes by confidence. degrees: test nodes by degree.
+    confusion: confusion[k][l] counts the test nodes of class k that were answered l.
     """
 
     test_nodes: int
@@ -97,26 +91,17 @@ class Evidence:
     degrees: tuple[Bin, ...]
     confusion: tuple[tuple[int, ...], ...]
 
-    def to_json(self) -> dict[str, Any]:
-        return {
-            **{name: getattr(self, name) for name in ("test_nodes", "nll", "ece", "brier")},
-            "epochs": list(self.epochs),
-            "curves": {name: list(values) for name, values in self.curves.items()},
-            "reliability": [asdict(one) for one in self.reliability],
-            "degrees": [asdict(one) for one in self.degrees],
-            "confusion": [list(row) for row in self.confusion],
-        }
-
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evidence:
-        return cls(
-            **{name: data[name] for name in ("test_nodes", "nll", "ece", "brier")},
-            epochs=tuple(data["epochs"]),
-            curves={name: tuple(values) for name, values in data["curves"].items()},
-            reliability=tuple(Bin(**one) for one in data["reliability"]),
-            degrees=tuple(Bin(**one) for one in data["degrees"]),
-            confusion=tuple(tuple(row) for row in data["confusion"]),
-        )
+        """From the fields as JSON gives them back, with lists for tuples."""
+        sequences = {
+            "epochs": tuple(data["epochs"]),
+            "curves": {name: tuple(values) for name, values in data["curves"].items()},
+            "reliability": tuple(Bin(**fields) for fields in data["reliability"]),
+            "degrees": tuple(Bin(**fields) for fields in data["degrees"]),
+            "confusion": tuple(map(tuple, data["confusion"])),
+        }
+        return cls(**{**data, **sequences})
 
 
 @dataclass(frozen=True)
@@ -148,7 +133,7 @@ class Record:
         if self.stage == "select":
             for name in ("test_accuracy", "evidence"):
                 if getattr(self, name) is not None:
-                    problems.add(name, "a value", 'none in stage "select"', "Choosing may not see test labels.")
+                    problems.add(name, "a value", 'none in stage "select"', "Selection may not see test labels.")
         problems.raise_if_any()
 
 
@@ -161,8 +146,7 @@ class Environment:
 
     @classmethod
     def current(cls, device: str = "cpu") -> Environment:
-        # Modules below the package may not import it; by now it is loaded, installed or not.
-        software = {"python": platform.python_version(), "g3nn": sys.modules[__name__.partition(".")[0]].__version__}
+        software = {"python": platform.python_version(), "g3nn": __version__}
         for package in _PACKAGES:
             try:
                 software[package] = version(package)
@@ -178,13 +162,8 @@ class Environment:
         return cls(software, hardware)
 
 
-def _plain(value: Option) -> Option:
-    """1 and 1.0 are the same value of an option."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
 def _cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
-    """The name of the processor. Only Linux has the file; the standard library knows no more than the family."""
+    """The name of the processor. Only Linux has the file; elsewhere the standard library knows the family at best."""
     try:
         lines = description.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""Running a suite until nothing is left to do. What is done is in the store: a run can stop and go on at any time."""
+"""Running a suite until nothing is left to do. Results are stored at once: a run can stop and go on at any time."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from g3nn.errors import Problems
-from g3nn.experiments.executors import Executor, check_executor, make_executor
+from g3nn.experiments.executors import make_executor
 from g3nn.experiments.progress import Tally, watching
 from g3nn.experiments.records import Record
-from g3nn.experiments.schedule import MOST_REPLICAS, Only, schedule
+from g3nn.experiments.schedule import MOST_REPLICAS, schedule
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Suite
+from g3nn.experiments.suite import Only, Suite, checked_part
+from g3nn.experiments.worker import Executor
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did, and what is wrong among all records of its part of the suite, earlier ones included."""
+    """What a run did. diverged, failures: among all records of this part of the suite, including earlier ones."""
 
     suite: str
     stacks: int
@@ -63,49 +64,39 @@ def run(
 ) -> RunReport:
     """Train everything that a suite asks for and the store does not hold yet.
 
-    The records of a job are stored in one go as soon as it is done. A training that failed is not tried again.
-    only:     part of the suite, as {"dataset": "cora,pubmed"}; see `Suite.entries`.
-    trials:   another number of trials than the suite says.
-    executor: "local" or "ray", or one of your own.
-    workers:  jobs at once. With the local executor more than one run in processes of their own, which a script must
-              start under `if __name__ == "__main__"`; several share a GPU well.
+    The records of a job are stored together as soon as it is done. A training that failed is not tried again.
+    only:     part of the suite, such as {"dataset": "cora,pubmed"}; see `Suite.entries`.
+    trials:   replaces the number of trials of the suite.
+    executor: "local", "ray" or an `Executor`, which has its own device and workers.
+    workers:  jobs at once. With the local executor, more than one run in separate processes, which a script must start
+              under `if __name__ == "__main__"`; several can share a GPU.
     progress: a bar on a terminal, else one line for each job on standard error; False is silent.
     """
     problems = Problems()
     suite = checked_part(suite, only, trials, problems)
     if isinstance(executor, str):
-        check_executor(executor, device, workers, problems)
+        with problems.gathered():
+            executor = make_executor(executor, device, workers)
     problems.raise_if_any()
+    assert isinstance(executor, Executor)
     start = time.perf_counter()
-    place = make_executor(executor, device, workers) if isinstance(executor, str) else executor
-    with place as active, Store.open(store_path, environment=active.environment()) as store:
-        tally = Tally(active.workers)
-        with watching(tally, progress) as watch:
-            most = MOST_REPLICAS[active.device]
-            while (now := schedule(suite, store, only, most)).jobs:
-                tally.expect(now.work)
-                watch.begin()
-                for job, records in active.execute(now.jobs):
+    with executor, Store.open(store_path, environment=executor.environment()) as store:
+        tally = Tally(executor.workers)
+        with watching(tally, progress) as tell:
+            while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device])).jobs:
+                tally.expect(plan.stacks, plan.trainings)
+                tell(None, ())
+                for job, records in executor.execute(plan.jobs):
                     store.append(records)
                     tally.add(job, records)
-                    watch.done(job, records)
-        held = store.records()
-    return _report(suite, only, tally, held, time.perf_counter() - start)
+                    tell(job, records)
+        records = store.records()
+    return _report(suite, only, tally, records, time.perf_counter() - start)
 
 
-def checked_part(suite: Suite, only: Only, trials: int | None, problems: Problems) -> Suite:
-    """The suite with that number of trials. Records it if there is no such part of it."""
-    with problems.gathered():
-        suite = suite.with_trials(trials) if trials is not None else suite
-    with problems.gathered():
-        if not suite.entries(only):
-            problems.add("only", dict(only or {}), "a part of the suite that is not empty", "Leave a filter out.")
-    return suite
-
-
-def _report(suite: Suite, only: Only, tally: Tally, held: Sequence[Record], seconds: float) -> RunReport:
+def _report(suite: Suite, only: Only, tally: Tally, records: Sequence[Record], seconds: float) -> RunReport:
     keys = {point.key for entry in suite.entries(only) for point in suite.points(entry)}
-    own = [record for record in held if record.point.key in keys]
+    own = [record for record in records if record.point.key in keys]
     kinds = Counter(_kind(record) for record in own if record.status == "failed")
     return RunReport(
         suite=suite.name,

@@ -10,32 +10,25 @@ from g3nn.experiments.records import Point, Record
 from g3nn.experiments.suite import Protocol
 
 Losses = Mapping[tuple[str, int], float]
-"""Validation loss by key of the point and seed."""
+"""Validation loss by point key and seed."""
 
 
 @dataclass(frozen=True)
-class Round:
-    """The trainings of one round, done or not, and how many the round after it will ask for."""
+class Phase:
+    """The trainings (point, seed) that a grid is waiting for, done or not, and how many each later phase needs."""
 
+    stage: str
     trainings: tuple[tuple[Point, int], ...]
-    later: int
-
-
-def choose(points: Sequence[Point], records: Sequence[Record], protocol: Protocol) -> Point | None:
-    """The finalist of the lowest mean validation loss over all its seeds; None while a training is missing.
-
-    A grid of one point needs no records. Of equal points the one with the lowest key is taken.
-    """
-    return chosen(points, losses(records), protocol)
+    later: tuple[int, ...] = ()
 
 
 def losses(records: Sequence[Record]) -> dict[tuple[str, int], float]:
-    """Of the trainings that serve to choose. One that diverged or failed counts as infinitely bad."""
+    """Validation losses of the trainings for selection. One that diverged or failed counts as infinitely bad."""
     return {(record.point.key, record.seed): _loss(record) for record in records if record.stage == "select"}
 
 
-def current_round(points: Sequence[Point], known: Losses, protocol: Protocol) -> Round | None:
-    """The round that is under way; None when the choice can be made.
+def current_round(points: Sequence[Point], known: Losses, protocol: Protocol) -> Phase | None:
+    """The round of selection that is under way; None when the choice can be made.
 
     First round: all points with the same few seeds. Second round: the best of them with more seeds.
     """
@@ -45,13 +38,16 @@ def current_round(points: Sequence[Point], known: Losses, protocol: Protocol) ->
     further = _seeds(protocol, protocol.finalist_seeds)[protocol.selection_seeds :] if finalists > 1 else ()
     first = tuple((point, seed) for point in points for seed in _seeds(protocol, protocol.selection_seeds))
     if _incomplete(first, known):
-        return Round(first, finalists * len(further))
+        return Phase("select", first, (finalists * len(further), protocol.trials))
     second = tuple((point, seed) for point in _finalists(points, known, protocol) for seed in further)
-    return Round(second, 0) if _incomplete(second, known) else None
+    return Phase("select", second, (protocol.trials,)) if _incomplete(second, known) else None
 
 
 def chosen(points: Sequence[Point], known: Losses, protocol: Protocol) -> Point | None:
-    """As `choose`, from the losses alone."""
+    """The finalist with the lowest mean validation loss over all its seeds; None while a training is missing.
+
+    A grid of one point needs no losses. Of equal points the one with the lowest key is taken.
+    """
     if not points or current_round(points, known, protocol) is not None:
         return None
     if len(points) == 1:
@@ -84,7 +80,6 @@ def _ranked(points: Sequence[Point], seeds: range, known: Losses) -> list[Point]
     """Lowest mean loss first."""
 
     def rank(point: Point) -> tuple[float, str]:
-        key = point.key
-        return math.fsum(known[key, seed] for seed in seeds) / len(seeds), key
+        return math.fsum(known[point.key, seed] for seed in seeds) / len(seeds), point.key
 
     return sorted(points, key=rank)

@@ -1,4 +1,4 @@
-"""How sure a mean of trials is, and a difference between two."""
+"""How certain the mean of some trials is, and the difference between two means."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 LEVEL = 0.05
-"""A difference counts as significant if chance alone would give as large a one less often than this."""
+"""A difference is significant if its p-value is below this."""
 
 TOLERANCE = 1e-9
-"""Means closer than this are equal: they differ by rounding in the last digits alone."""
+"""Means closer than this are equal: they differ only by rounding in the last digits."""
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Some trials. std: with n - 1, None where there is only one trial or it was not told."""
+    """Some trials. std: with n - 1; None for a single trial, or where it was not published."""
 
     mean: float
     std: float | None
@@ -36,7 +36,7 @@ class Sample:
 
 
 def t_test(one: Sample, other: Sample) -> float | None:
-    """The p-value of the two-sided t-test with one variance for both; None where a spread is not known."""
+    """The p-value of the two-sided t-test with a pooled variance; None where a standard deviation is unknown."""
     if one.variance_of_mean is None or other.variance_of_mean is None:
         return None
     if one.std == other.std == 0:
@@ -48,7 +48,7 @@ def t_test(one: Sample, other: Sample) -> float | None:
 
 
 def difference_interval(one: Sample, other: Sample) -> Interval | None:
-    """Welch's interval of the difference of the two means, each with a variance of its own."""
+    """Welch's interval for the difference of two means with different variances."""
     first, second = one.variance_of_mean, other.variance_of_mean
     if first is None or second is None:
         return None
@@ -63,7 +63,7 @@ def difference_interval(one: Sample, other: Sample) -> Interval | None:
 
 
 def wilson_interval(share: float, size: int) -> Interval:
-    """Wilson's interval of a share of `size` independent nodes, to the nearest whole node."""
+    """Wilson's interval for a share of `size` independent nodes, rounded to whole nodes."""
     from scipy.stats import binomtest
 
     interval = binomtest(round(share * size), size).proportion_ci(1 - LEVEL, method="wilson")

@@ -1,24 +1,31 @@
-"""A suite: which models are trained on what, from which grid each is chosen, and what was published about them."""
+"""A suite: which models are trained on what, from which grid each is chosen, and what was published about them.
+
+Suites and their results can be read without torch; only running a suite needs it.
+"""
 
 from __future__ import annotations
 
 import itertools
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
-from g3nn.errors import Problems, suggestion
+from g3nn.errors import Problems
 from g3nn.experiments.records import Option, Point
-from g3nn.options import integer
+from g3nn.options import Rule, integer
 
 AxisValue = Option | Mapping[str, Option]
 """One value of the option that the axis is named after, or several options that change together."""
 
-FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
-"""What a part of a suite can be chosen by."""
+Only = Mapping[str, str] | None
+"""The part of a suite that is wanted; see `Suite.entries`."""
 
-_FOLDER = Path(__file__).parent / "suites"
+FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
+"""What a part of a suite can be selected by."""
+
+_TWO_WORDS = ("label-propagation", "correct-smooth")
+"""Networks with a dash in their name; with any other name, the part before the first dash is a likelihood."""
+
+_SHARE = {"rule": Rule(float, "", low=0, high=1)}
 
 
 @dataclass(frozen=True)
@@ -26,34 +33,34 @@ class Protocol:
     """How many trainings there are, and with which seeds.
 
     A cell is chosen in two rounds by the mean validation loss: every point of its grid with `selection_seeds` seeds,
-    then the best `finalists` points with `finalist_seeds` in all. The point that wins is trained `trials` times.
+    then the best `finalists` points with `finalist_seeds` in all. The winner is trained `trials` times.
     """
 
     trials: int = integer(10, "trainings of the chosen point, which the tables report", low=1)
     first_seed: int = integer(0, "seed of the first trial", low=0)
     selection_seeds: int = integer(2, "trainings of every point of a grid", low=1)
     first_selection_seed: int = integer(1000, "seed of the first training for selection", low=0)
-    finalists: int = integer(6, "points that are looked at more closely", low=1)
-    finalist_seeds: int = integer(6, "trainings of each of them in all", low=1)
+    finalists: int = integer(6, "points that enter the second round", low=1)
+    finalist_seeds: int = integer(6, "trainings of each finalist, both rounds together", low=1)
 
-    def check(self, problems: Problems) -> None:
-        """Record numbers that are sound one by one but not together."""
+    def check(self, problems: Problems, place: str = "") -> None:
+        """Record values that are valid one by one but not together."""
         if self.finalist_seeds < self.selection_seeds:
             allowed = f"at least selection_seeds ({self.selection_seeds})"
-            problems.add("finalist_seeds", self.finalist_seeds, allowed, "They count the first round too.")
+            problems.add(f"{place}finalist_seeds", self.finalist_seeds, allowed, "They include the first round.")
         first, last = self.first_selection_seed, self.first_selection_seed + self.finalist_seeds - 1
         if first < self.first_seed + self.trials and self.first_seed <= last:
             given = f"{self.trials} from seed {self.first_seed} on"
             allowed = f"other seeds than those of the selection, {first} to {last}"
-            problems.add("trials", given, allowed, "Choose fewer trials or another first_selection_seed.")
+            problems.add(f"{place}trials", given, allowed, "Choose fewer trials or another first_selection_seed.")
 
 
 @dataclass(frozen=True)
 class Grid:
     """Every combination of the values on some axes, for some models.
 
-    Without objectives, datasets or settings it is for all of them; without variants for cells that name none; without
-    axes it has one point.
+    Without objectives, datasets or settings it covers all of them; without variants, cells that name none; without
+    axes it has one point. place: where a suite file says so.
     """
 
     models: tuple[str, ...]
@@ -62,6 +69,7 @@ class Grid:
     settings: tuple[str, ...] = ()
     axes: Mapping[str, tuple[AxisValue, ...]] = field(default_factory=dict)
     variants: tuple[str, ...] = ()
+    place: str = field(default="", compare=False)
 
     def covers(self, entry: Entry) -> bool:
         cell = entry.cell
@@ -86,8 +94,8 @@ class Grid:
 class Cell:
     """One number of a table. row: where it was published. bold, underline, star: how it was marked there.
 
-    variant: tells apart cells of the same model, each with grids of its own. options: those that all points of the
-    cell share, as pairs.
+    variant: distinguishes cells of the same model, each with its own grids. options: shared by all points of the cell,
+    as pairs. place: where a suite file says so.
     """
 
     table: str
@@ -95,13 +103,14 @@ class Cell:
     setting: str
     model: str
     row: str = ""
-    published: float | None = None
-    published_std: float | None = None
+    published: float | None = field(default=None, metadata=_SHARE)
+    published_std: float | None = field(default=None, metadata=_SHARE)
     bold: bool = False
     underline: bool = False
     star: bool = False
     variant: str = ""
     options: tuple[tuple[str, Option], ...] = ()
+    place: str = field(default="", compare=False)
 
     @property
     def label(self) -> str:
@@ -109,7 +118,7 @@ class Cell:
 
 
 def label(model: str, variant: str) -> str:
-    """How a row of a table is called."""
+    """The name of a row of a table."""
     return f"{model}, {variant}" if variant else model
 
 
@@ -141,8 +150,8 @@ class Suite:
     """Experiments as data.
 
     fixed: options of every point, unless its grid says otherwise.
-    published_trials: how many trials are behind each published mean.
-    selects: whether the generative model of lowest validation loss stands for all on a dataset and setting.
+    published_trials: the number of trials behind each published mean.
+    selects: whether the generative model of lowest validation loss represents all of them on a dataset and setting.
     """
 
     name: str
@@ -157,36 +166,26 @@ class Suite:
     published_trials: int = 10
     selects: bool = False
 
-    def entries(self, only: Mapping[str, str] | None = None) -> list[Entry]:
+    def entries(self, only: Only = None) -> list[Entry]:
         """All cells under all objectives, or those that `only` allows: {"dataset": "cora,pubmed", "table": "2"}.
 
-        A discriminative model has no term that the objective changes, so it has one entry, under the first objective.
+        The objective changes nothing about a discriminative model, so it has one entry, under the first objective.
         """
-        every = list(self._every_entry())
-        wanted = _wanted(only or {}, every)
-        return [entry for entry in every if all(entry.value(key) in values for key, values in wanted.items())]
-
-    def _every_entry(self) -> Iterator[Entry]:
-        for cell in self.cells:
-            generative = self.counterpart(cell.model) is not None
-            for objective in self.objectives if generative else self.objectives[:1]:
-                yield Entry(cell, objective)
+        entries = [
+            Entry(cell, objective)
+            for cell in self.cells
+            for objective in (self.objectives if counterpart(cell.model) else self.objectives[:1])
+        ]
+        wanted = _wanted(only or {}, entries)
+        return [entry for entry in entries if all(entry.value(key) in values for key, values in wanted.items())]
 
     def points(self, entry: Entry) -> list[Point]:
         """The grid of an entry: all combinations of all grids that cover it, each once."""
         cell = entry.cell
-        grids = [grid for grid in self.grids if grid.covers(entry)]
-        options = [{**self.fixed, **dict(cell.options), **chosen} for grid in grids for chosen in grid.points()]
-        points = [Point(cell.dataset, cell.setting, cell.model, entry.objective, one) for one in options]
+        combinations = [combination for grid in self.grids if grid.covers(entry) for combination in grid.points()]
+        options = [{**self.fixed, **dict(cell.options), **combination} for combination in combinations]
+        points = [Point(cell.dataset, cell.setting, cell.model, entry.objective, values) for values in options]
         return list(dict.fromkeys(points))
-
-    def counterpart(self, model: str) -> str | None:
-        """The network of a generative model on its own: gcn for lsm-gcn. None for a discriminative model."""
-        # Imported here because it brings torch along, which reading results does without.
-        from g3nn.model import ModelSpec
-
-        spec = ModelSpec.parse(model)
-        return None if spec.likelihood is None else str(spec.posterior)
 
     def with_trials(self, trials: int) -> Suite:
         """The same suite with another number of trials."""
@@ -199,30 +198,25 @@ class Suite:
         return replace(self, protocol=protocol)
 
 
+def counterpart(model: str) -> str | None:
+    """The network of a generative model on its own: gcn for lsm-gcn. None for a discriminative model."""
+    _, dash, network = model.partition("-")
+    return network if dash and model not in _TWO_WORDS else None
+
+
 def axis_options(name: str, value: AxisValue) -> dict[str, Option]:
     """The options that one value on an axis sets."""
     return dict(value) if isinstance(value, Mapping) else {name: value}
 
 
-def suite_names() -> list[str]:
-    """The suites that come with the package."""
-    return sorted(folder.name for folder in _FOLDER.iterdir() if any(folder.glob("*.toml")))
-
-
-def load_suite(name_or_path: str) -> Suite:
-    """A suite of the package by name, or one of your own: a folder of .toml files, or one such file."""
-    # The reader builds the classes of this module and knows every model, which brings torch along.
-    from g3nn.experiments.suite_file import read_suite
-
-    names, path = suite_names(), Path(name_or_path)
-    if name_or_path in names:
-        path = _FOLDER / name_or_path
-    elif not os.path.exists(name_or_path):
-        problems = Problems()
-        allowed = f"{', '.join(names)}, or the path of a .toml file or of a folder of them"
-        problems.add("suite", repr(name_or_path), allowed, suggestion(name_or_path, names))
-        problems.raise_if_any()
-    return read_suite(path)
+def checked_part(suite: Suite, only: Only, trials: int | None, problems: Problems) -> Suite:
+    """The suite with this number of trials. Records it if the suite has no such part."""
+    with problems.gathered():
+        suite = suite.with_trials(trials) if trials is not None else suite
+    with problems.gathered():
+        if not suite.entries(only):
+            problems.add("only", dict(only or {}), "a part of the suite that is not empty", "Leave a filter out.")
+    return suite
 
 
 def _wanted(only: Mapping[str, str], entries: list[Entry]) -> dict[str, list[str]]:
@@ -232,9 +226,9 @@ def _wanted(only: Mapping[str, str], entries: list[Entry]) -> dict[str, list[str
         if key not in FILTERS:
             problems.name("only", key, FILTERS)
             continue
-        known = list(dict.fromkeys(entry.value(key) for entry in entries))
+        names = list(dict.fromkeys(entry.value(key) for entry in entries))
         wanted[key] = [value.strip() for value in text.split(",")]
         for value in wanted[key]:
-            problems.name(f"only {key}", value, known)
+            problems.name(f"only {key}", value, names)
     problems.raise_if_any()
     return wanted

@@ -11,12 +11,12 @@ from typing import Any
 from g3nn.errors import check_name
 from g3nn.experiments.comparison import CellResult, Comparison
 
-CLOSE = 0.010
-"""A mean this far below the published one still counts as reproduced."""
+REPRODUCED_WITHIN = 0.010
+"""A mean at most this far below the published one counts as reproduced."""
 
 DISCRIMINATIVE = "discriminative"
 
-_LATEX = {
+_ESCAPES = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
     "^": r"\textasciicircum{}",
@@ -25,11 +25,11 @@ _LATEX = {
 
 
 @dataclass(frozen=True)
-class Block:
+class PrintedTable:
     """One table under one objective, as the paper prints it: models down, datasets across.
 
-    groups: the discriminative models, which stand above the generative ones of every objective, then these. A row is
-    a model and its cells, None where the suite has none.
+    groups: the discriminative models, repeated under every objective, then the generative ones. A row is a model and
+    its cells, None where the suite has none.
     """
 
     table: str
@@ -45,7 +45,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a comparison comes to for the discriminative models, or the generative ones under one objective."""
+    """A comparison summed up for the discriminative models, or for the generative ones under one objective."""
 
     name: str
     cells: int
@@ -63,7 +63,7 @@ class Summary:
             few, many = self.trials
             text += f" with {few if few == many else f'{few} to {many}'} trial{'s' if many > 1 else ''} each"
         if self.published:
-            text += f"; {self.close} of {self.published} within {CLOSE:.3f} of the published mean or above"
+            text += f"; {self.close} of {self.published} within {REPRODUCED_WITHIN:.3f} of the published mean or above"
         if self.underlined:
             text += f"; {self.reproduced} of {self.underlined} published underlines reproduced"
         return f"{text}; {self.failed} trials failed" if self.failed else text
@@ -75,9 +75,9 @@ def render(comparison: Comparison, format: str = "text") -> str:
     return FORMATS[format](comparison)
 
 
-def blocks(comparison: Comparison) -> list[Block]:
+def printed_tables(comparison: Comparison) -> list[PrintedTable]:
     """The tables in the order of the suite, each once for every objective."""
-    found = []
+    printed = []
     for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in comparison.cells):
         cells = [cell for cell in comparison.cells if (cell.table, cell.setting) == (table, setting)]
         for objective in dict.fromkeys(cell.objective for cell in cells):
@@ -85,8 +85,8 @@ def blocks(comparison: Comparison) -> list[Block]:
             datasets = tuple(dict.fromkeys(cell.dataset for cell in own))
             kinds = [[cell for cell in own if (cell.counterpart is None) is kind] for kind in (True, False)]
             groups = tuple(_rows(kind, datasets) for kind in kinds if kind)
-            found.append(Block(table, setting, objective, datasets, groups))
-    return found
+            printed.append(PrintedTable(table, setting, objective, datasets, groups))
+    return printed
 
 
 def _rows(
@@ -114,7 +114,7 @@ def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
         cells=len(cells),
         measured=len(trials),
         published=len(differences),
-        close=sum(round(difference, 9) >= -CLOSE for difference in differences),
+        close=sum(round(difference, 9) >= -REPRODUCED_WITHIN for difference in differences),
         underlined=len(underlined),
         reproduced=sum(cell.underline for cell in underlined),
         trials=(min(trials, default=0), max(trials, default=0)),
@@ -123,12 +123,12 @@ def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
 
 
 def selected(comparison: Comparison) -> list[CellResult]:
-    """The generative models that the validation loss chose, one for each dataset and setting."""
+    """The generative models with the lowest validation loss, one for each dataset and setting."""
     return [cell for cell in comparison.cells if cell.selected]
 
 
-def _contest(cell: CellResult) -> str:
-    """Who was chosen, and how it stands beside its peers."""
+def _selection(cell: CellResult) -> str:
+    """Which model was selected, and how it compares with its peers."""
     tests = (f"{peer} {'-' if p is None else f'{p:.1g}'}" for peer, p in cell.peers.items())
     text = f"{cell.dataset} {cell.setting}: {cell.label} chosen by validation, {cell.mean:.4f}"
     if cell.nll is not None and cell.ece is not None:
@@ -142,23 +142,23 @@ def _text(comparison: Comparison) -> str:
         "In brackets: measured minus published."
     )
     closing = "\n".join(map(str, summaries(comparison)))
-    chosen = "\n".join(map(_contest, selected(comparison)))
-    return "\n\n".join([*map(_text_block, blocks(comparison)), legend, *filter(None, [chosen]), closing]) + "\n"
+    chosen = "\n".join(map(_selection, selected(comparison)))
+    return "\n\n".join([*map(_text_table, printed_tables(comparison)), legend, *filter(None, [chosen]), closing]) + "\n"
 
 
-def _text_block(block: Block) -> str:
-    header = ["", *block.datasets]
+def _text_table(printed: PrintedTable) -> str:
+    header = ["", *printed.datasets]
     groups = [
-        [[model, *(_text_cell(cell, block.objective) for cell in cells)] for model, cells in group]
-        for group in block.groups
+        [[model, *(_text_cell(cell, printed.objective) for cell in cells)] for model, cells in group]
+        for group in printed.groups
     ]
     widths = [max(map(len, column)) for column in zip(header, *itertools.chain(*groups), strict=True)]
 
     def line(row: Sequence[str]) -> str:
         return "  ".join(map(str.ljust, row, widths)).rstrip()
 
-    rule = "-" * (sum(widths) + 2 * len(block.datasets))
-    return "\n".join([block.title, line(header), *(text for group in groups for text in (rule, *map(line, group)))])
+    rule = "-" * (sum(widths) + 2 * len(printed.datasets))
+    return "\n".join([printed.title, line(header), *(text for group in groups for text in (rule, *map(line, group)))])
 
 
 def _text_cell(cell: CellResult | None, objective: str) -> str:
@@ -183,68 +183,69 @@ def _signed(value: float) -> str:
     return f"{round(value, 3) + 0.0:+.3f}"
 
 
+@dataclass(frozen=True)
+class _Style:
+    """How a markup language writes the parts of a cell."""
+
+    missing: str
+    bold: str
+    underline: str
+    spread: str
+    star: str
+    difference: str
+
+    def cell(self, cell: CellResult | None, objective: str) -> str:
+        if cell is None or cell.mean is None:
+            return self.missing
+        text = f"{cell.mean:.3f}"
+        text = self.bold % text if objective in cell.best_in else text
+        text = self.underline % text if cell.underline else text
+        text += self.spread % cell.std if cell.std is not None else ""
+        text += self.star if cell.star else ""
+        return text + (self.difference % _signed(cell.difference) if cell.difference is not None else "")
+
+
+_MARKDOWN = _Style("–", "**%s**", "<u>%s</u>", " ± %.3f", "\\*", " (%s)")
+_LATEX = _Style("--", r"\textbf{%s}", r"\underline{%s}", r" $\pm$ {\small %.3f}", "$^*$", " ($%s$)")
+
+
 def _markdown(comparison: Comparison) -> str:
     parts = []
-    for block in blocks(comparison):
-        rows = [["model", *block.datasets], ["---"] * (len(block.datasets) + 1)]
-        for model, cells in (row for group in block.groups for row in group):
-            rows.append([model, *(_markdown_cell(cell, block.objective) for cell in cells)])
+    for printed in printed_tables(comparison):
+        rows = [["model", *printed.datasets], ["---"] * (len(printed.datasets) + 1)]
+        for model, cells in (row for group in printed.groups for row in group):
+            rows.append([model, *(_MARKDOWN.cell(cell, printed.objective) for cell in cells)])
         lines = [f"| {' | '.join(row)} |" for row in rows]
-        parts.append("\n".join([f"### {block.title}", "", *lines]))
+        parts.append("\n".join([f"### {printed.title}", "", *lines]))
     legend = (
         "Bold: best of its column. Underlined: above the same network without a graph likelihood, with \\* if "
         "significantly so. In brackets: measured minus published."
     )
-    contests = "\n".join(f"- {_contest(cell)}" for cell in selected(comparison))
-    closing = "\n".join(f"- {one}" for one in summaries(comparison))
-    return "\n\n".join([*parts, legend, *filter(None, [contests]), closing]) + "\n"
-
-
-def _markdown_cell(cell: CellResult | None, objective: str) -> str:
-    if cell is None or cell.mean is None:
-        return "–"
-    text = f"{cell.mean:.3f}"
-    text = f"**{text}**" if objective in cell.best_in else text
-    text = f"<u>{text}</u>" if cell.underline else text
-    spread = "" if cell.std is None else f" ± {cell.std:.3f}"
-    star = "\\*" if cell.star else ""
-    return f"{text}{spread}{star} {_difference(cell)}".rstrip()
+    selections = "\n".join(f"- {_selection(cell)}" for cell in selected(comparison))
+    closing = "\n".join(f"- {summary}" for summary in summaries(comparison))
+    return "\n\n".join([*parts, legend, *filter(None, [selections]), closing]) + "\n"
 
 
 def _latex(comparison: Comparison) -> str:
-    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_latex_block, blocks(comparison)))
+    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_latex_table, printed_tables(comparison)))
 
 
-def _latex_block(block: Block) -> str:
+def _latex_table(printed: PrintedTable) -> str:
     def row(first: str, others: Iterable[str]) -> str:
         return " & ".join([_escaped(first), *others]) + r" \\"
 
     what = r"mean $\pm$ standard deviation of the test accuracy, in brackets the difference from the published mean"
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(block.title)}: {what}.}}"]
-    lines += [
-        rf"\begin{{tabular}}{{l{'l' * len(block.datasets)}}}",
-        r"\toprule",
-        row("", map(_escaped, block.datasets)),
-    ]
-    for group in block.groups:
+    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(printed.title)}: {what}.}}"]
+    lines += [rf"\begin{{tabular}}{{l{'l' * len(printed.datasets)}}}", r"\toprule"]
+    lines.append(row("", map(_escaped, printed.datasets)))
+    for group in printed.groups:
         lines.append(r"\midrule")
-        lines += [row(model, (_latex_cell(cell, block.objective) for cell in cells)) for model, cells in group]
+        lines += [row(model, (_LATEX.cell(cell, printed.objective) for cell in cells)) for model, cells in group]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
 
 
-def _latex_cell(cell: CellResult | None, objective: str) -> str:
-    if cell is None or cell.mean is None:
-        return "--"
-    text = f"{cell.mean:.3f}"
-    text = rf"\textbf{{{text}}}" if objective in cell.best_in else text
-    text = rf"\underline{{{text}}}" if cell.underline else text
-    spread = "" if cell.std is None else rf" $\pm$ {{\small {cell.std:.3f}}}"
-    difference = "" if cell.difference is None else f" (${_signed(cell.difference)}$)"
-    return f"{text}{spread}{'$^*$' if cell.star else ''}{difference}"
-
-
 def _escaped(text: str) -> str:
-    return "".join(_LATEX.get(character, character) for character in text)
+    return "".join(_ESCAPES.get(character, character) for character in text)
 
 
 def _json(comparison: Comparison) -> str:
@@ -253,12 +254,12 @@ def _json(comparison: Comparison) -> str:
 
 
 def _fields(cell: CellResult) -> Iterable[tuple[str, Any]]:
-    """All but the points that were not chosen: there are thousands."""
+    """All but the points of the selection: there are thousands."""
     return ((name, value) for name, value in vars(cell).items() if name != "selection")
 
 
 def _plain(value: Any) -> Any:
-    """Numbers to six digits, and the plain types that JSON knows."""
+    """Numbers to six digits, and types that JSON knows."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     return dict(value) if hasattr(value, "items") else value
@@ -270,4 +271,4 @@ FORMATS: dict[str, Callable[[Comparison], str]] = {
     "latex": _latex,
     "json": _json,
 }
-"""How a comparison can be written, by name."""
+"""Ways to write a comparison, by name."""

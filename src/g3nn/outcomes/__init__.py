@@ -6,7 +6,8 @@ from g3nn.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
 from g3nn.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
-from g3nn.outcomes.numbers import NormalOutcome, NumberOutcome, ValueOptions, varies
+from g3nn.outcomes.normal import NormalOutcome
+from g3nn.outcomes.numbers import NumberOutcome, ValueOptions, varies
 from g3nn.outcomes.real import Real
 from g3nn.outcomes.tags import Tags, tag_table
 

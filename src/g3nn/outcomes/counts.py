@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from g3nn.outcomes.base import Targets
-from g3nn.outcomes.numbers import NormalOutcome, ValueOptions
+from g3nn.outcomes.normal import NormalOutcome
+from g3nn.outcomes.numbers import ValueOptions
 
 _ROUNDING = 1e-6
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -16,7 +14,7 @@ from torch import Tensor
 from g3nn.calibrate import Scaling, best_temperature, conformal_threshold
 from g3nn.errors import Problems
 from g3nn.options import flag
-from g3nn.outcomes.base import Outcome, PanelModel, Targets, as_stack
+from g3nn.outcomes.base import Outcome, Targets, as_stack
 from g3nn.outcomes.labels import (
     SHOWN,
     Labels,
@@ -30,7 +28,6 @@ from g3nn.outcomes.labels import (
 )
 from g3nn.parse import UNKNOWN
 
-LOG_TWO_PI = math.log(2 * math.pi)
 _GROUPS = 5
 
 
@@ -62,8 +59,10 @@ class NumberOutcome(Outcome):
     @classmethod
     def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
         """One column (n,) or several (n, T); NaN and None are unknown values."""
-        labels = cls._read(y, n, argument, problems)
-        return labels if labels and cls._differ(labels, np.arange(n), argument, "", problems) else None
+        before, labels = len(problems.found), cls._read(y, n, argument, problems)
+        if labels is not None:
+            cls._differ(labels, np.arange(n), argument, "", problems)
+        return labels if len(problems.found) == before else None
 
     @classmethod
     def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray | None:
@@ -100,7 +99,7 @@ class NumberOutcome(Outcome):
 
     @classmethod
     def _read(cls, y: Any, n: int | None, argument: str, problems: Problems) -> Labels | None:
-        """Labels of this kind, of n nodes if that is known; None where a problem was recorded."""
+        """Labels of n nodes, if their number is known; None where they are no numbers at all."""
         table = table_values(y)
         raw, names = table if table is not None else (flat_values(y), None)
         if raw.ndim not in (1, 2) or raw.size == 0 or (n is not None and len(raw) != n):
@@ -116,7 +115,6 @@ class NumberOutcome(Outcome):
         if wrong.any():
             shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
             problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
-            return None
         return Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
 
     @classmethod
@@ -284,47 +282,6 @@ class NumberOutcome(Outcome):
         codes[known] = np.searchsorted(limits, values[known])
         beliefs[known] = np.eye(beliefs.shape[1])[codes[known]]
         return codes, beliefs
-
-
-@dataclass(frozen=True)
-class NormalOutcome(NumberOutcome):
-    """An answer holds mean and log-variance, (R, n, 2T), of a normal: of the value itself, or of what it depends on."""
-
-    measures: ClassVar[Mapping[str, str]] = {"rmse": "RMSE", "r2": "R²", "coverage": "share inside 90 % intervals"}
-    joint_models: ClassVar[tuple[str, ...]] = ("near-gcn", "near-appnp")
-    """Models of the panel in which nodes with close values are linked."""
-
-    @classmethod
-    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        """Networks alone, and with a likelihood in which nodes with close values are linked."""
-        close = {"refine": True, "graph_weight": balance}
-        return ("mlp", "elbo", {}), ("gcn", "elbo", {}), *((model, "elbo", close) for model in cls.joint_models)
-
-    @abstractmethod
-    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
-        """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
-        less, half of it on either side."""
-
-    def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
-        (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
-        apart = log_variance.exp() + (mean - centre).square()
-        return 0.5 * (LOG_TWO_PI + log_width + apart * (-log_width).exp())
-
-    def entropy(self, q: Tensor) -> Tensor:
-        return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
-
-    def mixture(self, answers: Tensor) -> Tensor:
-        """The normal with mean and variance of the mixture."""
-        mean, log_variance = answers.chunk(2, dim=2)
-        centre = mean.mean(0, keepdim=True)
-        variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
-        return torch.cat([centre, variance.log()], dim=2)
-
-    def tempered(self, answer: Tensor, temperature: float) -> Tensor:
-        """A density proportional to p^(1 / temperature): the variance times the temperature. A count stays at least as
-        uncertain as a Poisson."""
-        mean, log_variance = answer.chunk(2, dim=2)
-        return torch.cat([mean, log_variance + math.log(temperature)], dim=2)
 
 
 def varies(values: np.ndarray) -> np.ndarray:

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from g3nn.options import choice
-from g3nn.outcomes.numbers import LOG_TWO_PI, NormalOutcome, ValueOptions
+from g3nn.outcomes.normal import LOG_TWO_PI, NormalOutcome
+from g3nn.outcomes.numbers import ValueOptions
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """The standard deviation is clamped to [1/150, 12] times that of the labels."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.calibrate import ReliabilityBin
-from g3nn.experiments.records import Bin
+from g3nn.calibrate import Bin
 
 CURVE_POINTS = 60
 """Epochs at which an averaged curve is kept. A small chart cannot show more, and the page would get heavy."""
@@ -35,9 +34,9 @@ def curves(histories: Sequence[History]) -> dict[str, Any]:
     return {"epochs": epochs.tolist(), "terms": terms}
 
 
-def pooled(trials: Iterable[Sequence[Bin | ReliabilityBin]]) -> list[list[float]]:
+def pooled(trials: Iterable[Sequence[Bin]]) -> list[list[float]]:
     """[low, high, nodes per trial, accuracy, confidence] of each bin that holds a node in some trial."""
-    merged: dict[tuple[float, float], list[Bin | ReliabilityBin]] = {}
+    merged: dict[tuple[float, float], list[Bin]] = {}
     number = 0
     for bins in trials:
         number += 1

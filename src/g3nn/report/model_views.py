@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from g3nn.calibrate import ReliabilityBin, reliability_bins
+from g3nn.calibrate import degree_bins, reliability_bins
 from g3nn.report.averages import pooled
 from g3nn.report.model_graph import FULL, degrees, packed, shares
 
@@ -111,7 +111,7 @@ class ClassView(View):
         return {
             "confusion": self._confusion(self.truth, p.argmax(1)),
             "reliability": pooled([reliability_bins(p, self.truth)]),
-            "degrees": pooled([by_degree(p.argmax(1) == self.truth, p.max(1), degree)]),
+            "degrees": pooled([degree_bins(p, self.truth, degree)]),
         }
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
@@ -238,18 +238,6 @@ def view_of(estimator: GraphEstimator) -> View:
 def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, Any]:
     """A table for the scripts."""
     return {"caption": caption, "columns": columns, "rows": rows}
-
-
-def by_degree(right: np.ndarray, confidence: np.ndarray, degree: np.ndarray) -> list[ReliabilityBin]:
-    """Bins of degree that double: 0, 1, 2, 3 to 4, 5 to 8, and so on. Only those that hold a node."""
-    level = np.where(degree > 0, np.ceil(np.log2(np.maximum(degree, 1))) + 1, 0).astype(np.int64)
-    bins = []
-    for step in np.unique(level).tolist():
-        inside = level == step
-        low, high = (step, step) if step < 2 else (2 ** (step - 2) + 1, 2 ** (step - 1))
-        means = float(right[inside].mean()), float(confidence[inside].mean())
-        bins.append(ReliabilityBin(low, min(high, int(degree.max())), int(inside.sum()), *means))
-    return bins
 
 
 def clean(value: Any) -> str:

@@ -13,7 +13,7 @@ from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.experiments.statistics import LEVEL
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Suite
-from g3nn.experiments.tables import CLOSE, summaries
+from g3nn.experiments.tables import REPRODUCED_WITHIN, summaries
 from g3nn.report import assets, views
 from g3nn.report.averages import curves, pooled
 
@@ -43,7 +43,7 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         introduction=views.introduction(cells),
         summaries=summaries(comparison),
         group_label=views.group_label,
-        close=CLOSE,
+        close=REPRODUCED_WITHIN,
         choices=views.choices(comparison),
         filters=views.filters(cells),
         full_colour=views.FULL_COLOUR,

@@ -10,7 +10,7 @@ import pytest
 
 from g3nn.experiments.records import Record
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import load_suite
+from g3nn.experiments.suite_file import load_suite
 
 SUITE = """
 title = "Tiny"
@@ -97,10 +97,10 @@ class TestRun:
         def run(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(import_module("g3nn.cli.bench"), "run", run)
+        monkeypatch.setattr(import_module("g3nn.experiments.run"), "run", run)
         ran = run_command("bench", "run", suite, "--store", str(tmp_path / "runs.sqlite"))
         assert (ran.code, ran.out) == (130, "")
-        assert ran.err == "stopped. What is done is stored: the same command goes on from there.\n"
+        assert ran.err == "stopped. Finished trainings are stored: the same command goes on from there.\n"
 
     def test_failures_are_noted(self, run_command, suite, tmp_path):
         file = tmp_path / "runs.sqlite"
@@ -175,7 +175,7 @@ class TestMerge:
         whole = tmp_path / "whole.sqlite"
         words = ("bench", "merge", "--into", str(whole), *map(str, parts))
         assert json.loads(run_command(*words, "--json").out) == {"added": 8, "present": 0, "conflicts": 0}
-        assert run_command(*words).out == "0 records added, 8 were there already\n"
+        assert run_command(*words).out == "0 records added, 8 already present\n"
         assert rows(whole) == rows(filled)
 
     def test_other_results_are_noted(self, run_command, filled, tmp_path):
@@ -183,8 +183,8 @@ class TestMerge:
         with Store.open(other) as store:
             store.append([replace(record, split="another") for record in rows(filled)])
         ran = run_command("bench", "merge", "--into", str(other), str(filled))
-        assert ran.out == "0 records added, 0 were there already\n"
-        assert ran.err == "note: 8 were there with another result, which stays\n"
+        assert ran.out == "0 records added, 0 already present\n"
+        assert ran.err == "note: 8 already present with another result, which stays\n"
 
 
 class TestSuites:

@@ -14,7 +14,8 @@ def asked(monkeypatch, tmp_path) -> list[str]:
     """The names of suites that were asked for. Each is one short training, in a folder of its own."""
     names: list[str] = []
 
-    def load(name: str) -> Suite:
+    def load(name: str, to_run: bool) -> Suite:
+        assert to_run
         names.append(name)
         grid, cell = Grid(("mlp",), ("elbo",), (), (), {}), Cell("1", "cora", "standard", "mlp", published=0.5)
         fixed = {"epochs": 2, "patience": 2, "hidden": 4}
@@ -69,7 +70,7 @@ def test_an_interrupt_ends_it_without_a_page(run_command, monkeypatch, tmp_path)
     def run(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(import_module("g3nn.cli.reproduce"), "run", run)
+    monkeypatch.setattr(import_module("g3nn.experiments.run"), "run", run)
     ran = run_command("reproduce")
     assert (ran.code, ran.out) == (130, "")
     assert "the same command goes on" in ran.err

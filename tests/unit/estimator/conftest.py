@@ -44,7 +44,7 @@ def graph() -> Graph:
 
 
 @pytest.fixture(scope="session")
-def lonely() -> Graph:
+def isolated() -> Graph:
     """The same graph, but nodes 0 to 9 have no edges."""
     whole = _graph()
     return whole._replace(edges=whole.edges[:, (whole.edges >= 10).all(axis=0)])

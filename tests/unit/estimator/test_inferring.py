@@ -87,9 +87,9 @@ def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
 def test_what_was_fitted_stays(fitted):
     regressor, _, _ = fitted
     parts = regressor.fitted_
-    assert parts.known.answerer.infers
-    alone = replace(parts.known.answerer, infers=False)
-    np.testing.assert_array_equal(parts.known.answerer(parts.task).log_prob, alone(parts.task).log_prob)
+    assert parts.answerer.infers
+    network = replace(parts.answerer, infers=False)
+    np.testing.assert_array_equal(parts.answerer(parts.task).answer, network(parts.task).answer)
 
 
 def test_the_same_question_has_the_same_answer(fitted, tmp_path):
@@ -117,11 +117,11 @@ def test_nodes_among_themselves_have_the_network_alone(fitted):
     """They are calibrated as such: what is known of nodes with fitted neighbours does not hold for them."""
     regressor, X, _ = fitted
     pair = np.array([[270, 272], [271, 0]])
-    answers = regressor.fitted_.known.ask(X[:3], pair)
+    answers = regressor.fitted_.ask(X[:3], pair)
     assert answers.inferred.tolist() == [False, False, True]
-    calibrations = regressor.fitted_.calibrations
-    masks = [(mask.tolist(), part) for mask, part in calibrations.each(answers) if mask.any()]
-    assert masks == [([False, False, True], calibrations.inferred), ([True, True, False], calibrations.fresh)]
+    calibrations = regressor.fitted_.answerer.calibrations
+    masks = [(mask.tolist(), part) for mask, part in calibrations.shared_out(answers) if mask.any()]
+    assert masks == [([False, False, True], calibrations.inferred), ([True, True, False], calibrations.new)]
 
 
 def test_edges_tell_more_than_the_network():
@@ -133,10 +133,9 @@ def test_edges_tell_more_than_the_network():
     parts = regressor.fitted_
     errors = {}
     for infers in (False, True):
-        known = replace(parts.known, answerer=replace(parts.known.answerer, infers=infers))
-        mean = known.ask(X[500:], edges[:, ~inside]).log_prob[:, 0]
-        location, scale = parts.known.answerer.outcome.location[0], parts.known.answerer.outcome.scale[0]
-        errors[infers] = np.sqrt(np.mean((location + scale * mean - truth[500:]) ** 2))
+        answering = replace(parts, answerer=replace(parts.answerer, infers=infers))
+        mean = parts.outcome.moments(answering.ask(X[500:], edges[:, ~inside]).answer)[0][:, 0]
+        errors[infers] = np.sqrt(np.mean((mean - truth[500:]) ** 2))
     assert errors[True] < 0.7 * errors[False]
 
 
@@ -147,13 +146,12 @@ def test_what_was_not_trained_is_not_asked(weight):
     assert inferring.can_infer(model, Objective())
     assert not inferring.can_infer(model, Objective(**{weight: 0.0}))
     assert not inferring.can_infer(model, Objective(**{weight: (1.0, 0.0)}))
-    assert not inferring.can_infer(number_model("near", task), Objective())
     assert not inferring.can_infer(model, Objective(reduction="sum"))
 
 
 def test_without_a_calibration_of_their_own_they_are_not_inferred(fitted):
     regressor, X, edges = fitted
     parts = regressor.fitted_
-    alone, calibrations = Answerer.choose(parts.model, parts.task, torch.device("cpu"))
-    assert (alone.infers, calibrations.inferred) == (False, None)
-    assert replace(parts.known, answerer=alone).ask(X, edges).inferred is None
+    plain = Answerer.choose(parts.answerer.model, parts.task, torch.device("cpu"))
+    assert (plain.infers, plain.calibrations.inferred) == (False, None)
+    assert replace(parts, answerer=plain).ask(X, edges).inferred is None

@@ -113,11 +113,11 @@ def test_new_nodes_with_all_some_and_no_edges(fitted, task):
     np.testing.assert_allclose(some[2:], alone[2:], rtol=1e-4)
     assert not np.isclose(linked, alone).all()
     # What training did not know is calibrated by validation nodes that are answered as if they were new.
-    calibrations = fitted.fitted_.calibrations
+    calibrations = fitted.fitted_.answerer.calibrations
     ratio = fitted.predict_std(X, all_edges) / fitted.predict_std()[10]
     expected = np.sqrt(calibrations.inferred.scaling.temperature / fitted.temperature_)
     np.testing.assert_allclose(ratio, expected, rtol=0.2)
-    assert len({id(part) for part in (calibrations.alone, calibrations.fresh, calibrations.inferred)}) == 3
+    assert len({id(part) for part in (calibrations.isolated, calibrations.new, calibrations.inferred)}) == 3
     assert fitted.predict_interval(0.9, X, all_edges).shape == (2, m)
 
 
@@ -238,19 +238,19 @@ def problems_of(**changes):
 @pytest.mark.parametrize(
     ("changes", "argument", "said"),
     [
-        ({"outcome": "normal"}, "outcome", "real, counts"),
+        ({"outcome": "normal"}, "outcome", "real or counts"),
         ({"data": {"y": None}}, "y", "None or NaN"),
         ({"data": {"y": ["a", "b"] * 20}}, "y", "G3NNClassifier"),
         ({"data": {"y": np.arange(40) % 2 == 0}}, "y", "G3NNClassifier"),
         ({"data": {"y": np.ones(40)}}, "y", "nothing to learn in a constant"),
         ({"data": {"y": np.full(40, np.nan)}}, "y", "the same value, or none"),
         ({"data": {"y": np.where(np.arange(40) == 3, np.inf, np.arange(40.0))}}, "y", "1 values such as inf"),
-        ({"outcome": "counts"}, "y", "outcome='real'"),
+        ({"outcome": "counts"}, "y", "outcome 'real'"),
         ({"outcome": "counts", "data": {"y": np.arange(40) - 1}}, "y", "values such as -1"),
         ({"model": "sbm-gcn"}, "likelihood", "near"),
         ({"model": "gcn"}, "refine", "a model with a likelihood"),
-        ({"objective": "released"}, "objective", "elbo, laplacian"),
-        ({"options": {"noise": "both"}}, "noise", "shared, node"),
+        ({"objective": "released"}, "objective", "elbo or laplacian"),
+        ({"options": {"noise": "both"}}, "noise", "shared or node"),
     ],
 )
 def test_what_cannot_be_used_is_named(changes, argument, said):

@@ -84,7 +84,7 @@ def test_every_problem_is_in_one_message():
         ({"options": 3}, "options", "mapping"),
         ({"ensemble": True}, "ensemble", "whole number"),
         ({"validation": "half"}, "validation", "strictly between 0 and 1"),
-        ({"device": "tpu"}, "device", "auto, cpu, cuda"),
+        ({"device": "tpu"}, "device", "auto, cpu or cuda"),
     ],
 )
 def test_what_cannot_be_used_is_named(given, argument, said):

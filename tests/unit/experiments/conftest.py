@@ -12,7 +12,7 @@ import pytest
 from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Suite
-from g3nn.experiments.suite_file import read_suite
+from g3nn.experiments.suite_file import load_suite
 
 SMALL = """
 title = "A small suite"
@@ -74,7 +74,7 @@ def small_text() -> str:
 def small_suite(tmp_path: Path) -> Suite:
     file = tmp_path / "small.toml"
     file.write_text(SMALL, encoding="utf-8")
-    return read_suite(file)
+    return load_suite(str(file), to_run=True)
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import g3nn
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.job import Job, architecture, run_job
 from g3nn.experiments.records import Point
-from g3nn.experiments.suite import Suite, load_suite
-from g3nn.experiments.suite_file import read_suite
+from g3nn.experiments.suite import Suite, counterpart
+from g3nn.experiments.suite_file import load_suite
 from g3nn.experiments.tables import render
 from g3nn.task import NodeTask
 
@@ -38,7 +38,7 @@ def test_every_peer_and_several_of_ours_are_in_every_cell(beyond, dataset, setti
     cells = [cell for cell in beyond.cells if (cell.dataset, cell.setting) == (dataset, setting)]
     labels = {cell.label for cell in cells}
     assert labels.issuperset(PEERS)
-    assert sum(beyond.counterpart(cell.model) is not None for cell in cells) >= 4
+    assert sum(counterpart(cell.model) is not None for cell in cells) >= 4
 
 
 def test_without_edges_at_test_time_validation_has_none_either(beyond):
@@ -112,7 +112,7 @@ cells = [
 def selecting(tmp_path) -> Suite:
     file = tmp_path / "selecting.toml"
     file.write_text(SELECTING, encoding="utf-8")
-    return read_suite(file)
+    return load_suite(str(file), to_run=True)
 
 
 def test_variants_have_grids_of_their_own_and_tables_options_of_theirs(selecting):

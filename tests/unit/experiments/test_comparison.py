@@ -12,7 +12,8 @@ from g3nn.experiments.comparison import CellResult, Comparison, GridPoint, compa
 from g3nn.experiments.records import Point, Record
 from g3nn.experiments.statistics import Sample, difference_interval, wilson_interval
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Grid, Suite, load_suite
+from g3nn.experiments.suite import Grid, Suite
+from g3nn.experiments.suite_file import load_suite
 
 Fill = Callable[..., None]
 

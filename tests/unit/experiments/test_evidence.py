@@ -1,10 +1,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
+import torch
 
 import g3nn
 from g3nn.experiments.evidence import MOST_EPOCHS, degrees, evidence, kept_epochs
@@ -95,7 +96,7 @@ def test_kept_epochs(last, best):
 
 
 def test_it_survives_json(found):
-    text = json.dumps([one.to_json() for one in found], allow_nan=False)
+    text = json.dumps([asdict(one) for one in found], allow_nan=False)
     assert [Evidence.from_json(data) for data in json.loads(text)] == found
 
 
@@ -117,8 +118,8 @@ def test_what_is_not_finite_is_left_out(result, learnable):
 
 
 def test_a_probability_of_zero_is_a_finite_loss(result, learnable):
-    answers = result.probabilities.copy()
-    answers[0] = np.eye(3)[(learnable.labels + 1) % 3]
-    one = evidence(replace(result, probabilities=answers), learnable)[0]
+    answers = result.answers.clone()
+    answers[0] = torch.tensor(np.eye(3)[(learnable.labels + 1) % 3]).log()
+    one = evidence(replace(result, answers=answers), learnable)[0]
     assert 80 < one.nll < 100
     assert one.brier == 2.0

@@ -14,12 +14,13 @@ import pytest
 import worker_jobs
 
 from g3nn.errors import DataError, InputError, Problems, TrainingError
-from g3nn.experiments import executors, executors_processes, executors_ray
-from g3nn.experiments.executors import Executor, LocalExecutor, check_executor, make_executor
+from g3nn.experiments import executors_ray, worker
+from g3nn.experiments.executors import LocalExecutor, make_executor
 from g3nn.experiments.executors_processes import ProcessExecutor
 from g3nn.experiments.executors_ray import RayExecutor, share
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Point, Record
+from g3nn.experiments.worker import Executor
 from g3nn.task import NodeTask
 
 
@@ -37,13 +38,15 @@ def loads(monkeypatch, learnable) -> Counter[tuple[str, str]]:
         counts[dataset, setting] += 1
         return replace(learnable, name=dataset, setting=setting)
 
-    monkeypatch.setattr(executors, "load", load)
+    worker.task_of.cache_clear()
+    monkeypatch.setattr(worker, "load", load)
     return counts
 
 
 def problems_with(name: str, device: str = "cpu", workers: int | None = None) -> dict[str, str]:
     problems = Problems()
-    check_executor(name, device, workers, problems)
+    with problems.gathered():
+        make_executor(name, device, workers)
     return {problem.argument: str(problem) for problem in problems.found}
 
 
@@ -80,7 +83,8 @@ class TestLocal:
             return learnable
 
         ran = []
-        monkeypatch.setattr(executors, "load", load)
+        worker.task_of.cache_clear()
+        monkeypatch.setattr(worker, "load", load)
         with LocalExecutor("cpu", lambda job, *_: ran.append(job) or []) as place, pytest.raises(DataError):
             list(place.execute([job(), job(dataset="pubmed")]))
         assert ran == []
@@ -255,7 +259,8 @@ def test_missing_data_turn_up_before_a_process_trains(monkeypatch):
     def load(dataset: str, setting: str) -> NodeTask:
         raise DataError(f"{dataset}: no such file")
 
-    monkeypatch.setattr(executors_processes, "load", load)
+    worker.task_of.cache_clear()
+    monkeypatch.setattr(worker, "load", load)
     with ProcessExecutor("cpu", 2, worker_jobs.dies) as place, pytest.raises(DataError, match="pubmed"):
         list(place.execute([job(dataset="pubmed")]))
 

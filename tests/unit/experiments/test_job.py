@@ -12,7 +12,7 @@ from g3nn.errors import DataError, DeviceMemoryError, InputError, TrainingError
 from g3nn.experiments import job as job_module
 from g3nn.experiments.job import Job, architecture, run_job, split_hash
 from g3nn.experiments.records import Point
-from g3nn.experiments.selection import choose
+from g3nn.experiments.selection import chosen, losses
 from g3nn.experiments.suite import Protocol
 from g3nn.parse import UNKNOWN
 from g3nn.task import NodeTask
@@ -43,7 +43,7 @@ class TestJob:
 
     def test_what_it_is_about(self):
         stack = job(point(), point())
-        assert (stack.dataset, stack.setting, stack.model, stack.objective) == ("cora", "standard", "sbm-gcn", "elbo")
+        assert stack.first == point()
         assert stack.size == 2
         assert str(stack) == "trial sbm-gcn [elbo] on cora standard"
 
@@ -141,9 +141,9 @@ class TestSelectionIsBlind:
         stack = Job("select", tuple(one for one in points for _ in range(3)), (0, 1, 2) * 3)
         told, lied = (run_job(stack, "cpu", task) for task in (learnable, scrambled))
         assert [replace(one, seconds=0) for one in told] == [replace(one, seconds=0) for one in lied]
-        choice = choose(points, told, protocol)
+        choice = chosen(points, losses(told), protocol)
         assert choice is not None
-        assert choose(points, lied, protocol) == choice
+        assert chosen(points, losses(lied), protocol) == choice
 
     def test_they_do_change_a_trial(self, learnable, scrambled):
         (told,), (lied,) = (run_job(job(point(lr=0.1)), "cpu", task) for task in (learnable, scrambled))
@@ -202,7 +202,7 @@ class TestErrors:
             raise error
 
         monkeypatch.setattr(job_module, "fit", fit)
-        with pytest.raises(DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*What is done is kept"):
+        with pytest.raises(DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*Finished trainings are stored"):
             run_job(job(point(), stage="select"), "cpu", learnable)
 
     def test_a_device_that_is_not_there_says_nothing_about_the_point(self, learnable):
@@ -215,7 +215,7 @@ class TestErrors:
 
         monkeypatch.setattr(job_module, "fit", fit)
         with pytest.raises(
-            TrainingError, match=r"trial sbm-gcn .* \(CUDA error: an illegal .* encountered\)\. What is"
+            TrainingError, match=r"trial sbm-gcn .* \(CUDA error: an illegal .* encountered\)\. Finished"
         ):
             run_job(job(point()), "cpu", learnable)
 

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
-import subprocess
-import sys
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
 from typing import Any
 
@@ -11,9 +10,10 @@ import pytest
 import torch
 
 import g3nn
+from g3nn.calibrate import Bin
 from g3nn.errors import InputError
 from g3nn.experiments import records
-from g3nn.experiments.records import Bin, Environment, Evidence, Point, Record
+from g3nn.experiments.records import Environment, Evidence, Point, Record
 
 POINT = Point("cora", "standard", "sbm-gcn", "elbo", {"lr": 0.01, "eta": 1.0, "learn_p": True, "reduction": "mean"})
 
@@ -48,7 +48,7 @@ def record(**changes: Any) -> Record:
 
 def test_the_key_of_a_point_never_changes():
     """Stores that were written long ago are found by it."""
-    assert POINT.canonical() == (
+    assert POINT.canonical == (
         '["cora","standard","sbm-gcn","elbo",{"eta":1,"learn_p":true,"lr":0.01,"reduction":"mean"}]'
     )
     assert POINT.key == "22be3b23bc9d221fb1d7532e"
@@ -73,7 +73,7 @@ def test_points_differ_in_every_part():
     for place in range(4):
         points.add(Point(*("other" if k == place else name for k, name in enumerate(names)), {"eta": 1.0}))
     assert len(points) == len({point.key for point in points}) == 7
-    assert POINT.canonical() != POINT
+    assert POINT.canonical != POINT
 
 
 def test_the_options_of_a_point_are_its_own():
@@ -91,7 +91,7 @@ def test_records_travel_between_processes():
 
 
 def test_evidence_survives_json():
-    assert Evidence.from_json(json.loads(json.dumps(EVIDENCE.to_json()))) == EVIDENCE
+    assert Evidence.from_json(json.loads(json.dumps(asdict(EVIDENCE)))) == EVIDENCE
 
 
 @pytest.mark.parametrize(
@@ -144,9 +144,3 @@ def test_the_processor_has_a_name_wherever_we_run(tmp_path, monkeypatch):
     monkeypatch.setattr(records.platform, "processor", lambda: "")
     monkeypatch.setattr(records.platform, "machine", lambda: "riscv64")
     assert records._cpu_model(tmp_path / "absent") == "riscv64"
-
-
-def test_records_and_store_load_without_torch():
-    code = "import sys, g3nn.experiments.store; print(sorted({'torch', 'scipy', 'numpy'} & set(sys.modules)))"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"

@@ -11,7 +11,7 @@ import pytest
 import rich.progress
 
 from g3nn.errors import InputError
-from g3nn.experiments import executors
+from g3nn.experiments import worker
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.executors import LocalExecutor
 from g3nn.experiments.job import Job, run_job
@@ -26,7 +26,8 @@ RunFunction = Callable[[Job, str, NodeTask], list[Record]]
 
 @pytest.fixture(autouse=True)
 def _no_data_needed(monkeypatch, learnable):
-    monkeypatch.setattr(executors, "load", lambda dataset, setting: replace(learnable, name=dataset, setting=setting))
+    worker.task_of.cache_clear()
+    monkeypatch.setattr(worker, "load", lambda dataset, setting: replace(learnable, name=dataset, setting=setting))
 
 
 @pytest.fixture
@@ -35,7 +36,7 @@ def pretend(make_record) -> RunFunction:
 
     def run(job: Job, device: str, task: NodeTask) -> list[Record]:
         changes: dict[str, Any] = {"seconds": 2.0}
-        if (job.model, job.dataset) == ("gcn", "citeseer"):
+        if (job.first.model, job.first.dataset) == ("gcn", "citeseer"):
             changes = {"status": "failed", "error": "MemoryError: ", "val_loss": None, "seconds": 0.0}
         elif job.stage == "trial":
             changes["test_accuracy"] = 0.5
@@ -131,7 +132,7 @@ def test_an_interrupted_run_goes_on(small_suite, tmp_path, pretend):
             assert len(done) == 2
     assert interrupts > 2
     assert rows(cut) == rows(whole)
-    assert not list(tmp_path.glob("*-wal"))
+    assert not list(tmp_path.glob("*-journal"))
 
 
 @pytest.mark.parametrize(

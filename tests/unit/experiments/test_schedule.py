@@ -8,11 +8,16 @@ import pytest
 
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Record
-from g3nn.experiments.schedule import pending, schedule
+from g3nn.experiments.schedule import schedule
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, Grid, Protocol, Suite
+from g3nn.experiments.suite import Cell, Grid, Only, Protocol, Suite
 
 PROTOCOL = Protocol(trials=3, selection_seeds=2, finalists=2, finalist_seeds=5)
+
+
+def pending(suite: Suite, store: Store, only: Only, most: int) -> list[Job]:
+    return schedule(suite, store, only, most).jobs
+
 
 Pretend = Callable[[Iterable[Job]], list[Record]]
 
@@ -49,7 +54,11 @@ def trainings(jobs: Iterable[Job]) -> Counter[tuple[str, str, int]]:
 def shape(jobs: Iterable[Job]) -> list[tuple[str, str, list[tuple[object, int]]]]:
     """Stage, model, and the learning rate and seed of each replica."""
     return [
-        (job.stage, job.model, [(point.options["lr"], seed) for point, seed in zip(job.points, job.seeds, strict=True)])
+        (
+            job.stage,
+            job.first.model,
+            [(point.options["lr"], seed) for point, seed in zip(job.points, job.seeds, strict=True)],
+        )
         for job in jobs
     ]
 
@@ -82,7 +91,7 @@ def test_another_number_of_trials_asks_for_the_missing_ones(store, pretend):
 def test_architectures_are_kept_apart(store):
     suite = a_suite(SBM, GCN, hidden=(4, 8), lr=(0.1, 0.2))
     jobs = pending(suite, store, None, 32)
-    found = [(job.model, job.objective, job.points[0].options["hidden"], job.size) for job in jobs]
+    found = [(job.first.model, job.first.objective, job.first.options["hidden"], job.size) for job in jobs]
     expected = [("sbm-gcn", "released"), ("sbm-gcn", "elbo"), ("gcn", "released")]
     assert found == [(model, objective, hidden, 4) for model, objective in expected for hidden in (4, 8)]
 
@@ -97,18 +106,18 @@ def test_jobs_are_of_limited_and_even_size(store, most, sizes):
 def test_cells_with_the_same_points_are_done_once(store):
     twice = a_suite(GCN, Cell("2", "cora", "standard", "gcn"), lr=(0.1, 0.2))
     assert pending(twice, store, None, 32) == pending(a_suite(GCN, lr=(0.1, 0.2)), store, None, 32)
-    assert schedule(twice, store, None, 32).work.total == 2 * 2 + 2 * 3 + 3
+    assert schedule(twice, store, None, 32).trainings.total() == 2 * 2 + 2 * 3 + 3
 
 
 def test_the_same_model_in_another_setting_is_something_else(store):
     jobs = pending(a_suite(GCN, Cell("2", "cora", "missing-edge", "gcn"), lr=(0.1,)), store, None, 32)
-    assert [job.setting for job in jobs] == ["standard", "missing-edge"]
+    assert [job.first.setting for job in jobs] == ["standard", "missing-edge"]
 
 
 def test_a_part_of_the_suite(store):
     suite = a_suite(GCN, SBM, lr=(0.1, 0.2))
-    assert {job.model for job in pending(suite, store, {"model": "sbm-gcn"}, 32)} == {"sbm-gcn"}
-    assert [job.objective for job in pending(suite, store, {"objective": "elbo"}, 32)] == ["elbo"]
+    assert {job.first.model for job in pending(suite, store, {"model": "sbm-gcn"}, 32)} == {"sbm-gcn"}
+    assert [job.first.objective for job in pending(suite, store, {"objective": "elbo"}, 32)] == ["elbo"]
 
 
 def test_what_failed_is_done(store, make_record):
@@ -152,18 +161,18 @@ def test_every_training_is_asked_for_once_whatever_the_size_of_stacks(small_suit
 
 
 def test_the_estimate_counts_what_will_follow(small_suite, store, pretend):
-    expected = schedule(small_suite, store, None, 256).work
+    expected = schedule(small_suite, store, None, 256)
     done = 0
     while jobs := pending(small_suite, store, None, 256):
-        work = schedule(small_suite, store, None, 256).work
-        assert work.total == expected.total - done
+        work = schedule(small_suite, store, None, 256)
+        assert work.trainings.total() == expected.trainings.total() - done
         assert work.stacks >= len(jobs)
         store.append(pretend(jobs))
         done += sum(job.size for job in jobs)
-    assert done == expected.total
-    assert schedule(small_suite, store, None, 256).work.total == 0
+    assert done == expected.trainings.total()
+    assert schedule(small_suite, store, None, 256).trainings.total() == 0
 
 
 def test_the_estimate_is_told_apart_by_dataset_and_model(store):
-    work = schedule(a_suite(GCN, SBM, lr=(0.1,)), store, None, 32).work
+    work = schedule(a_suite(GCN, SBM, lr=(0.1,)), store, None, 32)
     assert dict(work.trainings) == {("cora", "gcn"): 3, ("cora", "sbm-gcn"): 6}

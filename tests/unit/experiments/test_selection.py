@@ -7,13 +7,18 @@ from dataclasses import replace
 import pytest
 
 from g3nn.experiments.records import Point, Record
-from g3nn.experiments.selection import choose, chosen, current_round, losses
+from g3nn.experiments.selection import chosen, current_round, losses
 from g3nn.experiments.suite import Protocol
 
 PROTOCOL = Protocol(selection_seeds=2, first_selection_seed=100, finalists=2, finalist_seeds=4)
 FIRST, SECOND = (100, 101), (102, 103)
 
 A, B, C = (Point("cora", "standard", "gcn", "elbo", {"lr": lr}) for lr in (0.1, 0.2, 0.3))
+
+
+def choose(points: Sequence[Point], records: Sequence[Record], protocol: Protocol) -> Point | None:
+    return chosen(points, losses(records), protocol)
+
 
 Make = Callable[..., list[Record]]
 
@@ -48,7 +53,7 @@ def test_the_first_round_trains_every_point_with_the_same_seeds():
     now = current_round([A, B, C], {}, PROTOCOL)
     assert now is not None
     assert now.trainings == tuple((point, seed) for point in (A, B, C) for seed in FIRST)
-    assert now.later == 4
+    assert now.later == (4, PROTOCOL.trials)
 
 
 def test_the_round_stays_whole_while_it_is_under_way(first_round):
@@ -60,7 +65,7 @@ def test_the_second_round_trains_the_best_with_further_seeds(first_round):
     now = current_round([A, B, C], losses(first_round), PROTOCOL)
     assert now is not None
     assert set(now.trainings) == {(point, seed) for point in (B, C) for seed in SECOND}
-    assert now.later == 0
+    assert now.later == (PROTOCOL.trials,)
 
 
 @pytest.mark.parametrize("left_out", range(6))
@@ -117,7 +122,7 @@ def test_one_finalist_needs_no_second_round(first_round):
     assert choose([A, B, C], first_round, protocol) == B
     now = current_round([A, B, C], {}, protocol)
     assert now is not None
-    assert now.later == 0
+    assert now.later == (0, PROTOCOL.trials)
 
 
 def test_there_are_no_more_finalists_than_points(first_round):
@@ -166,4 +171,3 @@ def test_order_does_not_matter(first_round, select):
         rng.shuffle(points)
         rng.shuffle(records)
         assert choose(points, records, PROTOCOL) == C
-        assert chosen(points, losses(records), PROTOCOL) == C

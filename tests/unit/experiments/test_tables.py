@@ -12,7 +12,7 @@ from g3nn.experiments.comparison import CellResult, Comparison, compare
 from g3nn.experiments.records import Record
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Grid, Suite
-from g3nn.experiments.tables import FORMATS, Summary, blocks, render, summaries
+from g3nn.experiments.tables import FORMATS, Summary, printed_tables, render, summaries
 
 PROMISED = {
     "table",
@@ -217,10 +217,10 @@ def test_no_cells_are_no_error(format):
     assert render(Comparison("nothing", []), format)
 
 
-def test_blocks_put_discriminative_models_above_those_of_every_objective(comparison):
+def test_tables_put_discriminative_models_above_those_of_every_objective(comparison):
     shape = [
-        (block.table, block.objective, [[model for model, _ in group] for group in block.groups])
-        for block in blocks(comparison)
+        (printed.table, printed.objective, [[model for model, _ in group] for group in printed.groups])
+        for printed in printed_tables(comparison)
     ]
     assert shape == [
         ("A", "released", [["gcn"], ["sbm-gcn"]]),
@@ -231,7 +231,7 @@ def test_blocks_put_discriminative_models_above_those_of_every_objective(compari
 
 def test_a_pair_that_the_suite_does_not_have_is_a_dash(comparison):
     cells = [cell for cell in comparison.cells if (cell.model, cell.dataset) != ("gcn", "citeseer")]
-    (first, *_) = blocks(Comparison("x", cells))
+    (first, *_) = printed_tables(Comparison("x", cells))
     assert first.groups[0][0][1][1] is None
     assert "gcn      0.801±.004     (+0.001)  -\n" in render(Comparison("x", cells))
 

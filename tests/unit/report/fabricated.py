@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.experiments.records import Bin, Environment, Evidence, Point, Record
+from g3nn.calibrate import Bin
+from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.selection import chosen, current_round
 from g3nn.experiments.suite import Entry, Suite
 

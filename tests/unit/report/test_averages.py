@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from g3nn.experiments.records import Bin
+from g3nn.calibrate import Bin
 from g3nn.report.assets import plain
 from g3nn.report.averages import CURVE_POINTS, curves, pooled
 

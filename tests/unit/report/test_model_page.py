@@ -173,14 +173,6 @@ def test_what_the_validation_nodes_say(fitted, made):
     np.testing.assert_allclose(recalls, counts.diagonal() / counts.sum(1), rtol=1e-4)
 
 
-def test_degrees_double_from_bin_to_bin():
-    degree = np.array([0, 1, 2, 3, 4, 5, 8, 9, 40])
-    bins = model_views.by_degree(np.ones(9, dtype=bool), np.ones(9), degree)
-    assert [(one.low, one.high, one.nodes) for one in bins] == [
-        (0, 0, 1), (1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 2), (9, 16, 1), (33, 40, 1)
-    ]  # fmt: skip
-
-
 def test_a_model_that_has_learned_the_validation_nodes_is_not_judged_by_them(learnable, made):
     y = known_labels(learnable, CLASSES)
     page = made(quick(refit=True).fit(learnable.features, y, learnable.edges, val=learnable.val))

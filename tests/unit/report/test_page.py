@@ -10,7 +10,8 @@ from pages import Tags, data_of, own_text
 from g3nn.errors import DataError, InputError
 from g3nn.experiments.records import Record
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, load_suite
+from g3nn.experiments.suite import Cell
+from g3nn.experiments.suite_file import load_suite
 from g3nn.report import assets, write_report
 
 MEGABYTE = 1_000_000

@@ -1,3 +1,5 @@
+"""What a fit learns, and its answers for old and new nodes."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -5,8 +7,110 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from g3nn.errors import InputError
-from g3nn.estimator import Nodes
+from g3nn.errors import InputError, Problems
+from g3nn.estimator import G3NNClassifier, Nodes
+from g3nn.estimator.fitted import _tasks
+from g3nn.estimator.request import read_request, take_apart
+
+
+def tasks_of(graph, inductive, **parameters):
+    """The whole task, the one that is trained on, its nodes, and the means of the features."""
+    classifier, problems = G3NNClassifier(**parameters), Problems()
+    given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
+    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
+    return _tasks(request, inductive, parameters.get("missing") == "impute")
+
+
+def test_one_task_unless_the_fit_is_inductive(graph):
+    whole, training, seen, means = tasks_of(graph, inductive=False)
+    assert whole is training
+    assert means is None
+    assert len(seen) == whole.num_nodes
+    np.testing.assert_array_equal(whole.val, graph.val)
+
+
+def test_inductive_training_sees_labelled_nodes_alone(graph):
+    whole, training, _, _ = tasks_of(graph, inductive=True)
+    known = np.flatnonzero(graph.y >= 0)
+    assert training.num_nodes == known.size
+    np.testing.assert_array_equal(training.features, graph.X[known])
+    np.testing.assert_array_equal(known[training.val], graph.val)
+    inside = np.isin(graph.edges, known).all(axis=0)
+    assert training.num_edges == inside.sum()
+    assert np.isin(known[training.edges], graph.edges[:, inside]).all()
+    assert whole.num_nodes == 150
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array], ids=["dense", "sparse"])
+def test_inductive_filling_never_looks_at_nodes_left_out(graph, kind):
+    X = graph.X.copy()
+    X[np.random.default_rng(1).random(X.shape) < 0.2] = np.nan
+    other = X.copy()
+    other[graph.y < 0] = 5.0
+    seen = []
+    for features in (X, other):
+        tasks = tasks_of(graph._replace(X=kind(features)), inductive=True, missing="impute")[:2]
+        whole, part = (task.features.toarray() if sp.issparse(task.features) else task.features for task in tasks)
+        assert np.isfinite(whole).all()
+        np.testing.assert_array_equal(whole[graph.y >= 0], part)
+        seen.append(part)
+    np.testing.assert_array_equal(*seen)
+
+
+def test_a_column_without_values_cannot_be_filled(graph):
+    X = graph.X.copy()
+    X[:, 2] = np.nan
+    with pytest.raises(InputError, match="no value at all in column 2"):
+        tasks_of(graph._replace(X=X), inductive=False, missing="impute")
+
+
+def test_an_inductive_fit_is_a_fit_without_the_other_nodes(graph, quick):
+    known, rest = np.flatnonzero(graph.y >= 0), np.flatnonzero(graph.y < 0)
+    number = np.empty(150, dtype=int)
+    number[np.concatenate([known, rest])] = np.arange(150)
+    inside = np.isin(graph.edges, known).all(axis=0)
+    inductive = quick(inductive=True).fit(graph.X, graph.y, graph.edges, val=graph.val)
+    without = quick().fit(graph.X[known], graph.y[known], number[graph.edges[:, inside]], val=number[graph.val])
+    assert inductive.temperature_ == pytest.approx(without.temperature_)
+    later = without.predict_proba(graph.X[rest], number[graph.edges[:, ~inside]])
+    np.testing.assert_allclose(inductive.predict_proba()[rest], later, atol=1e-5)
+
+
+def test_a_refit_learns_from_all_labels_and_keeps_the_calibration(fitted, graph, quick):
+    again = quick(refit=True).fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert again.temperature_ == fitted.temperature_
+    assert again.n_iter_ <= fitted.n_iter_
+    scores = [one.fitted_.answerer.calibrations.linked.scores for one in (again, fitted)]
+    np.testing.assert_array_equal(*scores)
+    assert not np.allclose(again.predict_proba(), fitted.predict_proba())
+    nll = [one.evaluate(graph.val, graph.truth[graph.val])["nll"] for one in (again, fitted)]
+    assert nll[0] < nll[1], "the labels it validated on were learned now"
+
+
+def test_label_propagation_is_refitted_with_the_validation_labels(graph, quick):
+    plain, again = (
+        quick(model="label-propagation", refit=refit).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        for refit in (False, True)
+    )
+    assert not np.allclose(plain.predict_proba(), again.predict_proba())
+
+
+def test_an_ensemble_is_the_mean_of_its_replicas(graph, quick):
+    first, both = (quick(ensemble=R).fit(graph.X, graph.y, graph.edges, val=graph.val).fitted_ for R in (1, 2))
+    assert first.seeds == both.seeds[:1]
+    states = [one.answerer.model.state_dict()["posterior.weight1"][:1].numpy() for one in (first, both)]
+    np.testing.assert_allclose(*states, atol=1e-5)
+
+
+def test_isolated_nodes_have_their_own_calibration_and_new_ones_are_answered_alike(isolated, quick):
+    classifier = quick().fit(isolated.X, isolated.y, isolated.edges, val=isolated.val)
+    answers = classifier.fitted_.answers
+    assert answers.isolated[:10].all()
+    offsets = classifier.fitted_.answerer.calibrations.isolated.scaling.offsets
+    shift = np.zeros(3) if offsets is None else offsets
+    p = np.exp(answers.answer[:10] / classifier.isolated_temperature_ + shift)
+    np.testing.assert_allclose(classifier.predict_proba()[:10], p / p.sum(1, keepdims=True))
+    np.testing.assert_allclose(classifier.predict_proba(isolated.X[:10]), classifier.predict_proba()[:10], atol=1e-6)
 
 
 def neighbours(graph, node):
@@ -67,11 +171,6 @@ def test_new_nodes_with_some_or_no_edges(fitted, graph):
     mixed, alone = fitted.predict_proba(X, edges), fitted.predict_proba(X)
     np.testing.assert_allclose(mixed[[0, 2]], alone[[0, 2]], atol=1e-6)
     assert not np.allclose(mixed[1], alone[1])
-
-
-def test_new_nodes_without_edges_are_answered_as_old_ones(lonely, quick):
-    classifier = quick().fit(lonely.X, lonely.y, lonely.edges, val=lonely.val)
-    np.testing.assert_allclose(classifier.predict_proba(lonely.X[:10]), classifier.predict_proba()[:10], atol=1e-6)
 
 
 def test_sparse_and_dense_may_meet(fitted, graph, quick):

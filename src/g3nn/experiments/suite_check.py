@@ -1,0 +1,73 @@
+"""Whether the datasets, models, objectives and options that a suite names exist: checked before it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from g3nn.catalogue import all_options
+from g3nn.data import DATASETS, SETTINGS
+from g3nn.errors import Problems, suggestion
+from g3nn.experiments.records import Option
+from g3nn.experiments.suite import AxisValue, Suite, axis_options
+from g3nn.model import ModelSpec, allowed_models, model_names
+from g3nn.objective import OBJECTIVES, Objective
+from g3nn.options import Rule, known_names
+from g3nn.priors import PRIORS
+from g3nn.training.stack import TrainingOptions
+
+_PRIOR = Rule(str, "the label prior of a generative model", choices=tuple(PRIORS))
+
+
+def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problems: Problems) -> None:
+    """Record every unknown name in a suite and its axes, and every value that an option does not accept."""
+    for objective in suite.objectives:
+        problems.name("objectives", objective, OBJECTIVES)
+    models, every_option = model_names(), {**all_options(), "prior": _PRIOR}
+
+    def check_model(place: str, model: str) -> None:
+        if model not in models:
+            problems.add(place, repr(model), allowed_models(), suggestion(model, models))
+
+    def check_options(place: str, options: Mapping[str, Option], models_with: Iterable[str]) -> None:
+        for name in options:
+            if name not in every_option:
+                allowed = f"one of the options {', '.join(sorted(every_option))}"
+                problems.add(f"{place}, {name}", "an unknown option", allowed, suggestion(name, every_option))
+        for model in models_with:
+            own = _options_of(model, options.get("prior")) if model in models else every_option
+            for name, value in options.items():
+                if name in own and not own[name].accepts(value):
+                    problems.add(f"{place}, {name}", repr(value), own[name].allowed())
+                elif name not in own and name in every_option:
+                    problems.add(f"{place}, {name}", f"for {model}", f"one of the options {', '.join(sorted(own))}")
+
+    check_options("fixed", suite.fixed, dict.fromkeys(cell.model for cell in suite.cells))
+    for row in suite.datasets:
+        problems.name("datasets, dataset", row.dataset, DATASETS)
+    for cell in suite.cells:
+        table = cell.place.rpartition(", cells")[0]
+        problems.name(f"{table}, setting", cell.setting, SETTINGS)
+        problems.name(f"{cell.place}, dataset", cell.dataset, DATASETS)
+        check_model(f"{cell.place}, model", cell.model)
+        check_options(f"{table}, options", dict(cell.options), [cell.model])
+    for grid in suite.grids:
+        for model in grid.models:
+            check_model(f"{grid.place}, models", model)
+        for name in grid.datasets:
+            problems.name(f"{grid.place}, datasets", name, DATASETS)
+        for name in grid.settings:
+            problems.name(f"{grid.place}, settings", name, SETTINGS)
+    for axis, values in axes.items():
+        users = [model for grid in suite.grids if axis in grid.axes for model in grid.models]
+        for value in values:
+            check_options("axes", axis_options(axis, value), users)
+
+
+def _options_of(model: str, prior: Option | None) -> dict[str, Rule]:
+    """What can be set for a model with a given prior."""
+    spec = ModelSpec.parse(model)
+    if prior in PRIORS:
+        spec = replace(spec, prior=str(prior))
+    declared = known_names([*spec.option_groups(), Objective, TrainingOptions])
+    return declared if spec.likelihood is None else {**declared, "prior": _PRIOR}
