@@ -88,7 +88,7 @@ def test_several_columns_are_tags(fit, tmp_path):
     ran = fit("keen", "rich", words=("--json",))
     assert (ran.code, ran.err) == (0, "")
     told = json.loads(ran.out)
-    assert (told["outcome"], told["classes"]) == ("tags", ["keen", "rich"])
+    assert (told["outcome"], told["tags"]) == ("tags", ["keen", "rich"])
     table = pq.read_table(tmp_path / "out" / "predictions.parquet")
     assert table.column_names == ["id", "tags", "prob_keen", "prob_rich", "has_edges"]
     p = np.stack([table["prob_keen"].to_numpy(), table["prob_rich"].to_numpy()], axis=1)
