@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.errors import InputError, Problem
+from g3nn.outcomes.labels import quoted
 
 NUMERIC, BOOLEAN, CATEGORICAL, TEXT = "numeric", "boolean", "categorical", "text"
 
@@ -37,12 +38,9 @@ def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
     raise InputError([Problem(place, given, allowed, advice)])
 
 
-def listed(values: Any, total: int | None = None) -> str:
-    """The first five values of a sequence or an array, and how many more there are."""
-    total = len(values) if total is None else total
-    first = values[:5] if isinstance(values, list | tuple) else values[:5].tolist()
-    shown = ", ".join(map(repr, first))
-    return f"{shown} and {total - 5} more" if total > 5 else shown
+def listed(values: Any) -> str:
+    """The first values of a sequence or an array, and how many more there are."""
+    return quoted(values if isinstance(values, list | tuple) else values.tolist())
 
 
 def counted(number: int, noun: str) -> str:
