@@ -82,7 +82,7 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
     return {
         "nodes": nodes.num_nodes,
         "features": int(features.shape[1]),
-        "edges": edges.num_edges,
+        "edges": len(edges.source),
         "unique_edges": unique.shape[1],
         **times,
         "total_s": time.perf_counter() - start,

@@ -196,7 +196,7 @@ def test_any_bytes(content, name, start):
         nodes = answered(lambda: read_nodes(file, "id", "label"))
         assert nodes is None or nodes.num_nodes > 0
         edges = answered(lambda: read_edges(file))
-        assert edges is None or edges.num_edges > 0
+        assert edges is None or len(edges.source) > 0
 
 
 WHOLE = pa.table({"id": list(range(50)), "x": [number / 7 for number in range(50)], "c": ["a", "b"] * 25})

@@ -41,10 +41,6 @@ class EdgeTable:
     columns: tuple[str, str]
     typed: bool = True
 
-    @property
-    def num_edges(self) -> int:
-        return len(self.source)
-
 
 def load_edges(path: str | Path, columns: EdgeColumns, problems: Problems) -> EdgeTable | None:
     """Read an edge table; None if its ids cannot be read. Columns that are not needed are left unread."""
