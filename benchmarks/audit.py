@@ -3,11 +3,11 @@
     python benchmarks/audit.py
     python benchmarks/audit.py --dataset citeseer --seeds 5 --json results/audit.json
 
-For each seed: 10 % random edges are added to the graph, and the area under the ROC curve says how well the audit ranks
-them among all observed edges. Then 10 % of the edges are removed, and it says how well `edge_proba` tells them from
-random non-edges. The classifier (3 replicas, averaged) and the audit see the altered graph alone. Beside each figure
-stands that of the labels alone: how likely both ends are to be of one class. Precision is the share of altered edges
-among as many at the top of the list; for removed edges the list is of all pairs.
+For each seed, 10 % random edges are added to the graph, and the area under the ROC curve says how well the audit ranks
+them among all edges. Then 10 % of the edges are removed instead, and it says how well `edge_proba` tells them from
+random non-edges. The classifier (3 replicas, averaged) and the audit see only the altered graph. For comparison,
+`auc_labels` uses labels alone: the probability that both ends have the same class. Precision is the share of altered
+edges at the top of the list, as many rows as edges were altered; for removed edges the list is that of all pairs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ Row = dict[str, float]
 
 def non_edges(task: NodeTask, count: int, rng: np.random.Generator) -> np.ndarray:
     """Codes of `count` different pairs without an edge."""
-    known = encode(*task.edges, task.num_nodes)
-    found = np.zeros(0, dtype=np.int64)
-    while found.size < count:
+    edges = encode(*task.edges, task.num_nodes)
+    free = np.zeros(0, dtype=np.int64)
+    while free.size < count:
         drawn = encode(*uniform_pairs(task.num_nodes, 2 * count, rng), task.num_nodes)
-        found = np.setdiff1d(np.concatenate([found, drawn]), known)
-    return rng.permutation(found)[:count]
+        free = np.setdiff1d(np.concatenate([free, drawn]), edges)
+    return rng.permutation(free)[:count]
 
 
 def beliefs(task: NodeTask, model: str, seed: int, device: str) -> np.ndarray:
@@ -82,21 +82,19 @@ def removed(task: NodeTask, model: str, seed: int, device: str) -> Row:
     pairs = np.concatenate([task.edges[:, gone], others], axis=1)
     truth = np.arange(pairs.shape[1]) < gone.sum()
     table = audit.missing(int(gone.sum()))
-    found = np.isin(encode(table["source"], table["target"], n), encode(*task.edges[:, gone], n))
+    recovered = np.isin(encode(table["source"], table["target"], n), encode(*task.edges[:, gone], n))
     return {
         "auc": roc_auc_score(truth, audit.edge_proba(pairs)),
         "auc_labels": roc_auc_score(truth, agreement(q, pairs)),
-        "precision": float(found.mean()),
+        "precision": float(recovered.mean()),
         "seconds": seconds,
     }
 
 
 def summary(rows: list[Row]) -> str:
-    parts = []
-    for key in rows[0]:
-        values = np.array([row[key] for row in rows])
-        parts.append(f"{key} {values.mean():.3f} ± {values.std(ddof=int(len(rows) > 1)):.3f}")
-    return ", ".join(parts)
+    columns = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    spread = int(len(rows) > 1)
+    return ", ".join(f"{key} {v.mean():.3f} ± {v.std(ddof=spread):.3f}" for key, v in columns.items())
 
 
 def main() -> None:
@@ -115,11 +113,7 @@ def main() -> None:
             print(f"{name}, seed {seed}:", {key: round(value, 4) for key, value in rows[name][-1].items()}, flush=True)
     print(f"\n{arguments.dataset}, beliefs of {arguments.model}, {arguments.seeds} seeds, mean ± standard deviation")
     for name, measured in rows.items():
-        columns = {key: np.array([row[key] for row in measured]) for key in measured[0]}
-        spread = int(arguments.seeds > 1)
-        print(
-            f"{name:>9}:", ", ".join(f"{key} {v.mean():.3f} ± {v.std(ddof=spread):.3f}" for key, v in columns.items())
-        )
+        print(f"{name:>9}: {summary(measured)}")
     if arguments.json:
         arguments.json.write_text(
             json.dumps({"dataset": arguments.dataset, "model": arguments.model, **rows}, indent=1)

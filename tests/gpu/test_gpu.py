@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -267,3 +269,13 @@ def test_training_repeats_bit_for_bit_and_does_not_depend_on_the_stack(model):
     alone = g3nn.fit(task, model, trials=1, seed=4, **options)
     assert alone.epochs[0] == whole.epochs[4]
     np.testing.assert_allclose(alone.val_loss[0], whole.val_loss[4], rtol=1e-4)
+
+
+def test_a_node_without_features_and_other_edges_leaves_the_gradient_as_on_the_cpu():
+    task = g3nn.synthetic(nodes=300, classes=3, degree=3, features=12, seed=2)
+    features = task.features.copy()
+    features[np.unique(task.edges)[:20]] = 0.0
+    task = replace(task, features=features)
+    options = {"hops": 2, "degrees": True, "trials": 2, "epochs": 12}
+    one, two = (g3nn.fit(task, "nlsm-mlp", device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)

@@ -1,4 +1,4 @@
-"""Fits p(G | X, Y) to the edges of a task, with given beliefs about its labels."""
+"""Trains the likelihood `nlsm` on the edges of a task, with given beliefs about its labels."""
 
 from __future__ import annotations
 

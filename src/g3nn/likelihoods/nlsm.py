@@ -18,6 +18,10 @@ from g3nn.replicas import Noise, Replicas, Sizes
 _WEIGHT = 3.0
 """Where the weight of a latent direction starts."""
 
+_LEAST_LENGTH = 1e-3
+"""Positions shorter than this are not stretched to length one: a node without features and other edges is at 0, where
+the gradient would be endless."""
+
 _SOURCE, _TARGET = 0, -1
 """Which end of a pair; the same on an undirected graph."""
 
@@ -145,7 +149,7 @@ class NeighbourLatentSpace(ClassLikelihood):
             v = self._columns(across, end)[2]
             mean = torch.where(degree > 1, (degree * mean - v) / (degree - 1).clamp_min(1.0), 0.0)
             degree, centre = degree - 1, centre_without
-        s = normalize(own + mean if self.options.hops else own, dim=2)
+        s = normalize(own + mean if self.options.hops else own, dim=2, eps=_LEAST_LENGTH)
         if self.a is None:
             return s, torch.zeros_like(degree)
         d = torch.cat([degree.log1p() - centre, (degree == 0).to(degree.dtype)], dim=2)
