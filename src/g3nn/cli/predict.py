@@ -41,12 +41,11 @@ def predict(
     """
     problems = Problems()
     _check_out(out, folder, [nodes, edges], problems)
-    estimator, notes = _load(folder, problems)
-    asked = None
-    if estimator is not None and notes is not None:
-        asked = read_new_nodes(
-            notes, nodes, edges, problems, missing=estimator.missing, drop_unknown=drop_unknown_edges
-        )
+    loaded, asked = _load(folder, problems), None
+    if loaded is not None:
+        estimator, notes = loaded
+        missing, drop = estimator.missing, drop_unknown_edges
+        asked = read_new_nodes(notes, nodes, edges, problems, missing=missing, drop_unknown=drop)
     else:
         # Without a model nothing is known about the columns, but the files can be looked at.
         for argument, path in {"nodes": nodes, "edges": edges}.items():
@@ -55,7 +54,6 @@ def predict(
                     TableFile.open(path)
     problems.raise_if_any()
     assert asked is not None
-    assert estimator is not None
     with replacing(out) as draft:
         pa_parquet.write_table(_answer(estimator, asked), draft)
     told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count}
@@ -78,18 +76,18 @@ def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Pro
         problems.add("out", out, "a file outside the folder of the model")
 
 
-def _load(folder: Path, problems: Problems) -> tuple[GraphEstimator | None, TableNotes | None]:
+def _load(folder: Path, problems: Problems) -> tuple[GraphEstimator, TableNotes] | None:
     from g3nn.estimator import load_model
 
     if not (folder / MODEL).is_dir():
         problems.add("folder", f"{folder}, where there is no model", "a folder that `g3nn fit` wrote")
-        return None, None
+        return None
     try:
         estimator = load_model(folder / MODEL)
         return estimator, TableNotes.from_json(estimator.notes_.get(NOTES))
     except DataError as error:
         problems.add("folder", str(error).removesuffix("."), "what `g3nn fit` wrote")
-        return None, None
+        return None
 
 
 def _answer(estimator: GraphEstimator, asked: NewNodes) -> pa.Table:

@@ -128,10 +128,7 @@ def _forms(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _complete(forms: Iterable[tuple[str, ...]], found: dict[str, bytes]) -> dict[str, bytes] | None:
-    for form in forms:
-        if all(file in found for file in form):
-            return {file: found[file] for file in form}
-    return None
+    return next(({file: found[file] for file in form} for form in forms if found.keys() >= set(form)), None)
 
 
 def _folders() -> dict[str, Path | None]:
@@ -149,18 +146,15 @@ def _lacking(label: str, folder: Path | None, files: Iterable[str]) -> str:
 
 def _on_disk(files: Iterable[str]) -> dict[str, bytes]:
     """Those of `files` that are in one of the folders. A damaged file is an error and never skipped."""
+    folders = [folder for folder in _folders().values() if folder is not None]
     found = {}
     for file in files:
-        for folder in _folders().values():
-            if folder is None or not (folder / file).is_file():
-                continue
+        for path in [folder / file for folder in folders if (folder / file).is_file()][:1]:
             try:
-                content = (folder / file).read_bytes()
+                content = path.read_bytes()
             except OSError as error:
-                raise DataError(f"{folder / file}: cannot be read: {error.strerror}") from error
-            advice = "Delete it and load again: a fresh copy is fetched."
-            found[file] = _checked(file, content, str(folder / file), advice)
-            break
+                raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+            found[file] = _checked(file, content, str(path), "Delete it and load again: a fresh copy is fetched.")
     return found
 
 

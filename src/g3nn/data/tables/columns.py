@@ -25,7 +25,7 @@ _PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "
 LARGEST = 1e150
 """Squares of larger numbers overflow."""
 
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WHOLE_NUMBER = r"^[+-]?[0-9]+$"
 _FIRST_ROWS = 1000
 
@@ -88,7 +88,7 @@ def feature_kind(place: str, column: pa.ChunkedArray, typed: bool) -> str:
         if not typed:
             advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
             values = texts(plain(column, typed)).drop_null()
-            _check_unmixed(place, values, NUMBER, "numbers", "either numbers or text", advice)
+            _check_unmixed(place, values, _NUMBER, "numbers", "either numbers or text", advice)
         return CATEGORICAL
     if pa.types.is_boolean(kind):
         return CATEGORICAL if encoded else BOOLEAN

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import NUMBER, floats, int64, is_number, is_text, plain, texts
+from g3nn.data.tables.columns import floats, int64, is_number, is_text, plain, texts
 from g3nn.data.tables.files import TableFile
 from g3nn.errors import Problems
 from g3nn.outcomes import OUTCOMES, Classes, Labels, Tags, guessed_outcome, is_known, without_labels_of
@@ -21,7 +21,6 @@ AUTO = "auto"
 MISSING_NUMBERS = ("NaN", "nan", "NA", "N/A", "NULL", "null")
 """Texts that mean a missing value in a column of numbers."""
 
-_INFINITE = ("inf", "infinity")
 _BOOLEANS = {"true": True, "false": False}
 _WHOLE_NUMBER = r"(0|-?[1-9][0-9]{0,17})(\.0*)?"
 
@@ -85,9 +84,10 @@ def _as_classes(words: list[str]) -> list[Any]:
 
 def _as_number(word: str) -> Any:
     """A number, None or a boolean, or the word itself if it is none of them."""
-    if re.fullmatch(NUMBER, word) or word.lower().lstrip("+-") in _INFINITE:
-        return float(word)
-    return None if word in MISSING_NUMBERS else _BOOLEANS.get(word.lower(), word)
+    try:
+        return float(word.replace("_", "-"))  # Python alone takes 1_000 for a number.
+    except ValueError:
+        return None if word in MISSING_NUMBERS else _BOOLEANS.get(word.lower(), word)
 
 
 def _has_fractions(values: np.ndarray) -> bool:

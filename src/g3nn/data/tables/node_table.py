@@ -31,7 +31,7 @@ SPLIT = "split"
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """The columns of a node table that are not ordinary features.
+    """The columns of a node table that are not ordinary features. Several `labels` are tags.
 
     Every other column describes the nodes: numbers and booleans as they are, text as categories, `text` columns as
     words, `categorical` columns as categories even if they hold numbers. The `split` column says which labelled nodes
