@@ -42,7 +42,7 @@ def is_named(name: str, text: str) -> bool:
     return any(re.search(word, part) for part in code) or any(re.fullmatch(word, cell) for cell in cells)
 
 
-SHARED = {"g3nn.outcomes.labels", "g3nn.outcomes.numbers"}
+SHARED = {"g3nn.outcomes.labels", "g3nn.outcomes.normal", "g3nn.outcomes.numbers"}
 """Modules with what several components share."""
 
 
