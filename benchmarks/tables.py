@@ -19,8 +19,8 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from g3nn.data.tables.checks import check_labels
 from g3nn.data.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.data.tables.labels import check_split
 from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.schema import FeatureSchema
 from g3nn.errors import Problems
@@ -63,9 +63,10 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
         times[name] = time.perf_counter() - start - sum(times[key] for key in times if key.endswith("_s"))
 
     start, problems = time.perf_counter(), Problems()
-    nodes = load_nodes(nodes_file, NodeColumns("id", "label"), problems)
+    nodes = load_nodes(nodes_file, NodeColumns("id", ("label",)), problems)
     assert nodes is not None
-    check_labels(nodes, problems)
+    assert nodes.labels is not None
+    check_split(nodes.name, nodes.labels, nodes.split, nodes.outcome, problems)
     lap("read_nodes_s")
     schema = FeatureSchema.fit(nodes)
     features = schema.encode(nodes)
@@ -81,7 +82,7 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
     return {
         "nodes": nodes.num_nodes,
         "features": int(features.shape[1]),
-        "edges": edges.num_edges,
+        "edges": len(edges.source),
         "unique_edges": unique.shape[1],
         **times,
         "total_s": time.perf_counter() - start,

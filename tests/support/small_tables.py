@@ -70,10 +70,10 @@ def parquet_file(folder: Path, columns: Columns, name: str = "nodes.parquet") ->
     return path
 
 
-def read_nodes(path: Path, *names: Any, **options: Any) -> NodeTable:
-    """A node table as `g3nn fit` reads it; all its problems are one error. Arguments: those of `NodeColumns`."""
+def read_nodes(path: Path, id: str, *labels: str, **options: Any) -> NodeTable:
+    """A node table as `g3nn fit` reads it; all its problems are one error. Options: those of `NodeColumns`."""
     problems = Problems()
-    nodes = load_nodes(path, NodeColumns(*names, **options), problems)
+    nodes = load_nodes(path, NodeColumns(id, labels, **options), problems)
     problems.raise_if_any()
     assert nodes is not None
     return nodes
@@ -91,6 +91,6 @@ def read_edges(path: Path, *names: Any, **options: Any) -> EdgeTable:
 def fit_people(folder: Path) -> Path:
     """Where `g3nn fit` puts its results for the sixty people."""
     files = {"nodes": write(folder / "nodes.csv", node_columns()), "edges": write(folder / "edges.csv", edge_columns())}
-    given: dict[str, Any] = {**files, "id": "id", "label": "group", "out": folder / "out"}
+    given: dict[str, Any] = {**files, "id": "id", "label": ["group"], "out": folder / "out"}
     fit(**given, text=["notes"], model="gcn", ensemble=1, device="cpu", as_json=True)
     return folder / "out"

@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import typer
 
@@ -19,11 +18,11 @@ from g3nn.cli.results import MISSING_EDGES, MODEL, NOTES, PAGE, answers_table, e
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph, read_graph
+from g3nn.data.tables.labels import AUTO
 from g3nn.data.tables.node_table import NodeColumns, NodeTable
 from g3nn.data.tables.notes import TableNotes
-from g3nn.data.tables.outcome_columns import AUTO
 from g3nn.errors import G3NNWarning, InputError, Problems
-from g3nn.outcomes import OUTCOMES, Classes, Outcome, Tags
+from g3nn.outcomes import OUTCOMES, Classes, Outcome
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -104,7 +103,7 @@ def fit(
     chosen |= {"model": model, "random_state": seed, "verbose": not as_json}
     problems.name("outcome", outcome, (AUTO, *OUTCOMES))
     special = tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split
-    columns = NodeColumns(id, _several(label), *special, outcome if outcome in OUTCOMES else AUTO)
+    columns = NodeColumns(id, tuple(label), *special, outcome if outcome in OUTCOMES else AUTO)
     ends = EdgeColumns(source, target, weight)
     graph = read_graph(nodes, edges, columns, ends, problems, missing=missing, drop_unknown=drop_unknown_edges)
     kind = graph.nodes.outcome if graph is not None else (Classes.name if outcome not in OUTCOMES else outcome)
@@ -112,7 +111,7 @@ def fit(
     check_parameters(classifier.get_params(deep=False), OUTCOMES[kind], problems)
     problems.raise_if_any()
     assert graph is not None
-    classifier.fit(graph.features, labels_of(graph), graph.edges, val=graph.val)
+    classifier.fit(graph.features, graph.y, graph.edges, val=graph.val)
     classifier.notes_[NOTES] = TableNotes.of(graph, columns).to_json()
     told = summary(classifier, graph)
     with new_folder(out) as folder:
@@ -122,17 +121,6 @@ def fit(
         print(json.dumps(told))
     else:
         _show(told)
-
-
-def _several(names: str | list[str]) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(names)
-
-
-def labels_of(graph: TableGraph) -> Any:
-    """As the estimator takes them: tags with their names."""
-    if graph.nodes.outcome != Tags.name:
-        return graph.y
-    return pa.table(dict(zip(graph.nodes.value_names, graph.y.T, strict=True)))
 
 
 def write_results(classifier: GraphEstimator, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
@@ -170,7 +158,7 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     chosen = next(entry for entry in classifier.panel_ if entry.chosen)
     test = None
     if graph.test.size:
-        test = classifier.evaluate(graph.test, judged_labels(graph))
+        test = classifier.evaluate(graph.test, graph.test_y)
     return {
         "nodes": task.num_nodes,
         "edges": task.num_edges,
@@ -186,15 +174,6 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "val_loss": chosen.val_loss,
         "test": test,
     }
-
-
-def judged_labels(graph: TableGraph) -> Any:
-    """The labels of the test nodes."""
-    nodes = graph.nodes
-    if nodes.values is not None:
-        return nodes.values[graph.test] if nodes.outcome == Tags.name else nodes.values[graph.test, 0]
-    assert nodes.labels is not None
-    return nodes.labels.take(pa.array(graph.test)).to_pylist()
 
 
 def _columns_key(outcome: Outcome | type[Outcome]) -> str:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from uuid import uuid4
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +13,7 @@ import typer
 
 from g3nn.cli.options import AsJson, DropUnknownEdges
 from g3nn.cli.results import MODEL, NOTES, answers_table
+from g3nn.data.folders import replacing
 from g3nn.data.tables.files import PARQUET_SUFFIXES, TableFile
 from g3nn.data.tables.graph import table_problems
 from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
@@ -42,31 +41,26 @@ def predict(
     """
     problems = Problems()
     _check_out(out, folder, [nodes, edges], problems)
-    estimator, notes = _load(folder, problems)
-    asked = None
-    if estimator is not None and notes is not None:
-        asked = read_new_nodes(
-            notes, nodes, edges, problems, missing=estimator.missing, drop_unknown=drop_unknown_edges
-        )
+    loaded, asked = _load(folder, problems), None
+    if loaded is not None:
+        estimator, notes = loaded
+        missing, drop = estimator.missing, drop_unknown_edges
+        asked = read_new_nodes(notes, nodes, edges, problems, missing=missing, drop_unknown=drop)
     else:
-        _look_at({"nodes": nodes, "edges": edges}, problems)
+        # Without a model nothing is known about the columns, but the files can be looked at.
+        for argument, path in {"nodes": nodes, "edges": edges}.items():
+            if path is not None:
+                with table_problems(argument, problems):
+                    TableFile.open(path)
     problems.raise_if_any()
     assert asked is not None
-    assert estimator is not None
-    _write(_answer(estimator, asked), out)
+    with replacing(out) as draft:
+        pa_parquet.write_table(_answer(estimator, asked), draft)
     told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count}
     if as_json:
         print(json.dumps(told))
     else:
         print(f"{told['nodes']} nodes, of which {told['new']} are new; answers in {out}")
-
-
-def _look_at(files: dict[str, Path | None], problems: Problems) -> None:
-    """Without a model nothing is known of the columns, but whether there are tables can be said."""
-    for argument, path in files.items():
-        if path is not None:
-            with table_problems(argument, problems):
-                TableFile.open(path)
 
 
 def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Problems) -> None:
@@ -82,18 +76,18 @@ def _check_out(out: Path, folder: Path, inputs: list[Path | None], problems: Pro
         problems.add("out", out, "a file outside the folder of the model")
 
 
-def _load(folder: Path, problems: Problems) -> tuple[GraphEstimator | None, TableNotes | None]:
+def _load(folder: Path, problems: Problems) -> tuple[GraphEstimator, TableNotes] | None:
     from g3nn.estimator import load_model
 
     if not (folder / MODEL).is_dir():
         problems.add("folder", f"{folder}, where there is no model", "a folder that `g3nn fit` wrote")
-        return None, None
+        return None
     try:
         estimator = load_model(folder / MODEL)
         return estimator, TableNotes.from_json(estimator.notes_.get(NOTES))
     except DataError as error:
         problems.add("folder", str(error).removesuffix("."), "what `g3nn fit` wrote")
-        return None, None
+        return None
 
 
 def _answer(estimator: GraphEstimator, asked: NewNodes) -> pa.Table:
@@ -105,15 +99,3 @@ def _answer(estimator: GraphEstimator, asked: NewNodes) -> pa.Table:
         parts.append(answers_table(estimator, numbers, (asked.features, asked.edges)))
     rows = pa.concat_tables(parts).take(pa.array(asked.numbers))
     return rows.set_column(0, "id", asked.ids)
-
-
-def _write(table: pa.Table, path: Path) -> None:
-    """The file appears whole or not at all."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
-    try:
-        pa_parquet.write_table(table, draft)
-        os.replace(draft, path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {error.strerror or error}.") from error
-    finally:
-        draft.unlink(missing_ok=True)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import entr
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -17,85 +18,52 @@ MODEL = "model"
 PAGE = "report.html"
 
 MISSING_EDGES = 1000
-"""So many pairs that seem to lack an edge are shown on the page."""
+"""How many pairs that seem to lack an edge the page shows at most."""
 
 NOTES = "tables"
-"""Under this name the saved model remembers the tables."""
+"""The name under which the saved model remembers the tables."""
 
 ALPHA = 0.1
-"""The sets of classes, and the intervals, miss the true one at most this often."""
-
-
-def predictions_table(
-    ids: pa.Array, classes: np.ndarray, probabilities: np.ndarray, sets: np.ndarray, has_edges: np.ndarray
-) -> pa.Table:
-    """One row per node: id, label, prob_CLASS for each class, entropy (in nats), conformal_set, has_edges.
-
-    probabilities, sets: (n, K); sets are booleans.
-    """
-    names = [str(name) for name in classes.tolist()]
-    known = np.maximum(probabilities, np.finfo(np.float64).tiny)
-    label = pa.array(classes.tolist()).take(pa.array(probabilities.argmax(1)))
-    members = pa.array(names).take(pa.array(np.nonzero(sets)[1]))
-    starts = pa.array(np.cumsum([0, *sets.sum(1)]), pa.int32())
-    columns = {
-        "id": ids,
-        "label": label,
-        **{f"prob_{name}": probabilities[:, k] for k, name in enumerate(names)},
-        "entropy": -(probabilities * np.log(known)).sum(1),
-        "conformal_set": pa.ListArray.from_arrays(starts, members),
-        "has_edges": has_edges,
-    }
-    return pa.table(columns)
-
-
-def numbers_table(
-    ids: pa.Array, mean: np.ndarray, deviation: np.ndarray, interval: np.ndarray, has_edges: np.ndarray
-) -> pa.Table:
-    """One row per node: id, mean, deviation, low, high (an interval that holds the value 9 times in 10), has_edges.
-
-    mean, deviation: (n,). interval: (2, n).
-    """
-    columns = {"id": ids, "mean": mean, "deviation": deviation, "low": interval[0], "high": interval[1]}
-    return pa.table({**columns, "has_edges": has_edges})
-
-
-def tags_table(ids: pa.Array, names: np.ndarray, probabilities: np.ndarray, has_edges: np.ndarray) -> pa.Table:
-    """One row per node: id, tags (those that are likelier than not), prob_TAG for each tag, has_edges.
-
-    probabilities: (n, T).
-    """
-    chosen = probabilities > 0.5
-    members = pa.array([str(name) for name in names.tolist()]).take(pa.array(np.nonzero(chosen)[1]))
-    starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
-    each = {f"prob_{name}": probabilities[:, t] for t, name in enumerate(names.tolist())}
-    return pa.table({"id": ids, "tags": pa.ListArray.from_arrays(starts, members), **each, "has_edges": has_edges})
+"""The share of nodes whose set of classes, or interval, may miss the truth."""
 
 
 def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ...] = ()) -> pa.Table:
-    """What an estimator answers for its own nodes or, given features and edges, for new ones."""
+    """What an estimator answers for its own nodes or, given features and edges, for new ones: one row per node.
+
+    Of classes: id, label, prob_CLASS for each class, entropy (in nats), conformal_set, has_edges. Of tags: id, tags
+    (those that are likelier than not), prob_TAG for each tag, has_edges. Of numbers: id, mean, deviation, low and high
+    ends of an interval, has_edges.
+    """
+    has_edges = ~estimator.task_.isolated
+    if graph:
+        features, edges = graph
+        new = estimator.task_.num_nodes + np.arange(features.shape[0])
+        has_edges = np.isin(new, edges[:, edges[0] != edges[1]])
+    return pa.table({"id": ids, **_answers(estimator, graph), "has_edges": has_edges})
+
+
+def _answers(estimator: GraphEstimator, graph: tuple[Any, ...]) -> dict[str, Any]:
     from g3nn.estimator import G3NNClassifier, G3NNRegressor
     from g3nn.outcomes import Tags
 
-    task = estimator.task_
-    has_edges = linked(task.edges, task.num_nodes)
-    if graph:
-        has_edges = linked(graph[1], task.num_nodes + graph[0].shape[0])[task.num_nodes :]
     if isinstance(estimator, G3NNRegressor):
-        moments = estimator.predict(*graph), estimator.predict_std(*graph)
-        return numbers_table(ids, *moments, estimator.predict_interval(1 - ALPHA, *graph), has_edges)
+        low, high = estimator.predict_interval(1 - ALPHA, *graph)
+        return {"mean": estimator.predict(*graph), "deviation": estimator.predict_std(*graph), "low": low, "high": high}
     assert isinstance(estimator, G3NNClassifier)
-    probabilities = estimator.predict_proba(*graph)
+    probabilities, classes = estimator.predict_proba(*graph), estimator.classes_.tolist()
+    names = [str(name) for name in classes]
+    each = {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
     if isinstance(estimator.fitted_.outcome, Tags):
-        return tags_table(ids, estimator.classes_, probabilities, has_edges)
-    return predictions_table(ids, estimator.classes_, probabilities, estimator.predict_set(ALPHA, *graph), has_edges)
+        return {"tags": _members(names, probabilities > 0.5), **each}
+    label = pa.array(classes).take(pa.array(probabilities.argmax(1)))
+    sets = _members(names, estimator.predict_set(ALPHA, *graph))
+    return {"label": label, **each, "entropy": entr(probabilities).sum(1), "conformal_set": sets}
 
 
-def linked(edges: np.ndarray, n: int) -> np.ndarray:
-    """(n,) which nodes have an edge to another one."""
-    found = np.zeros(n, dtype=bool)
-    found[edges[:, edges[0] != edges[1]].ravel()] = True
-    return found
+def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
+    """(n,) lists: the names that `chosen` (n, K) says are in."""
+    starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
+    return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
 
 
 def edges_table(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:

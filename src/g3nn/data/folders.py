@@ -1,4 +1,4 @@
-"""A folder of results appears complete or not at all, even if the run is interrupted."""
+"""Files and folders of results appear complete or not at all, even if the run is interrupted."""
 
 from __future__ import annotations
 
@@ -29,14 +29,24 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """A folder beside `path` to write into. At the end it is renamed to `path`; if anything fails, it is deleted."""
+    """A folder to write into, which becomes `path` at the end."""
+    with replacing(path) as draft:
+        draft.mkdir()
+        yield draft
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place beside `path` for a file or folder, which is renamed to `path` at the end, or deleted on an error."""
     path = path.absolute()
+    # Not tempfile, which makes files that are private to one user.
     draft = path.with_name(f".{path.name}.{uuid4().hex}.part")
     try:
-        draft.mkdir()
         yield draft
         os.replace(draft, path)
     except OSError as error:
         raise DataError(f"{path}: cannot be written: {error.strerror or error}.") from error
     finally:
-        shutil.rmtree(draft, ignore_errors=True)
+        if draft.is_dir():
+            shutil.rmtree(draft, ignore_errors=True)
+        draft.unlink(missing_ok=True)

@@ -104,20 +104,16 @@ def draw_edges(
         differ = labels[i] != labels[j]
         return i[differ], j[differ]
 
-    codes = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
-    codes += _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
-    return distinct(np.concatenate([np.zeros(0, dtype=np.int64), *codes]))
+    inside = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
+    between = _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
+    return distinct(np.concatenate([inside, between]))
 
 
 def draw_near(values: np.ndarray, weight: float, degree: float, rng: np.random.Generator) -> np.ndarray:
     """Codes of edges with p_ij = sigmoid(a - weight |z_i - z_j|^2), for values z (n, T); a gives the mean degree."""
     n = len(values)
-
-    def pairs(m: int) -> tuple[np.ndarray, np.ndarray]:
-        return uniform_pairs(n, m, rng)
-
-    codes = _draw_block(pairs, n * (n - 1) / 2, degree / (n - 1), Closeness(values, weight), n, rng)
-    return distinct(np.concatenate([np.zeros(0, dtype=np.int64), *codes]))
+    term, p = Closeness(values, weight), degree / (n - 1)
+    return distinct(_draw_block(lambda m: uniform_pairs(n, m, rng), n * (n - 1) / 2, p, term, n, rng))
 
 
 def rewire(codes: np.ndarray, n: int, fraction: float, rng: np.random.Generator) -> np.ndarray:
@@ -168,23 +164,23 @@ def _same_pairs(sizes: np.ndarray) -> float:
 
 def _draw_block(
     sample: Sampler, pairs: float, p: float, term: Term | None, n: int, rng: np.random.Generator
-) -> list[np.ndarray]:
+) -> np.ndarray:
     """Codes of the linked pairs of one block, some of them repeated.
 
     A pair of logit t is linked if it receives at least one of a Poisson number of hits with mean log(1 + e^t), which
     has probability exactly 1 - 1 / (1 + e^t) = sigmoid(t). Hits are drawn for all pairs at the highest such rate, and
     each is kept in the proportion of its own pair's rate to the highest.
     """
+    codes = [np.zeros(0, dtype=np.int64)]
     if p == 0:
-        return []
+        return codes[0]
     a = intercept(sample, p, term)
     highest = np.logaddexp(0.0, a if term is None else a + term.highest)
     hits = int(rng.poisson(highest * pairs))
-    codes = []
     for start in range(0, hits, _CHUNK):
         i, j = sample(min(_CHUNK, hits - start))
         if term is not None:
             kept = rng.random(i.size) * highest < np.logaddexp(0.0, a + term(i, j))
             i, j = i[kept], j[kept]
         codes.append(encode(i, j, n))
-    return codes
+    return np.concatenate(codes)

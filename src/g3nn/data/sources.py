@@ -14,7 +14,6 @@ import subprocess
 import sys
 import tempfile
 import urllib.request
-import uuid
 import warnings
 import zipfile
 from collections.abc import Callable, Iterable
@@ -23,6 +22,7 @@ from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 
+from g3nn.data.folders import replacing
 from g3nn.errors import DataError, G3NNWarning
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
@@ -128,10 +128,7 @@ def _forms(name: str) -> tuple[tuple[str, ...], ...]:
 
 
 def _complete(forms: Iterable[tuple[str, ...]], found: dict[str, bytes]) -> dict[str, bytes] | None:
-    for form in forms:
-        if all(file in found for file in form):
-            return {file: found[file] for file in form}
-    return None
+    return next(({file: found[file] for file in form} for form in forms if found.keys() >= set(form)), None)
 
 
 def _folders() -> dict[str, Path | None]:
@@ -149,18 +146,15 @@ def _lacking(label: str, folder: Path | None, files: Iterable[str]) -> str:
 
 def _on_disk(files: Iterable[str]) -> dict[str, bytes]:
     """Those of `files` that are in one of the folders. A damaged file is an error and never skipped."""
+    folders = [folder for folder in _folders().values() if folder is not None]
     found = {}
     for file in files:
-        for folder in _folders().values():
-            if folder is None or not (folder / file).is_file():
-                continue
+        for path in [folder / file for folder in folders if (folder / file).is_file()][:1]:
             try:
-                content = (folder / file).read_bytes()
+                content = path.read_bytes()
             except OSError as error:
-                raise DataError(f"{folder / file}: cannot be read: {error.strerror}") from error
-            advice = "Delete it and load again: a fresh copy is fetched."
-            found[file] = _checked(file, content, str(folder / file), advice)
-            break
+                raise DataError(f"{path}: cannot be read: {error.strerror}") from error
+            found[file] = _checked(file, content, str(path), "Delete it and load again: a fresh copy is fetched.")
     return found
 
 
@@ -193,21 +187,16 @@ def _sha256_table() -> dict[str, str]:
 
 
 def _keep(fetched: dict[str, bytes]) -> None:
-    """Put files into the cache. Each appears complete or not at all, even if the run is killed."""
+    """Put files into the cache."""
     folder = cache_folder()
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file, content in fetched.items():
-            # Not tempfile, whose files are private to one user: a cache may be shared.
-            part = folder / f".{file}.{uuid.uuid4().hex}.part"
-            try:
-                part.write_bytes(content)
-                os.replace(part, folder / file)
-            finally:
-                part.unlink(missing_ok=True)
-    except OSError as error:
+            with replacing(folder / file) as draft:
+                draft.write_bytes(content)
+    except (OSError, DataError) as error:
         warnings.warn(
-            f"{folder}: downloaded files could not be kept ({error.strerror}), so the next run downloads them again. "
+            f"{folder}: downloaded files could not be kept ({error}), so the next run downloads them again. "
             "Set G3NN_CACHE to a folder that can be written.",
             G3NNWarning,
             stacklevel=2,

@@ -1,8 +1,7 @@
 """Reads the pickles in the Planetoid files without running any code from them.
 
-A pickle names classes to build. Here, each admitted name stands for a passive record that only keeps the state it is
-given; no other name is admitted. Arrays are then built from these records by the ordinary constructors of numpy and
-scipy, which check their input. This also reads Python 2 pickles, wherever numpy and scipy have their classes now.
+A pickle names what to call. Only the names below are admitted, which make arrays of numbers, dictionaries and lists.
+This also reads Python 2 pickles, wherever numpy and scipy have their classes now.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 from collections import defaultdict
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,64 +18,25 @@ import scipy.sparse as sp
 from g3nn.errors import DataError
 
 
-class _Record:
-    """What the pickle says about one object: the arguments of its constructor, and its state."""
-
-    __slots__ = ("arguments", "state")
-
-    def __init__(self, *arguments: Any) -> None:
-        self.arguments = arguments
-        self.state: Any = None
-
-    def __setstate__(self, state: Any) -> None:
-        self.state = state
+def _dtype(code: str, *_: Any) -> np.dtype[Any]:
+    dtype = np.dtype(code, copy=True)
+    if dtype.kind not in "biuf":
+        raise ValueError(f"array of type {dtype}, where numbers are expected")
+    return dtype
 
 
-class _Array(_Record):
-    __slots__ = ()
-
-    def build(self) -> np.ndarray:
-        """State of numpy.ndarray: (version, shape, dtype, Fortran order, bytes)."""
-        _, shape, dtype, fortran, content = self.state
-        if isinstance(content, str):  # Python 2 wrote bytes as text; latin1 maps each character back to its byte
-            content = content.encode("latin1")
-        return np.frombuffer(content, dtype=dtype.build()).reshape(shape, order="F" if fortran else "C")
-
-
-class _Dtype(_Record):
-    __slots__ = ()
-
-    def build(self) -> np.dtype[Any]:
-        """Arguments of numpy.dtype: ('f4', ...). State: (version, byte order, ...)."""
-        dtype = np.dtype(str(self.arguments[0])).newbyteorder(self.state[1])
-        if dtype.kind not in "biuf":
-            raise ValueError(f"array of type {dtype}, where numbers are expected")
-        return dtype
-
-
-class _Csr(_Record):
-    __slots__ = ()
-
-    def build(self) -> sp.csr_array:
-        """State of csr_matrix: its attributes by name."""
-        data, indices, indptr = (self.state[key].build() for key in ("data", "indices", "indptr"))
-        matrix = sp.csr_array((data, indices, indptr), shape=self.state["_shape"])
-        matrix.check_format(full_check=True)
-        return matrix
-
-
-_ADMITTED: dict[tuple[str, str], type] = {
-    ("numpy", "ndarray"): _Array,
-    ("numpy.core.multiarray", "_reconstruct"): _Array,
-    ("numpy", "dtype"): _Dtype,
-    ("scipy.sparse.csr", "csr_matrix"): _Csr,
+_ADMITTED: dict[tuple[str, str], Any] = {
+    ("numpy", "ndarray"): np.ndarray,
+    ("numpy.core.multiarray", "_reconstruct"): lambda _, shape, code: np.ndarray(shape, _dtype(code)),
+    ("numpy", "dtype"): _dtype,
+    ("scipy.sparse.csr", "csr_matrix"): SimpleNamespace,  # keeps the attributes of the matrix
     ("collections", "defaultdict"): defaultdict,
     ("__builtin__", "list"): list,
 }
 
 
 class _Unpickler(pickle.Unpickler):
-    def find_class(self, module: str, name: str) -> type:
+    def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is neither a numpy nor a scipy array")
         return _ADMITTED[module, name]
@@ -84,10 +45,14 @@ class _Unpickler(pickle.Unpickler):
 def array(content: bytes, place: str) -> np.ndarray | sp.csr_array:
     """The numpy array or CSR matrix in a pickle. `place` names it in errors."""
     try:
-        record = _load(content)
-        if not isinstance(record, _Array | _Csr):
-            raise ValueError(f"it holds a {type(record).__name__}, not an array")
-        return record.build()
+        read = _load(content)
+        if isinstance(read, SimpleNamespace):
+            matrix = sp.csr_array((read.data, read.indices, read.indptr), shape=read._shape)
+            matrix.check_format(full_check=True)
+            return matrix
+        if not isinstance(read, np.ndarray):
+            raise ValueError(f"it holds a {type(read).__name__}, not an array")
+        return read
     except Exception as error:  # a hostile pickle can raise anything
         raise DataError(f"{place}: not a pickled array: {error}") from error
 

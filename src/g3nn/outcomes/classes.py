@@ -81,7 +81,8 @@ class Classes(Outcome):
         codes[labelled] = positions
         if len(classes) < 2:
             few = f"{len(given)} labels of {len(classes)} classes"
-            problems.add(argument, few, "labels of at least 2 classes", "Without two there is nothing to tell apart.")
+            advice = f"Without two there is nothing to tell apart. {cls.unknown_title} is an unknown label."
+            problems.add(argument, few, "labels of at least 2 classes", advice)
             return None
         return Labels(classes, codes)
 
@@ -307,6 +308,6 @@ def _kind(value: Any) -> str:
         return "strings"
     if isinstance(value, bool | np.bool_):
         return "booleans"
-    if isinstance(value, int | np.integer) or (isinstance(value, float | np.floating) and float(value).is_integer()):
+    if isinstance(value, int | float | np.integer | np.floating) and value % 1 == 0 and -(2**63) <= value < 2**63:
         return "whole numbers"
     return "other"

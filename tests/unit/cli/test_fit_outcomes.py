@@ -80,7 +80,7 @@ def test_counts_must_be_asked_for(fit, tmp_path):
     # Whole numbers are classes, of which some have one label here.
     ran = fit("visits", out="classes")
     assert ran.code == 2
-    assert "two labels of each class" in ran.err
+    assert "two of each class" in ran.err
 
 
 def test_several_columns_are_tags(fit, tmp_path):
@@ -131,16 +131,16 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
     ("labels", "words", "change", "said"),
     [
         (("price",), ("--outcome", "counts"), {}, "Other numbers need outcome 'real'"),
-        (("visits",), ("--outcome", "counts"), {"visits": [-1.0] + [2.0] * 59}, "values such as -1.0"),
+        (("visits",), ("--outcome", "counts"), {"visits": [-1.0] + [2.0] * 59}, "1 values such as -1;"),
         (("price",), ("--outcome", "real"), {"price": [5.5] * 60}, "There is nothing to learn in a constant"),
         (("price",), ("--outcome", "real"), {"price": ["inf", *map(str, range(59))]}, "values such as inf"),
-        (("group",), ("--outcome", "real"), {}, "text such as 'art'"),
-        (("keen", "rich"), (), {"rich": [2] * 60}, "outcome 'classes', in one column"),
+        (("group",), ("--outcome", "real"), {}, "column 'group': got values such as 'art'"),
+        (("keen", "rich"), (), {"rich": [2] * 60}, "One class out of several needs outcome 'classes'"),
         (("keen", "rich"), (), {"rich": [0] * 60}, "Leave out tags that no node has"),
-        (("keen", "group"), (), {}, "outcome 'classes'"),
+        (("keen", "group"), (), {}, "column 'group': got values such as 'art'"),
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
         (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real or counts"),
-        (("price",), ("--outcome", "classes"), {}, "two labels of each class"),
+        (("price",), ("--outcome", "classes"), {}, "two of each class"),
         (("price",), ("--model", "sbm-gcn"), {}, "likelihood: got 'sbm' for outcome 'real'"),
     ],
 )

@@ -1,7 +1,7 @@
-"""What single columns of a table hold: ids, class labels, the split, and the kinds of features.
+"""What single columns of a table hold: ids, the split, and the kinds of features.
 
-A Parquet file is typed: it says what each column holds. A CSV file holds text only. There, ids and labels are whole
-numbers if writing the numbers gives the same text again, so "7" is a number and "007" is text.
+A Parquet file is typed: it says what each column holds. A CSV file holds text only. There, ids are whole numbers
+if writing the numbers gives the same text again, so "7" is a number and "007" is text.
 
 A column that cannot be used raises an `InputError`.
 """
@@ -15,41 +15,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.errors import InputError, Problem
+from g3nn.outcomes.labels import quoted
 
 NUMERIC, BOOLEAN, CATEGORICAL, TEXT = "numeric", "boolean", "categorical", "text"
-
-UNLABELLED = -1
-"""Among whole numbers this means that there is no label, as in scikit-learn."""
 
 PARTS = ("train", "val", "test")
 _PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "validation": "val", "valid": "val"}
 
-MISSING_NUMBERS = ("NaN", "nan", "NA", "N/A", "NULL", "null")
-"""Texts that mean a missing value in a column of numbers."""
-
 LARGEST = 1e150
 """Squares of larger numbers overflow."""
 
-NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _WHOLE_NUMBER = r"^[+-]?[0-9]+$"
 _FIRST_ROWS = 1000
 
 _NESTED = "Take it out with --ignore, or write one column for each number in it."
 _TIME = "Take it out with --ignore, or turn it into a number such as days since a fixed date."
 _FEATURE = "numbers, booleans or text"
-_CLASS = "text, whole numbers or booleans"
 
 
 def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
     raise InputError([Problem(place, given, allowed, advice)])
 
 
-def listed(values: Any, total: int | None = None) -> str:
-    """The first five values of a sequence or an array, and how many more there are."""
-    total = len(values) if total is None else total
-    first = values[:5] if isinstance(values, list | tuple) else values[:5].tolist()
-    shown = ", ".join(map(repr, first))
-    return f"{shown} and {total - 5} more" if total > 5 else shown
+def listed(values: Any) -> str:
+    """The first values of a sequence or an array, and how many more there are."""
+    return quoted(values if isinstance(values, list | tuple) else values.tolist())
 
 
 def counted(number: int, noun: str) -> str:
@@ -58,6 +49,10 @@ def counted(number: int, noun: str) -> str:
 
 def is_text(kind: pa.DataType) -> bool:
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
 def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
@@ -93,11 +88,11 @@ def feature_kind(place: str, column: pa.ChunkedArray, typed: bool) -> str:
         if not typed:
             advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
             values = texts(plain(column, typed)).drop_null()
-            _check_unmixed(place, values, NUMBER, "numbers", "either numbers or text", advice)
+            _check_unmixed(place, values, _NUMBER, "numbers", "either numbers or text", advice)
         return CATEGORICAL
     if pa.types.is_boolean(kind):
         return CATEGORICAL if encoded else BOOLEAN
-    if pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_null(kind):
+    if is_number(kind) or pa.types.is_null(kind):
         return CATEGORICAL if encoded else NUMERIC
     refuse(place, f"values of type {column.type}", _FEATURE, _NESTED)
 
@@ -113,7 +108,7 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     """(n,) int64 or text, none missing."""
     values = plain(column, typed)
     if pa.types.is_integer(values.type):
-        values = _int64(values)
+        values = int64(values)
     elif is_text(values.type):
         values = texts(values)
     elif not pa.types.is_null(values.type):
@@ -131,7 +126,7 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     return values if numbers is None else numbers
 
 
-def _int64(values: pa.Array) -> pa.Array:
+def int64(values: pa.Array) -> pa.Array:
     """Text instead, where a number is too large."""
     try:
         return pc.cast(values, pa.int64())
@@ -149,45 +144,6 @@ def _read_whole(values: pa.Array) -> pa.Array | None:
     except pa.ArrowInvalid:
         return None
     return None if pc.all(pc.equal(pc.cast(numbers, pa.large_string()), values)).as_py() is False else numbers
-
-
-def class_labels(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
-    """(n,) int64, boolean or text, null where unlabelled: empty, or -1 among whole numbers."""
-    values = plain(column, typed)
-    if pa.types.is_floating(values.type):
-        values = _whole_floats(place, floats(values))
-    elif pa.types.is_integer(values.type):
-        values = _int64(values)
-    elif is_text(values.type) or pa.types.is_null(values.type):
-        values = texts(values) if typed else _read_labels(texts(values))
-    elif not pa.types.is_boolean(values.type):
-        refuse(place, f"values of type {column.type}", _CLASS)
-    if pa.types.is_integer(values.type):
-        values = pc.if_else(pc.equal(values, UNLABELLED), None, values)
-    return values
-
-
-def _whole_floats(place: str, numbers: np.ndarray) -> pa.Array:
-    """int64. pandas turns a column of whole numbers into floats when some are missing."""
-    missing = np.isnan(numbers)
-    wrong = ~missing & ~((numbers == np.round(numbers)) & (np.abs(numbers) < 2**53))
-    if wrong.any():
-        given = f"numbers that are not whole ({listed(numbers[wrong])})"
-        refuse(place, given, _CLASS, "A class has a name or a whole number.")
-    return pa.array(np.where(missing, 0, numbers).astype(np.int64), mask=missing)
-
-
-def _read_labels(values: pa.Array) -> pa.Array:
-    """Text as whole numbers or as booleans, if all of it can be read so."""
-    missing = pc.is_in(values, value_set=pa.array(MISSING_NUMBERS, pa.large_string()))
-    words = pc.if_else(missing, None, values)
-    numbers = _read_whole(pc.replace_substring_regex(words, r"^(-?[0-9]+)\.0*$", r"\1"))
-    if numbers is not None and numbers.null_count < len(numbers):
-        return numbers
-    words = pc.utf8_lower(values)
-    if pc.all(pc.is_in(words, value_set=pa.array([None, "true", "false"], pa.large_string()))).as_py():
-        return pc.equal(words, "true")
-    return values
 
 
 def split_parts(place: str, column: pa.ChunkedArray) -> np.ndarray:

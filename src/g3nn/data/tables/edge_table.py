@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import floats, identifiers, is_text, listed, plain, refuse
+from g3nn.data.tables.columns import floats, identifiers, is_number, is_text, listed, plain, refuse
 from g3nn.data.tables.files import TableFile
 from g3nn.errors import G3NNWarning, Problems
 
@@ -40,10 +40,6 @@ class EdgeTable:
     target: pa.Array
     columns: tuple[str, str]
     typed: bool = True
-
-    @property
-    def num_edges(self) -> int:
-        return len(self.source)
 
 
 def load_edges(path: str | Path, columns: EdgeColumns, problems: Problems) -> EdgeTable | None:
@@ -90,7 +86,7 @@ def _end_names(file: TableFile, columns: EdgeColumns) -> tuple[str, str]:
 
 def _positive(place: str, weights: pa.Array) -> np.ndarray:
     """Which edges have a weight above 0."""
-    if not (pa.types.is_integer(weights.type) or pa.types.is_floating(weights.type)):
+    if not is_number(weights.type):
         refuse(place, f"values of type {weights.type}", "numbers of at least 0")
     numbers = floats(weights)
     wrong = ~(np.isfinite(numbers) & (numbers >= 0))

@@ -18,7 +18,7 @@ from g3nn.data.tables.graph import table_problems
 from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.notes import TableNotes
 from g3nn.errors import G3NNWarning, Problems
-from g3nn.parse import Matrix
+from g3nn.parse import NO_EDGES, Matrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def read_new_nodes(
     missing: "error" if the model was fitted so, else "impute".
     """
     before = len(problems.found)
-    nodes, edges, features, pairs = None, None, None, np.zeros((2, 0), dtype=np.int64)
+    nodes, edges, features, pairs = None, None, None, NO_EDGES
     with table_problems("nodes", problems):
         nodes = load_nodes(nodes_path, _columns(notes, TableFile.open(nodes_path).names), problems)
     if edges_path is not None:

@@ -13,7 +13,6 @@ import pyarrow.compute as pc
 from g3nn.data.tables.columns import (
     CATEGORICAL,
     TEXT,
-    class_labels,
     counted,
     feature_kind,
     identifiers,
@@ -23,15 +22,16 @@ from g3nn.data.tables.columns import (
     split_parts,
 )
 from g3nn.data.tables.files import TableFile
-from g3nn.data.tables.outcome_columns import CLASSES, TAGS, decided, number_labels
+from g3nn.data.tables.labels import AUTO, read_labels
 from g3nn.errors import InputError, Problems
+from g3nn.outcomes import Labels
 
 SPLIT = "split"
 
 
 @dataclass(frozen=True)
 class NodeColumns:
-    """The columns of a node table that are not ordinary features.
+    """The columns of a node table that are not ordinary features. Several `labels` are tags.
 
     Every other column describes the nodes: numbers and booleans as they are, text as categories, `text` columns as
     words, `categorical` columns as categories even if they hold numbers. The `split` column says which labelled nodes
@@ -39,19 +39,12 @@ class NodeColumns:
     """
 
     id: str
-    label: str | tuple[str, ...] | None = None
+    labels: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     split: str | None = None
-    outcome: str = CLASSES
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """The label columns: several if they are tags."""
-        if self.label is None:
-            return ()
-        return (self.label,) if isinstance(self.label, str) else self.label
+    outcome: str = AUTO
 
     @property
     def special(self) -> set[str]:
@@ -64,8 +57,7 @@ class NodeTable:
 
     ids:      (n,) int64 or text, each id once.
     features: the columns that describe the nodes; `kinds` says how to read each.
-    labels:   (n,) int64, boolean or text, null where unlabelled; None without a label column, or if the labels are not
-              classes. Then `values` (n, T) holds numbers, NaN where unlabelled, one column for each of `value_names`.
+    labels:   what the label columns say; None without one, or if they cannot be read.
     split:    (n,) "train", "val" or "test", from `split_column`; None without one.
     typed:    whether the file says that ids are numbers or text.
     """
@@ -74,13 +66,11 @@ class NodeTable:
     ids: pa.Array
     features: pa.Table
     kinds: Mapping[str, str]
-    labels: pa.Array | None = None
+    labels: Labels | None = None
     split: np.ndarray | None = None
     split_column: str | None = None
     typed: bool = True
-    outcome: str = CLASSES
-    values: np.ndarray | None = None
-    value_names: tuple[str, ...] = ()
+    outcome: str = AUTO
 
     @property
     def num_nodes(self) -> int:
@@ -95,13 +85,13 @@ def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> No
     file.check_roles(roles, problems)
     table = file.read(text={*columns.special, *columns.text, *columns.categorical})
     columns = _with_split(table, columns)
-    ids, parts, labels = None, None, _LabelColumns()
+    ids, parts, outcome, labels = None, None, columns.outcome, None
     if columns.id in file.names:
         with problems.gathered():
             ids = identifiers(file.place(columns.id), table[columns.id], file.typed)
             _check_distinct(file.place(columns.id), ids)
     if columns.labels and set(columns.labels) <= set(file.names):
-        labels = _read_labels(file, table, columns, problems)
+        outcome, labels = read_labels(file, table, columns.labels, outcome, problems)
     if columns.split in file.names:
         with problems.gathered():
             parts = split_parts(file.place(columns.split), table[columns.split])
@@ -111,33 +101,7 @@ def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> No
     if ids is None:
         return None
     features = pa.table({name: plain(table[name], file.typed) for name in kinds})
-    read = (ids, features, kinds, labels.classes, parts, columns.split, file.typed)
-    return NodeTable(str(path), *read, labels.outcome, labels.values, columns.labels)
-
-
-@dataclass(frozen=True, eq=False)
-class _LabelColumns:
-    """What the label columns hold: classes (n,), or values (n, T)."""
-
-    outcome: str = CLASSES
-    classes: pa.Array | None = None
-    values: np.ndarray | None = None
-
-
-def _read_labels(file: TableFile, table: pa.Table, columns: NodeColumns, problems: Problems) -> _LabelColumns:
-    outcome = decided(columns.outcome, [table[name] for name in columns.labels], file.typed)
-    if outcome != TAGS and len(columns.labels) > 1:
-        advice = "Use --outcome tags for several columns, or fit one model for each column."
-        problems.add("label", f"{len(columns.labels)} columns for --outcome {outcome}", "one column", advice)
-        return _LabelColumns(outcome)
-    if outcome == CLASSES:
-        name, classes = columns.labels[0], None
-        with problems.gathered():
-            classes = class_labels(file.place(name), table[name], file.typed)
-        return _LabelColumns(CLASSES, classes)
-    read = [number_labels(file.place(name), table[name], file.typed, outcome, problems) for name in columns.labels]
-    known = [column for column in read if column is not None]
-    return _LabelColumns(outcome, None, np.column_stack(known) if len(known) == len(read) else None)
+    return NodeTable(str(path), ids, features, kinds, labels, parts, columns.split, file.typed, outcome)
 
 
 def _with_split(table: pa.Table, columns: NodeColumns) -> NodeColumns:

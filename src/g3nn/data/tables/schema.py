@@ -31,8 +31,6 @@ FEWEST_ROWS = 2
 LEAST_COVERED = 0.1
 """Share of the rows that the kept categories must cover. Otherwise the column holds names, not categories."""
 
-OTHER = "other"
-
 _IGNORE = "Take it out with --ignore."
 
 Reason = tuple[str, ...]
@@ -94,9 +92,6 @@ class Number:
             return cls(0.0, 1.0, BOOLEAN)
         return cls(float(known.mean()), float(known.std()) or 1.0)
 
-    def features(self, name: str) -> list[str]:
-        return [name]
-
     def encode(self, name: str, column: pa.Array, remarks: Remarks) -> np.ndarray:
         values = floats(column)
         if np.isnan(values).any():
@@ -134,9 +129,6 @@ class Category:
             remarks.refused[NAMES].append(name)
         return cls(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
 
-    def features(self, name: str) -> list[str]:
-        return [f"{name}={category}" for category in (*self.categories, *([OTHER] if self.other else []))]
-
     def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
         values, rare = texts(column), len(self.categories)
         index = pc.index_in(values, value_set=pa.array(self.categories, pa.large_string()), skip_nulls=True)
@@ -169,9 +161,6 @@ class Text:
             remarks.refused[WORDLESS if texts(column).null_count < len(column) else EMPTY].append(name)
             return cls({})
         return cls(dict(zip(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist(), strict=True)))
-
-    def features(self, name: str) -> list[str]:
-        return [f"{name}: {word}" for word in self.words]
 
     def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
         from sklearn.feature_extraction.text import TfidfVectorizer
@@ -225,22 +214,13 @@ class FeatureSchema:
         return cls(tuple(zeros), columns)
 
     @property
-    def feature_names(self) -> list[str]:
-        return [*self.counts, *(feature for name, column in self.columns.items() for feature in column.features(name))]
-
-    @property
-    def sparse(self) -> bool:
-        """Whether most features come from counts, categories and words, and the matrix is stored sparse."""
-        dense = sum(isinstance(column, Number) for column in self.columns.values())
-        return 2 * dense < len(self.feature_names)
-
-    @property
     def kinds(self) -> dict[str, str]:
         """How each column of a table must be read."""
         return {**dict.fromkeys(self.counts, NUMERIC), **{name: column.kind for name, column in self.columns.items()}}
 
     def encode(self, nodes: NodeTable, *, missing: str = "impute", quiet: bool = False) -> Matrix:
-        """(n, d) float32, a scipy CSR array or a dense array; NaN where a number or boolean is missing.
+        """(n, d) float32; NaN where a number or boolean is missing. A scipy CSR array if most features come from
+        counts, categories and words, otherwise a dense array.
 
         Raises one error that names every column that is absent, new, of another kind, or cannot be encoded.
         missing: as in `fit`. Categories that the fit has not seen are counted in a warning, unless `quiet`.
@@ -257,7 +237,8 @@ class FeatureSchema:
             warnings.warn(f"{nodes.name}: {words}", G3NNWarning, stacklevel=2)
         if counts:
             blocks.insert(0, _shares(counts))
-        if self.sparse:
+        dense = sum(isinstance(column, Number) for column in self.columns.values())
+        if 2 * dense < sum(block.shape[1] for block in blocks):
             return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
         return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
 

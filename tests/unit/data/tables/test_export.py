@@ -28,7 +28,7 @@ def test_the_tables_give_back_the_task(tmp_path, name):
     np.testing.assert_array_equal(join(edges, nodes.ids, nodes.typed), task.edges)
     assert nodes.labels is not None
     assert nodes.split is not None
-    labels = nodes.labels.fill_null(UNKNOWN).to_numpy()
+    labels = nodes.labels.values
     known = np.concatenate([task.train, task.val])
     np.testing.assert_array_equal(np.flatnonzero(labels != UNKNOWN), known)
     np.testing.assert_array_equal(labels[known], task.labels[known])

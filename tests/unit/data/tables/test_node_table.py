@@ -4,14 +4,11 @@ import datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from small_tables import parquet_file, read_nodes, text_file
 
-from g3nn.data.tables.checks import check_labels
-from g3nn.data.tables.node_table import NodeTable
-from g3nn.errors import InputError, Problems
+from g3nn.errors import InputError
 
 
 def problems_of(path: Path, *words: Any, **options: Any) -> str:
@@ -72,81 +69,7 @@ class TestIds:
         assert "2 missing ids" in problems_of(parquet_file(tmp_path, {"id": [None, None], "x": [1, 2]}), "id")
 
 
-class TestLabels:
-    @pytest.mark.parametrize(
-        ("texts", "expected"),
-        [
-            (["a", "", "b"], ["a", None, "b"]),
-            (["1", "", "0"], [1, None, 0]),
-            (["1.0", "", "0.0"], [1, None, 0]),
-            (["1", "NaN", "0"], [1, None, 0]),
-            (["1", "-1", "0"], [1, None, 0]),
-            (["01", "", "02"], ["01", None, "02"]),
-            (["True", "", "false"], [True, None, False]),
-            (["NA", "", "nan"], ["NA", None, "nan"]),
-            (["", "", ""], [None, None, None]),
-        ],
-    )
-    def test_csv(self, tmp_path, texts, expected):
-        rows = "".join(f"{number},{text},{number}\n" for number, text in enumerate(texts))
-        nodes = read_nodes(text_file(tmp_path, "id,y,x\n" + rows), "id", "y")
-        assert nodes.labels is not None
-        assert nodes.labels.to_pylist() == expected
-
-    @pytest.mark.parametrize(
-        ("labels", "expected"),
-        [
-            (["1", None, ""], ["1", None, None]),
-            ([1, None, -1], [1, None, None]),
-            ([1.0, None, float("nan")], [1, None, None]),
-            ([True, None, False], [True, None, False]),
-            ([None, None, None], [None, None, None]),
-        ],
-    )
-    def test_parquet(self, tmp_path, labels, expected):
-        nodes = read_nodes(parquet_file(tmp_path, {"id": [1, 2, 3], "y": labels, "x": [1, 2, 3]}), "id", "y")
-        assert nodes.labels is not None
-        assert nodes.labels.to_pylist() == expected
-
-    @pytest.mark.parametrize("labels", [[1.5, 2.0], [float("inf"), 1.0], [[1], [2]], [datetime.date(2020, 1, 1)] * 2])
-    def test_what_is_no_class(self, tmp_path, labels):
-        path = parquet_file(tmp_path, {"id": [1, 2], "y": labels, "x": [1, 2]})
-        assert "expected text, whole numbers or booleans" in problems_of(path, "id", "y")
-
-    def table(self, labels: list[Any], split: list[str] | None = None) -> NodeTable:
-        parts = None if split is None else np.array(split)
-        return NodeTable("n.csv", pa.array(range(len(labels))), pa.table({}), {}, pa.array(labels), parts)
-
-    @pytest.mark.parametrize(
-        ("labels", "split", "words"),
-        [
-            (["a", "a", None], None, "one class, 'a'; expected at least two classes"),
-            ([1, 1, None], None, "-1 means that there is no label"),
-            ([None, None], None, "got none; expected at least two classes"),
-            (
-                ["a", "a", "b", "c", None],
-                None,
-                "only one label of 'b', 'c'; expected at least two labels of each class",
-            ),
-            (["a", "a", "b", "b"], ["train", "val", "train", "test"], "only one label of 'b'"),
-            (["a", "a", "b", "b"], ["train", "val", "val", "val"], "no training label of 'b'"),
-            (["a", "a", "b", "b"], ["train"] * 4, "no labelled node for validation"),
-            (["a", "a", "b", "b", "c"], ["train", "val"] * 2 + ["test"], "test labels of 'c', which no other node has"),
-        ],
-    )
-    def test_classes_that_cannot_be_learned(self, labels, split, words):
-        problems = Problems()
-        check_labels(self.table(labels, split), problems)
-        (problem,) = problems.found
-        assert words in str(problem)
-
-    @pytest.mark.parametrize("split", [None, ["train", "val", "train", "val", "test"]])
-    @pytest.mark.parametrize("last", [None, "a"])
-    def test_classes_that_can(self, split, last):
-        problems = Problems()
-        check_labels(self.table(["a", "a", "b", "b", last], split), problems)
-        assert problems.found == []
-
+class TestSplit:
     def test_split(self, tmp_path):
         rows = ["train", "VAL", "test", "", "validation"]
         text = "id,part,x\n" + "".join(f"{number},{part},{number}\n" for number, part in enumerate(rows))
@@ -228,7 +151,7 @@ class TestColumns:
 
     def test_missing_columns_and_double_roles_at_once(self, tmp_path):
         path = text_file(tmp_path, "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rome,true\n")
-        message = problems_of(path, "Id", "labl", ["city", "words"], ["agee", "city"], split="active")
+        message = problems_of(path, "Id", "labl", text=["city", "words"], ignore=["agee", "city"], split="active")
         assert "6 problems" in message
         assert "id column: got 'Id'" in message
         assert "Did you mean 'id'?" in message

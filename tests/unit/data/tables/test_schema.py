@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from g3nn.data.planetoid import row_normalised
 from g3nn.data.tables.columns import feature_kind
 from g3nn.data.tables.node_table import NodeTable
-from g3nn.data.tables.schema import MOST_CATEGORIES, FeatureSchema
+from g3nn.data.tables.schema import MOST_CATEGORIES, Category, FeatureSchema, Text
 from g3nn.errors import G3NNWarning, InputError
 
 
@@ -60,20 +60,22 @@ class TestKinds:
     def test_categories(self):
         nodes = table({"city": ["Rome", "Oslo", "Rome", "Oslo", "", None]})
         schema = FeatureSchema.fit(nodes)
-        assert schema.feature_names == ["city=Oslo", "city=Rome"]
+        assert schema.columns["city"] == Category(("Oslo", "Rome"), other=False)
         np.testing.assert_array_equal(dense(schema.encode(nodes)), [[0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [0, 0]])
 
     def test_rare_categories_share_a_feature(self):
         nodes = table({"city": ["Rome", "Rome", "Oslo", "Bonn"]})
         schema = FeatureSchema.fit(nodes)
-        assert schema.feature_names == ["city=Rome", "city=other"]
+        assert schema.columns["city"] == Category(("Rome",), other=True)
         np.testing.assert_array_equal(dense(schema.encode(nodes, quiet=True)), [[1, 0], [1, 0], [0, 1], [0, 1]])
 
     def test_only_the_most_frequent_categories_are_kept(self):
         names = [f"c{number}" for number in range(MOST_CATEGORIES + 20)]
         schema = FeatureSchema.fit(table({"city": names * 2 + names[5:25] + names[30:110]}))
-        assert len(schema.feature_names) == MOST_CATEGORIES + 1
-        assert {"city=c5", "city=c24", "city=c109", "city=other"} <= set(schema.feature_names)
+        city = schema.columns["city"]
+        assert isinstance(city, Category)
+        assert (len(city.categories), city.other) == (MOST_CATEGORIES, True)
+        assert {"c5", "c24", "c109"} <= set(city.categories)
 
     @pytest.mark.parametrize("rare", [True, False])
     def test_unseen_categories_are_noted(self, rare):
@@ -86,14 +88,15 @@ class TestKinds:
     def test_text(self):
         nodes = table({"abstract": ABSTRACTS}, text=("abstract",))
         schema = FeatureSchema.fit(nodes)
-        assert schema.feature_names == ["abstract: deep", "abstract: graph"]
+        abstract = schema.columns["abstract"]
+        assert isinstance(abstract, Text)
+        assert list(abstract.words) == ["deep", "graph"]
         reference = TfidfVectorizer(min_df=2).fit_transform([text or "" for text in ABSTRACTS]).toarray()
         np.testing.assert_allclose(dense(schema.encode(nodes)), reference.astype(np.float32))
 
     def test_everything_together(self, mixed):
         schema = FeatureSchema.fit(mixed)
-        names = ["age", "city=Rome", "city=other", "active", "abstract: deep", "abstract: graph", "size"]
-        assert schema.feature_names == names
+        assert list(schema.kinds) == ["age", "city", "active", "abstract", "size"]
         encoded = schema.encode(mixed, quiet=True)
         assert encoded.shape == (4, 7)
         assert sp.issparse(encoded)
@@ -134,7 +137,7 @@ class TestCounts:
         nodes = word_table(counts, age=age)
         schema = FeatureSchema.fit(nodes)
         encoded = dense(schema.encode(nodes))
-        assert schema.feature_names[-1] == "age"
+        assert list(schema.columns) == ["age"]
         np.testing.assert_allclose(encoded[:, -1], (age - age.mean()) / age.std(), rtol=1e-6)
         np.testing.assert_allclose(encoded[:, :-1].sum(1), counts.sum(1) > 0, rtol=1e-6)
 
@@ -153,7 +156,7 @@ class TestCounts:
     def test_a_word_that_nobody_uses_is_no_problem(self):
         counts = words()
         counts[:, 7] = 0
-        assert "w7" in FeatureSchema.fit(word_table(counts)).feature_names
+        assert "w7" in FeatureSchema.fit(word_table(counts)).counts
 
     def test_a_missing_count_stays_missing(self):
         schema = FeatureSchema.fit(word_table(words()))
@@ -205,7 +208,7 @@ class TestUselessColumns:
 
     def test_missing_categories_and_texts_are_no_error(self):
         nodes = table({"city": ["a", "a", None], "words": ["to be", "to go", None]}, text=("words",))
-        assert len(FeatureSchema.fit(nodes, missing="error").feature_names) == 2
+        assert FeatureSchema.fit(nodes, missing="error").encode(nodes, missing="error").shape == (3, 2)
 
 
 class TestNewTables:
