@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import Problems
+from g3nn.outcomes.labels import quoted
 from g3nn.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
 
 _COLUMNS_AT_ONCE = 256
@@ -36,10 +37,7 @@ class FeatureTable:
 
     def title(self, columns: np.ndarray) -> str:
         """The first few columns of a mask by name or number, and how many more there are."""
-        numbers = np.flatnonzero(columns)
-        shown = [repr(self.names[c]) if self.names else str(c) for c in numbers[:SHOWN].tolist()]
-        more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-        return f"{', '.join(shown)}{more}"
+        return quoted([self.names[c] if self.names else c for c in np.flatnonzero(columns).tolist()])
 
     def column_means(self, problems: Problems) -> np.ndarray:
         """(d,): the mean of the known values of each column; a column without any is a problem."""

@@ -205,16 +205,24 @@ def _tasks(request: Request, inductive: bool, impute: bool) -> tuple[NodeTask, N
     of its nodes in the whole graph; and the means of the feature columns where missing values are filled in."""
     n = request.features.num_nodes
     seen = request.labels.labelled if inductive else np.arange(n)
-    inside = np.isin(request.edges, seen).all(axis=0)
     number = np.full(n, -1, dtype=np.int64)
     number[seen] = np.arange(len(seen))
-    features, means = request.features, None
-    if impute:
-        features, means = _filled(request, seen, number[request.edges[:, inside]])
-    whole = _task(request, features.matrix, request.edges, np.arange(n))
+    inside = number[request.edges[:, np.isin(request.edges, seen).all(axis=0)]]
+    features, means = _filled(request, seen, inside) if impute else (request.features, None)
+    whole = NodeTask.build(
+        features.matrix,
+        request.edges,
+        request.labels.values,
+        request.train,
+        request.val,
+        num_classes=len(request.labels.names),
+        directed=request.directed,
+        outcome=request.outcome.name,
+    )
     if len(seen) == n:
         return whole, whole, seen, means
-    return whole, _task(request, features.matrix[seen], request.edges[:, inside], seen), seen, means
+    own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
+    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, means
 
 
 def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[FeatureTable, np.ndarray]:
@@ -229,22 +237,6 @@ def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Fea
     rows = part.above(replace(part, matrix=request.features.matrix[rest]))
     order = np.argsort(np.concatenate([seen, rest]))
     return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
-
-
-def _task(request: Request, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
-    """The task on the nodes `seen`, numbered anew."""
-    number = np.full(request.features.num_nodes, -1, dtype=np.int64)
-    number[seen] = np.arange(len(seen))
-    return NodeTask.build(
-        features,
-        number[edges],
-        request.labels.values[seen],
-        number[request.train],
-        number[request.val],
-        num_classes=len(request.labels.names),
-        directed=request.directed,
-        outcome=request.outcome.name,
-    )
 
 
 def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:

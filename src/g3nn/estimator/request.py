@@ -85,8 +85,7 @@ def check_parameters(parameters: Mapping[str, Any], outcome: type[Outcome], prob
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
         problems.add("ensemble", repr(ensemble), "a whole number of at least 1")
-    if not is_share(share):
-        problems.add("validation", repr(share), "a share strictly between 0 and 1")
+    check_share("validation", share, problems)
     problems.name("missing", parameters["missing"], MISSING)
     for name in ("refit", "inductive", "directed", "verbose"):
         if not isinstance(parameters[name], bool | np.bool_ | int):
@@ -164,6 +163,11 @@ def _validation(
         return np.zeros(0, dtype=np.int64)
     outcome.check_validation(labels, chosen, problems)
     return chosen
+
+
+def check_share(argument: str, value: Any, problems: Problems) -> None:
+    if not is_share(value):
+        problems.add(argument, repr(value), "a number strictly between 0 and 1")
 
 
 def is_share(value: Any) -> bool:

@@ -71,19 +71,18 @@ class FitResult:
     @property
     def test_accuracy(self) -> np.ndarray:
         """(trials,): the share of test nodes whose class is right."""
-        self._need("accuracy", "test_accuracy", "test_score")
-        return self.test_score
+        return self._accuracy("test")
 
     @property
     def val_accuracy(self) -> np.ndarray:
         """(trials,): the share of validation nodes whose class is right."""
-        self._need("accuracy", "val_accuracy", "val_score")
-        return self.val_score
+        return self._accuracy("val")
 
-    def _need(self, score: str, asked: str, instead: str) -> None:
-        if self.outcome.score_key != score:
+    def _accuracy(self, part: str) -> np.ndarray:
+        if self.outcome.score_key != "accuracy":
             kind = f"outcome {self.outcome.name!r} is scored by {self.outcome.score_title}"
-            raise AttributeError(f"no {asked}: {kind}; use {instead}")
+            raise AttributeError(f"no {part}_accuracy: {kind}; use {part}_score")
+        return self.test_score if part == "test" else self.val_score
 
     @cached_property
     def probabilities(self) -> np.ndarray:
