@@ -169,13 +169,12 @@ class Plan:
         if self.training.ensemble > 1:
             validation_answers = self._answered(parts, self.training.validation_inputs(inputs))
             ended = trial_endings(ended, validation_answers, inputs, self.training)
-        diverged, epochs, best_epoch = (part.numpy() for part in (ended.diverged, ended.epochs, ended.best_epoch))
-        cost, test = _evaluated(answers, inputs)
-        test[best_epoch == 0] = np.nan
-        cost[best_epoch == 0] = np.nan
+        measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
+        diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0
+        cost, test = (np.where(never, np.nan, values) for values in _evaluated(answers, inputs))
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
-            for bad, count in zip(diverged, epochs, strict=True)
+            for bad, count in zip(diverged, ended.epochs.tolist(), strict=True)
         )
         _report_divergence(status, self.seeds)
         return FitResult(
@@ -186,14 +185,10 @@ class Plan:
             hyperparameters=self.hyperparameters(task.outcome),
             seeds=self.seeds,
             test_score=test,
-            val_score=ended.val_score.double().numpy(),
-            val_loss=ended.val_loss.double().numpy(),
-            epochs=epochs,
-            best_epoch=best_epoch,
+            **measured,
             status=status,
             seconds=seconds,
             answers=answers.cpu(),
-            history=ended.history.numpy(),
             model=GenerativeModel.join([model for _, model in parts]).cpu(),
             outcome=inputs.outcome,
             test_log_prob=-cost,
