@@ -67,10 +67,9 @@ class FeatureTable:
             part = matrix[:, columns]
             dense = part.toarray() if sp.issparse(part) else part
             values = _propagate(dense - means[columns], edges) + means[columns]
-            if sp.issparse(matrix):
-                _fill_sparse(matrix, columns, values)
-            else:
-                matrix[:, columns] = np.where(np.isnan(dense), values, dense)
+            # Missing values of a sparse matrix are stored entries, so its pattern does not change.
+            rows, places = np.nonzero(np.isnan(dense))
+            matrix[rows, columns[places]] = values[rows, places]
         return replace(self, matrix=matrix)
 
     def above(self, other: FeatureTable) -> FeatureTable:
@@ -157,15 +156,6 @@ def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ..
     columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
     return np.column_stack(columns), names
-
-
-def _fill_sparse(matrix: Matrix, columns: np.ndarray, values: np.ndarray) -> None:
-    """Missing values of a sparse matrix are stored entries, so its pattern does not change."""
-    place = np.full(matrix.shape[1], -1)
-    place[columns] = np.arange(len(columns))
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    holes = np.flatnonzero(np.isnan(matrix.data) & (place[matrix.indices] >= 0))
-    matrix.data[holes] = values[rows[holes], place[matrix.indices[holes]]]
 
 
 def _propagate(x: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.model import ModelSpec
-from g3nn.outcomes import Outcome, without_labels_of
+from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Matrix, distinct, read_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.task import NodeTask
@@ -139,13 +139,16 @@ class Fitted:
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
-        labels = without_labels_of(self.task.labels, np.setdiff1d(np.arange(self.task.num_nodes), self._labelled))
+        labelled = np.concatenate([self.task.train, self.task.val])
+        labels = self._labels_of(labelled, self.task.num_nodes)
         codes, beliefs = self.outcome.groups(self.calibrated(), labels)
         return self.task.with_classes(codes, beliefs.shape[1]), beliefs
 
-    @property
-    def _labelled(self) -> np.ndarray:
-        return np.concatenate([self.task.train, self.task.val])
+    def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
+        """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""
+        labels = unlabelled((n, *self.task.labels.shape[1:]), self.task.labels.dtype)
+        labels[nodes] = self.task.labels[nodes]
+        return labels
 
     def _nodes(self, nodes: Nodes) -> Answers:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
@@ -179,9 +182,7 @@ class Fitted:
 
     def _graph(self, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
         """A graph to be answered, with the labels of these nodes."""
-        rows = np.zeros(features.shape[0], dtype=np.int64)
-        rows[seen] = seen
-        labels = without_labels_of(self.task.labels[rows], np.setdiff1d(np.arange(len(rows)), seen))
+        labels = self._labels_of(seen, features.shape[0])
         return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
 
     def _read(self, X: Any, problems: Problems) -> FeatureTable:
