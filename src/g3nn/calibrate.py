@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_softmax
 
 BINS = 15
 """Equal-width bins of confidence, as is usual in the literature."""
@@ -93,10 +94,7 @@ def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray) -> float:
 
 def tempered(log_prob: np.ndarray, temperature: float) -> np.ndarray:
     """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less certain, below 1 more certain."""
-    scores = log_prob.astype(np.float64) / temperature
-    scores -= scores.max(1, keepdims=True)
-    scores -= np.log(np.exp(scores).sum(1, keepdims=True))
-    return scores
+    return np.asarray(log_softmax(log_prob.astype(np.float64) / temperature, axis=1))
 
 
 def best_temperature(loss: Callable[[float], float], labels: int) -> float:

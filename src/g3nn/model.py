@@ -50,10 +50,6 @@ class GenerativeModel(nn.Module):
         self.prior = prior
         self.options = options or ModelOptions()
 
-    @property
-    def is_generative(self) -> bool:
-        return self.likelihood is not None
-
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
         """(R, n, width): the answer in the form of the outcome. q(Y | X, G), or p(Y | X) on a graph without any edge.
 

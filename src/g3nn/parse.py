@@ -158,6 +158,12 @@ def distinct(codes: np.ndarray) -> np.ndarray:
 
 def node_indices(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
     """A boolean mask or a list of node numbers, as sorted unique numbers."""
+    numbers = node_numbers(key, value, n, problems)
+    return None if numbers is None else np.unique(numbers)
+
+
+def node_numbers(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
+    """A boolean mask or a list of node numbers, as numbers in the order given."""
     raw = to_numpy(value)
     if raw.dtype == bool or (raw.dtype == np.uint8 and raw.shape == (n,)):
         if raw.shape == (n,):
@@ -170,5 +176,5 @@ def node_indices(key: str, value: Any, n: int, problems: Problems) -> np.ndarray
     elif raw.min() < 0 or raw.max() >= n:
         problems.add(key, f"node numbers {raw.min()}..{raw.max()}", f"node numbers 0..{n - 1}")
     else:
-        return np.unique(raw).astype(np.int64)
+        return raw.astype(np.int64)
     return None

@@ -57,9 +57,7 @@ class NodeTask:
     @property
     def unlabelled(self) -> np.ndarray:
         """U: every node whose label training may not see."""
-        mask = np.ones(self.num_nodes, dtype=bool)
-        mask[self.train] = False
-        return np.flatnonzero(mask)
+        return np.setdiff1d(np.arange(self.num_nodes), self.train)
 
     def outcome_model(self, options: Mapping[str, Any] | None = None) -> Outcome:
         """The outcome in the unit of the training labels, with those of the options that it declares."""
@@ -68,9 +66,7 @@ class NodeTask:
     @property
     def isolated(self) -> np.ndarray:
         """(n,) booleans: the nodes without edges."""
-        mask = np.ones(self.num_nodes, dtype=bool)
-        mask[self.edges.ravel()] = False
-        return mask
+        return ~np.isin(np.arange(self.num_nodes), self.edges)
 
     def __repr__(self) -> str:
         return (
@@ -152,11 +148,8 @@ class NodeTask:
 
         x = self.features.toarray() if sp.issparse(self.features) else self.features
         arcs = self.edges if self.directed else np.concatenate([self.edges, self.edges[::-1]], axis=1)
-        masks = {}
-        for key in ("train", "val", "test"):
-            mask = torch.zeros(self.num_nodes, dtype=torch.bool)
-            mask[torch.from_numpy(getattr(self, key))] = True
-            masks[f"{key}_mask"] = mask
+        nodes, parts = np.arange(self.num_nodes), {"train": self.train, "val": self.val, "test": self.test}
+        masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
         y = torch.from_numpy(self.labels)
         return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
 
@@ -180,16 +173,5 @@ class NodeTask:
         self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
     ) -> NodeTask:
         """The same graph with other training, validation and test nodes."""
-        return NodeTask.build(
-            self.features,
-            self.edges,
-            self.labels,
-            train,
-            val,
-            test,
-            num_classes=self.num_classes,
-            directed=self.directed,
-            name=self.name,
-            setting=setting or self.setting,
-            outcome=self.outcome,
-        )
+        split = {"train": train, "val": val, "test": test}
+        return NodeTask.build(**{**vars(self), **split, "setting": setting or self.setting})

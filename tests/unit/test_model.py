@@ -90,7 +90,6 @@ class TestSpec:
 
     def test_a_name_without_likelihood_is_discriminative(self):
         model = ModelSpec.parse("gcn").build(Sizes(5, 3), Replicas((0,)), {})
-        assert not model.is_generative
         assert (model.likelihood, model.prior) == (None, None)
 
     def test_parts_of_one_model_start_differently(self):

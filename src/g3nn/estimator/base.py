@@ -16,12 +16,12 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.errors import Problems
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.request import is_share, read_request, take_apart
+from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Outcome
-from g3nn.parse import to_numpy
+from g3nn.parse import node_numbers
 
 
 @dataclass(eq=False, repr=False)
@@ -113,30 +113,33 @@ class GraphEstimator(BaseEstimator):
     def _name_labels(self, fitted: Fitted) -> None:
         """Take over what the labels are called."""
 
-    def _answer(self, X: Any, edges: Any) -> np.ndarray:
-        """(n, width): calibrated."""
-        check_is_fitted(self)
-        return self.fitted_.calibrated(X, edges)
-
     def _moments(self, X: Any, edges: Any) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (n, K or T); the means of classes and tags are their probabilities."""
-        answer = self._answer(X, edges)
-        return self.fitted_.outcome.moments(answer)
+        check_is_fitted(self)
+        return self.fitted_.outcome.moments(self.fitted_.calibrated(X, edges))
 
     def _conformal(self, alpha: float, X: Any, edges: Any) -> np.ndarray:
         check_is_fitted(self)
         return self.fitted_.answerer.conformal(self.fitted_.ask(X, edges), alpha)
 
-    def _evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
+    def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
+        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
+
+        Classes: accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier. Tags: accuracy,
+        nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
+        log-probability or density of a value) and coverage (share of the values inside 90 % intervals); of several
+        columns these are means, and `columns` holds them for each. Always: the number of nodes.
+        """
         check_is_fitted(self)
         problems = Problems()
-        chosen = _node_numbers(nodes, self.task_.num_nodes, problems)
+        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
         labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
-        if labels is not None and len(labels) != len(chosen):
+        if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
-        if len(chosen) == 0:
+        if chosen is not None and len(chosen) == 0:
             problems.add("nodes", "none", "at least one node")
         problems.raise_if_any()
+        assert chosen is not None
         assert labels is not None
         return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
 
@@ -171,21 +174,3 @@ class GraphEstimator(BaseEstimator):
         """
         check_is_fitted(self)
         save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
-
-
-def _node_numbers(nodes: Any, n: int, problems: Problems) -> np.ndarray:
-    """Numbers in the order given, or those that a mask marks."""
-    raw = to_numpy(nodes)
-    if raw.dtype == bool and raw.shape == (n,):
-        return np.flatnonzero(raw)
-    if raw.size == 0:
-        return np.zeros(0, dtype=np.int64)
-    if raw.ndim != 1 or raw.dtype.kind not in "iu" or raw.min() < 0 or raw.max() >= n:
-        problems.add("nodes", f"shape {raw.shape} of type {raw.dtype}", f"a mask ({n},) or node numbers 0..{n - 1}")
-        return np.zeros(0, dtype=np.int64)
-    return raw.astype(np.int64)
-
-
-def check_share(argument: str, value: Any, problems: Problems) -> None:
-    if not is_share(value):
-        problems.add(argument, repr(value), "a number strictly between 0 and 1")

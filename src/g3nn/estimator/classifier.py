@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 
 from g3nn.errors import Problems
-from g3nn.estimator.base import GraphEstimator, check_share
+from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.request import check_share
 from g3nn.outcomes import Classes, Outcome, Tags
 from g3nn.outcomes.labels import table_values
 
@@ -107,11 +108,3 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             problems.add("predict_set", "tags, of which a node may have several", "classes", advice)
         problems.raise_if_any()
         return self._conformal(float(alpha), X, edges)
-
-    def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
-
-        accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins), brier, and the number of nodes. Of
-        tags: accuracy, nll and brier as means over known tags, f1_micro, f1_macro, and the number of nodes.
-        """
-        return self._evaluate(nodes, y)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import Problems
+from g3nn.outcomes.labels import quoted
 from g3nn.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
 
 _COLUMNS_AT_ONCE = 256
@@ -36,10 +37,7 @@ class FeatureTable:
 
     def title(self, columns: np.ndarray) -> str:
         """The first few columns of a mask by name or number, and how many more there are."""
-        numbers = np.flatnonzero(columns)
-        shown = [repr(self.names[c]) if self.names else str(c) for c in numbers[:SHOWN].tolist()]
-        more = f" and {len(numbers) - SHOWN} more" if len(numbers) > SHOWN else ""
-        return f"{', '.join(shown)}{more}"
+        return quoted([self.names[c] if self.names else c for c in np.flatnonzero(columns).tolist()])
 
     def column_means(self, problems: Problems) -> np.ndarray:
         """(d,): the mean of the known values of each column; a column without any is a problem."""
@@ -69,10 +67,9 @@ class FeatureTable:
             part = matrix[:, columns]
             dense = part.toarray() if sp.issparse(part) else part
             values = _propagate(dense - means[columns], edges) + means[columns]
-            if sp.issparse(matrix):
-                _fill_sparse(matrix, columns, values)
-            else:
-                matrix[:, columns] = np.where(np.isnan(dense), values, dense)
+            # Missing values of a sparse matrix are stored entries, so its pattern does not change.
+            rows, places = np.nonzero(np.isnan(dense))
+            matrix[rows, columns[places]] = values[rows, places]
         return replace(self, matrix=matrix)
 
     def above(self, other: FeatureTable) -> FeatureTable:
@@ -159,15 +156,6 @@ def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ..
     columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
     return np.column_stack(columns), names
-
-
-def _fill_sparse(matrix: Matrix, columns: np.ndarray, values: np.ndarray) -> None:
-    """Missing values of a sparse matrix are stored entries, so its pattern does not change."""
-    place = np.full(matrix.shape[1], -1)
-    place[columns] = np.arange(len(columns))
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    holes = np.flatnonzero(np.isnan(matrix.data) & (place[matrix.indices] >= 0))
-    matrix.data[holes] = values[rows[holes], place[matrix.indices[holes]]]
 
 
 def _propagate(x: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.model import ModelSpec
-from g3nn.outcomes import Outcome, without_labels_of
+from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Matrix, distinct, read_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.task import NodeTask
@@ -139,13 +139,16 @@ class Fitted:
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
-        labels = without_labels_of(self.task.labels, np.setdiff1d(np.arange(self.task.num_nodes), self._labelled))
+        labelled = np.concatenate([self.task.train, self.task.val])
+        labels = self._labels_of(labelled, self.task.num_nodes)
         codes, beliefs = self.outcome.groups(self.calibrated(), labels)
         return self.task.with_classes(codes, beliefs.shape[1]), beliefs
 
-    @property
-    def _labelled(self) -> np.ndarray:
-        return np.concatenate([self.task.train, self.task.val])
+    def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
+        """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""
+        labels = unlabelled((n, *self.task.labels.shape[1:]), self.task.labels.dtype)
+        labels[nodes] = self.task.labels[nodes]
+        return labels
 
     def _nodes(self, nodes: Nodes) -> Answers:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
@@ -179,9 +182,7 @@ class Fitted:
 
     def _graph(self, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
         """A graph to be answered, with the labels of these nodes."""
-        rows = np.zeros(features.shape[0], dtype=np.int64)
-        rows[seen] = seen
-        labels = without_labels_of(self.task.labels[rows], np.setdiff1d(np.arange(len(rows)), seen))
+        labels = self._labels_of(seen, features.shape[0])
         return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
 
     def _read(self, X: Any, problems: Problems) -> FeatureTable:
@@ -205,16 +206,24 @@ def _tasks(request: Request, inductive: bool, impute: bool) -> tuple[NodeTask, N
     of its nodes in the whole graph; and the means of the feature columns where missing values are filled in."""
     n = request.features.num_nodes
     seen = request.labels.labelled if inductive else np.arange(n)
-    inside = np.isin(request.edges, seen).all(axis=0)
     number = np.full(n, -1, dtype=np.int64)
     number[seen] = np.arange(len(seen))
-    features, means = request.features, None
-    if impute:
-        features, means = _filled(request, seen, number[request.edges[:, inside]])
-    whole = _task(request, features.matrix, request.edges, np.arange(n))
+    inside = number[request.edges[:, np.isin(request.edges, seen).all(axis=0)]]
+    features, means = _filled(request, seen, inside) if impute else (request.features, None)
+    whole = NodeTask.build(
+        features.matrix,
+        request.edges,
+        request.labels.values,
+        request.train,
+        request.val,
+        num_classes=len(request.labels.names),
+        directed=request.directed,
+        outcome=request.outcome.name,
+    )
     if len(seen) == n:
         return whole, whole, seen, means
-    return whole, _task(request, features.matrix[seen], request.edges[:, inside], seen), seen, means
+    own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
+    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, means
 
 
 def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[FeatureTable, np.ndarray]:
@@ -229,22 +238,6 @@ def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Fea
     rows = part.above(replace(part, matrix=request.features.matrix[rest]))
     order = np.argsort(np.concatenate([seen, rest]))
     return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
-
-
-def _task(request: Request, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
-    """The task on the nodes `seen`, numbered anew."""
-    number = np.full(request.features.num_nodes, -1, dtype=np.int64)
-    number[seen] = np.arange(len(seen))
-    return NodeTask.build(
-        features,
-        number[edges],
-        request.labels.values[seen],
-        number[request.train],
-        number[request.val],
-        num_classes=len(request.labels.names),
-        directed=request.directed,
-        outcome=request.outcome.name,
-    )
 
 
 def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:

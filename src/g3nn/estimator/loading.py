@@ -10,7 +10,7 @@ from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, read_archive
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.regressor import G3NNRegressor
-from g3nn.estimator.saving import restored_fit, restored_parameters
+from g3nn.estimator.saving import restored
 
 
 def load_model(folder: str | Path) -> Any:
@@ -20,8 +20,8 @@ def load_model(folder: str | Path) -> Any:
     """
     record, tensors = read_archive(Path(folder))
     try:
-        estimator = estimator_for(record["outcome"], restored_parameters(record))
-        fitted = restored_fit(record, tensors[PARAMETERS], tensors[GRAPH])
+        parameters, fitted = restored(record, tensors[PARAMETERS], tensors[GRAPH])
+        estimator = estimator_for(fitted.task.outcome, parameters)
         estimator.restore(fitted, record["notes"], tensors.get(AUDIT))
         return estimator
     except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:

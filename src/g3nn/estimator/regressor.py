@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from g3nn.errors import Problems
-from g3nn.estimator.base import GraphEstimator, check_share
+from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.request import check_share
 from g3nn.outcomes import OUTCOMES, NormalOutcome, Outcome, Real
 
 
@@ -75,14 +76,6 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         problems.raise_if_any()
         ends = self._conformal(1 - float(level), X, edges)
         return np.stack([self._shaped(ends[:, :, 0]), self._shaped(ends[:, :, 1])])
-
-    def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their values.
-
-        rmse, mae, r2, log_prob (mean log-probability or density of a value), coverage (share of the values inside 90 %
-        intervals) and the number of nodes. Of several columns these are means, and `columns` holds them for each.
-        """
-        return self._evaluate(nodes, y)
 
     def _shaped(self, values: np.ndarray) -> np.ndarray:
         return values[:, 0] if self.fitted_.flat else values

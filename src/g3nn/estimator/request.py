@@ -57,11 +57,10 @@ class Given:
 
 def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
     """Raises one error that lists every problem with the parameters and with the data."""
-    check_parameters(parameters, outcome, problems)
+    random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = read_features(given.X, missing, problems)
     labels, pairs, val = None, None, np.zeros(0, dtype=np.int64)
-    random = _random(parameters["random_state"], problems)
     if features is not None:
         pairs = read_edges(given.edges, features.num_nodes, given.directed, problems)
         labels = _labels(given, features.num_nodes, outcome, problems)
@@ -80,21 +79,23 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds)
 
 
-def check_parameters(parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems) -> None:
-    """Record what is wrong with the parameters, whatever the data is like."""
+def check_parameters(
+    parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems
+) -> np.random.RandomState:
+    """Record what is wrong with the parameters, whatever the data is like; the random state that they ask for."""
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
         problems.add("ensemble", repr(ensemble), "a whole number of at least 1")
-    if not is_share(share):
-        problems.add("validation", repr(share), "a share strictly between 0 and 1")
+    check_share("validation", share, problems)
     problems.name("missing", parameters["missing"], MISSING)
     for name in ("refit", "inductive", "directed", "verbose"):
         if not isinstance(parameters[name], bool | np.bool_ | int):
             problems.add(name, repr(parameters[name]), "true or false")
     _check_options(parameters["options"], problems)
-    _random(parameters["random_state"], problems)
+    random = _random(parameters["random_state"], problems)
     tried = _candidates(parameters, outcome, 2, 1.0, problems)
     check_candidates(tried, _common(parameters), parameters["device"], problems, outcome)
+    return random
 
 
 def _candidates(
@@ -166,6 +167,11 @@ def _validation(
     return chosen
 
 
+def check_share(argument: str, value: Any, problems: Problems) -> None:
+    if not is_share(value):
+        problems.add(argument, repr(value), "a number strictly between 0 and 1")
+
+
 def is_share(value: Any) -> bool:
     return isinstance(value, Real) and 0 < float(value) < 1
 
@@ -190,9 +196,7 @@ def _random(state: Any, problems: Problems) -> np.random.RandomState:
     try:
         return check_random_state(state)
     except ValueError:
-        given, allowed = repr(state), "None, a whole number from 0 to 2**32 - 1, or a RandomState"
-        if not any(problem.argument == "random_state" for problem in problems.found):
-            problems.add("random_state", given, allowed)
+        problems.add("random_state", repr(state), "None, a whole number from 0 to 2**32 - 1, or a RandomState")
         return np.random.RandomState(0)
 
 

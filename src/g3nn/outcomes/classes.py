@@ -25,7 +25,6 @@ from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 from g3nn.outcomes.base import Outcome, PanelModel, Targets
 from g3nn.outcomes.labels import (
-    SHOWN,
     Labels,
     Split,
     check_parts,
@@ -35,7 +34,7 @@ from g3nn.outcomes.labels import (
     is_missing,
     quoted,
 )
-from g3nn.parse import UNKNOWN, to_numpy
+from g3nn.parse import SHOWN, UNKNOWN, to_numpy
 
 _TEMPERATURES = 25
 """From 0.1 to 10, in equal ratios."""

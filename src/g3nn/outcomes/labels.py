@@ -12,10 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import Problems
-from g3nn.parse import UNKNOWN, to_numpy
-
-SHOWN = 5
-"""How many examples a message gives."""
+from g3nn.parse import SHOWN, UNKNOWN, is_frame, to_numpy
 
 Split = Mapping[str, np.ndarray | None]
 """The nodes of each part of a split, None where they could not be read."""
@@ -88,7 +85,7 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     """(n, T) values and the names of the columns, if y has columns; else None."""
     if sp.issparse(y):
         return y.toarray(), None
-    if nw.dependencies.is_into_dataframe(y) or nw.dependencies.is_narwhals_dataframe(y):
+    if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
         columns = np.empty((len(frame), len(frame.columns)), dtype=object)
         for position, name in enumerate(frame.columns):

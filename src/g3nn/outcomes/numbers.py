@@ -16,7 +16,6 @@ from g3nn.errors import Problems
 from g3nn.options import flag
 from g3nn.outcomes.base import Outcome, Targets, as_stack
 from g3nn.outcomes.labels import (
-    SHOWN,
     Labels,
     Split,
     check_parts,
@@ -26,7 +25,7 @@ from g3nn.outcomes.labels import (
     quoted,
     table_values,
 )
-from g3nn.parse import UNKNOWN
+from g3nn.parse import SHOWN, UNKNOWN
 
 _GROUPS = 5
 

@@ -13,7 +13,7 @@ from g3nn.errors import Problems
 from g3nn.experiments.statistics import wilson_interval
 from g3nn.report import assets
 from g3nn.report.averages import History, curves
-from g3nn.report.model_graph import MOST_NEIGHBOURS, Graph, degrees, edge_probabilities, embedded
+from g3nn.report.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded
 from g3nn.report.model_views import ALPHA, Columns, clean, table, view_of
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def write_model_report(
         graph=graph,
         chosen=chosen,
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
-        isolated=int((degrees(task) == 0).sum()),
+        isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
         level=f"{100 * (1 - ALPHA):.0f} %",
         interval=wilson_interval,

@@ -74,7 +74,7 @@ class ClassView(View):
         self.probabilities, self.sets = estimator.predict_proba(), estimator.predict_set(ALPHA)
         self.answers = self.probabilities.argmax(1)
         self.truth, self.labels = self.labels, estimator.classes_[self.labels]
-        self.doubt, self.most_entropy = _entropy(self.probabilities), math.log(len(self.names))
+        self.doubt, self.most_entropy = estimator.predict_entropy(), math.log(len(self.names))
         self.full_sets = len(self.truth) < math.ceil(1 / ALPHA) - 1
         self.unseen = [name for k, name in enumerate(self.names) if k not in self.truth]
 
@@ -134,7 +134,7 @@ class TagView(View):
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator)
         self.probabilities = estimator.predict_proba()
-        self.doubt = _entropy(np.concatenate([self.probabilities, 1 - self.probabilities], axis=1))
+        self.doubt = estimator.predict_entropy()
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
         """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
@@ -243,12 +243,6 @@ def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, An
 def clean(value: Any) -> str:
     """Text that can be written to a file: half a surrogate pair cannot."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
-
-
-def _entropy(p: np.ndarray) -> np.ndarray:
-    """(n,), in nats, of probabilities (n, K)."""
-    entropy: np.ndarray = -(p * np.log(np.maximum(p, np.finfo(np.float64).tiny))).sum(1)
-    return entropy
 
 
 def _mean(values: np.ndarray) -> float | None:

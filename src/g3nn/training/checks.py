@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,9 @@ from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
 from g3nn.outcomes import OUTCOMES, Classes
 from g3nn.priors import PRIORS, LabelPrior
-from g3nn.task import NodeTask
+
+CUSTOM = "custom"
+"""The name of an objective that is no preset."""
 
 _SEED_LIMIT = 2**63
 _SEEDS = "a whole number that fits into 64 bits"
@@ -48,18 +50,6 @@ def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None
     return None if spec is None or len(problems.found) > before else replace(spec, prior=prior)
 
 
-def outcome_options() -> list[type]:
-    """The options classes of all outcomes; which of them apply depends on the task."""
-    return [outcome.Options for outcome in OUTCOMES.values()]
-
-
-def check_task(task: NodeTask, spec: ModelSpec, objective: Objective, options: Mapping[str, Any]) -> None:
-    """Raise unless model, objective and options make sense for the outcome of the task."""
-    problems = Problems()
-    check_outcome(task.outcome, spec, objective, options, problems)
-    problems.raise_if_any()
-
-
 def check_outcome(
     outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, Any], problems: Problems
 ) -> None:
@@ -78,23 +68,12 @@ def check_outcome(
         problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)
 
 
-@dataclass(frozen=True)
-class ChosenObjective:
-    """A preset by name, or the fields of an objective of the caller's own."""
-
-    name: str
-    changes: dict[str, Any]
-
-    def build(self, changes: Mapping[str, Any]) -> Objective:
-        merged = {**self.changes, **changes}
-        return Objective(**merged) if self.name == "custom" else Objective.named(self.name, **merged)
-
-
-def checked_objective(objective: Any, problems: Problems) -> ChosenObjective:
+def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:
+    """The name of a preset, or "custom" with the fields of an objective of the caller's own."""
     if isinstance(objective, Objective):
-        return ChosenObjective("custom", {name: plain(value) for name, value in objective.as_dict().items()})
+        return CUSTOM, {name: plain(value) for name, value in objective.as_dict().items()}
     problems.name("objective", objective, OBJECTIVES)
-    return ChosenObjective(str(objective), {})
+    return str(objective), {}
 
 
 def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]:

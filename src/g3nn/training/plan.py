@@ -22,16 +22,16 @@ from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.checks import (
-    check_task,
+    CUSTOM,
+    check_outcome,
     checked_device,
     checked_objective,
     checked_seeds,
     checked_spec,
-    outcome_options,
     plain,
 )
 from g3nn.training.memory import replicas_that_fit
-from g3nn.training.progress import Monitor, monitor
+from g3nn.training.progress import Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 
@@ -69,22 +69,23 @@ class Plan:
         problems = Problems()
         given = {name: plain(value) for name, value in options.items()}
         spec = checked_spec(model, prior, problems)
-        chosen = checked_objective(objective, problems)
+        preset, own = checked_objective(objective, problems)
         seeds = checked_seeds(trials, seed, problems)
         place = checked_device(device, problems)
         parts = spec.option_groups() if spec is not None else registered_options()
-        check({**chosen.changes, **given}, [*parts, Objective, TrainingOptions, *outcome_options()], problems)
-        for name, value in {**chosen.changes, **given}.items():
+        outcomes = [outcome.Options for outcome in OUTCOMES.values()]  # Which of them apply depends on the task.
+        check({**own, **given}, [*parts, Objective, TrainingOptions, *outcomes], problems)
+        for name, value in {**own, **given}.items():
             if isinstance(value, tuple) and seeds and len(value) != len(seeds):
                 problems.add(name, f"{len(value)} values", f"one number, or one for each of the {len(seeds)} trials")
         problems.raise_if_any()
         assert spec is not None
-        if chosen.name == "released":
+        if preset == "released":
             declared = known_names(spec.option_groups())
             given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
-        changes = {name: value for name, value in given.items() if name in rules(Objective)}
-        target = chosen.build(changes)
-        return cls(spec, target, chosen.name, pick(given, TrainingOptions), given, seeds, place)
+        changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
+        target = Objective(**changes) if preset == CUSTOM else Objective.named(preset, **changes)
+        return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
 
     def for_all_labels(self, epochs: int) -> Plan:
         """The same plan for training on every label, with nothing held back: a fixed number of epochs."""
@@ -95,7 +96,9 @@ class Plan:
 
     def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
         """Train and evaluate all trials on a task."""
-        check_task(task, self.spec, self.objective, self.options)
+        problems = Problems()
+        check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
+        problems.raise_if_any()
         if task.num_edges == 0:
             warnings.warn(
                 "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)",
@@ -108,7 +111,7 @@ class Plan:
             parts = self._run(task, inputs, watch)
         return self._result(task, inputs, parts, time.perf_counter() - start)
 
-    def _run(self, task: NodeTask, inputs: Inputs, watch: Monitor) -> list[tuple[Endings, GenerativeModel]]:
+    def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = [list(chunk) for chunk in _chunks(replicas, self._stack_size(task, inputs))]
@@ -136,14 +139,12 @@ class Plan:
 
         return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
-    def _train(
-        self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Monitor
-    ) -> tuple[Endings, GenerativeModel]:
+    def _train(self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Watch) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
         while not stack.finished:
             before = stack.num_live
             stack.step()
-            watch.update(stack, before - stack.num_live)
+            watch(stack, before - stack.num_live)
         return stack.end(), stack.model
 
     def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
@@ -168,13 +169,12 @@ class Plan:
         if self.training.ensemble > 1:
             validation_answers = self._answered(parts, self.training.validation_inputs(inputs))
             ended = trial_endings(ended, validation_answers, inputs, self.training)
-        diverged, epochs, best_epoch = (part.numpy() for part in (ended.diverged, ended.epochs, ended.best_epoch))
-        cost, test = _evaluated(answers, inputs)
-        test[best_epoch == 0] = np.nan
-        cost[best_epoch == 0] = np.nan
+        measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
+        diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0
+        cost, test = (np.where(never, np.nan, values) for values in _evaluated(answers, inputs))
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
-            for bad, count in zip(diverged, epochs, strict=True)
+            for bad, count in zip(diverged, ended.epochs.tolist(), strict=True)
         )
         _report_divergence(status, self.seeds)
         return FitResult(
@@ -185,14 +185,10 @@ class Plan:
             hyperparameters=self.hyperparameters(task.outcome),
             seeds=self.seeds,
             test_score=test,
-            val_score=ended.val_score.double().numpy(),
-            val_loss=ended.val_loss.double().numpy(),
-            epochs=epochs,
-            best_epoch=best_epoch,
+            **measured,
             status=status,
             seconds=seconds,
             answers=answers.cpu(),
-            history=ended.history.numpy(),
             model=GenerativeModel.join([model for _, model in parts]).cpu(),
             outcome=inputs.outcome,
             test_log_prob=-cost,

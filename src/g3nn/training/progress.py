@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Protocol
 
 from g3nn.training.stack import Stack
 
@@ -13,20 +12,15 @@ _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score":
 _EVERY = 10
 
 
-class Monitor(Protocol):
-    def update(self, stack: Stack, finished: int) -> None: ...
-
-
-class _Silent:
-    def update(self, stack: Stack, finished: int) -> None:
-        """Show nothing."""
+Watch = Callable[[Stack, int], None]
+"""Called after each step, with the number of trials that it finished."""
 
 
 @contextmanager
-def monitor(title: str, trials: int, show: bool | None) -> Iterator[Monitor]:
+def monitor(title: str, trials: int, show: bool | None) -> Iterator[Watch]:
     """A bar that counts finished trials. `show`: None shows it only on a terminal."""
     if show is False or (show is None and not sys.stderr.isatty()):
-        yield _Silent()
+        yield lambda stack, finished: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -37,11 +31,10 @@ def monitor(title: str, trials: int, show: bool | None) -> Iterator[Monitor]:
     ) as bar:
         job = bar.add_task(title, total=trials, terms="")
 
-        class Bar:
-            def update(self, stack: Stack, finished: int) -> None:
-                if finished or stack.epoch % _EVERY == 0:
-                    latest = stack.latest
-                    values = " ".join(f"{short} {latest[name]:.2f}" for name, short in _SHOWN.items())
-                    bar.update(job, advance=finished, terms=f"epoch {stack.epoch} {values}")
+        def update(stack: Stack, finished: int) -> None:
+            if finished or stack.epoch % _EVERY == 0:
+                latest = stack.latest
+                values = " ".join(f"{short} {latest[name]:.2f}" for name, short in _SHOWN.items())
+                bar.update(job, advance=finished, terms=f"epoch {stack.epoch} {values}")
 
-        yield Bar()
+        yield update

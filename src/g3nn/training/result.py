@@ -71,19 +71,18 @@ class FitResult:
     @property
     def test_accuracy(self) -> np.ndarray:
         """(trials,): the share of test nodes whose class is right."""
-        self._need("accuracy", "test_accuracy", "test_score")
-        return self.test_score
+        return self._accuracy("test")
 
     @property
     def val_accuracy(self) -> np.ndarray:
         """(trials,): the share of validation nodes whose class is right."""
-        self._need("accuracy", "val_accuracy", "val_score")
-        return self.val_score
+        return self._accuracy("val")
 
-    def _need(self, score: str, asked: str, instead: str) -> None:
-        if self.outcome.score_key != score:
+    def _accuracy(self, part: str) -> np.ndarray:
+        if self.outcome.score_key != "accuracy":
             kind = f"outcome {self.outcome.name!r} is scored by {self.outcome.score_title}"
-            raise AttributeError(f"no {asked}: {kind}; use {instead}")
+            raise AttributeError(f"no {part}_accuracy: {kind}; use {part}_score")
+        return self.test_score if part == "test" else self.val_score
 
     @cached_property
     def probabilities(self) -> np.ndarray:
@@ -136,11 +135,6 @@ class FitResult:
         """The trials of several results of one model on one task, in a row."""
         if len(results) == 1:
             return results[0]
-        longest = max(len(result.history) for result in results)
-        histories = [
-            np.pad(result.history, ((0, longest - len(result.history)), (0, 0), (0, 0)), constant_values=np.nan)
-            for result in results
-        ]
         arrays: dict[str, Any] = {
             name: np.concatenate([getattr(result, name) for result in results]) for name in _PER_TRIAL
         }
@@ -151,7 +145,7 @@ class FitResult:
             status=tuple(status for result in results for status in result.status),
             seconds=sum(result.seconds for result in results),
             answers=torch.cat([result.answers for result in results]),
-            history=np.concatenate(histories, axis=2),
+            history=_side_by_side([result.history for result in results]),
             model=GenerativeModel.join([result.model for result in results]),
         )
 
@@ -206,7 +200,7 @@ def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, 
     members = options.ensemble
     best = endings.best_epoch.view(-1, members)
     usable = (best > 0).all(1)
-    scores = validated(validation_answers, inputs, options.calibrated).cpu()
+    scores = validated(validation_answers, inputs, options.calibrated).cpu().double()
     val_loss, val_score = torch.where(usable, scores, torch.nan)
     return Endings(
         val_loss=val_loss,
@@ -219,15 +213,18 @@ def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, 
 
 
 def joined(parts: Sequence[Endings]) -> Endings:
-    """The endings of several stacks in a row; the history is as long as the longest."""
-    longest = max(part.history.shape[0] for part in parts)
-    padded = [
-        torch.nn.functional.pad(part.history, (0, 0, 0, 0, 0, longest - part.history.shape[0]), value=torch.nan)
-        for part in parts
-    ]
+    """The endings of several stacks in a row."""
     names = [field.name for field in fields(Endings) if field.name != "history"]
     arrays = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-    return Endings(**arrays, history=torch.cat(padded, dim=2))
+    return Endings(**arrays, history=torch.from_numpy(_side_by_side([part.history.numpy() for part in parts])))
+
+
+def _side_by_side(histories: Sequence[np.ndarray]) -> np.ndarray:
+    """Histories (epochs, terms, R) as one that is as long as the longest."""
+    longest = max(map(len, histories))
+    missing = [((0, longest - len(history)), (0, 0), (0, 0)) for history in histories]
+    padded = [np.pad(one, rows, constant_values=np.nan) for one, rows in zip(histories, missing, strict=True)]
+    return np.concatenate(padded, axis=2)
 
 
 def _wrapped(seed: int) -> int:

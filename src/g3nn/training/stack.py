@@ -62,7 +62,8 @@ def validated(answer: Tensor, inputs: Inputs, calibrated: bool) -> Tensor:
 
 @dataclass(frozen=True, eq=False)
 class Endings:
-    """How each of the R trainings ended, in the order of the seeds; tensors on the CPU."""
+    """How each of the R trainings ended, in the order of the seeds; tensors on the CPU, losses and scores in double
+    precision. All but `diverged` are fields of a `FitResult`."""
 
     val_loss: Tensor
     val_score: Tensor
@@ -202,8 +203,8 @@ class Stack:
             at = (best_epoch - 1).clamp_min(0).unsqueeze(0)
             val_loss = history[:, len(TERM_NAMES)].gather(0, at).squeeze(0)
         return Endings(
-            val_loss=torch.where(best_epoch > 0, val_loss, torch.nan),
-            val_score=track.best_score.cpu(),
+            val_loss=torch.where(best_epoch > 0, val_loss, torch.nan).double(),
+            val_score=track.best_score.cpu().double(),
             epochs=epochs,
             best_epoch=best_epoch,
             diverged=track.diverged.cpu(),

@@ -123,16 +123,19 @@ def folder(fitted, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda record: record.pop("columns"),
-        lambda record: record["columns"].update(values=["a"]),
-        lambda record: record["columns"].update(kind="O"),
-        lambda record: record["model"].update(likelihood="nothing"),
-        lambda record: record["model"].update(posterior="gat"),
-        lambda record: record["model"]["hyperparameters"].update(hidden=-1),
-        lambda record: record["model"].update(seeds=[1]),
+        lambda record: record["fitted"].pop("columns"),
+        lambda record: record["fitted"].update(columns=["texts", ["a"]]),
+        lambda record: record["fitted"].update(columns=["object", ["a", "b", "c"]]),
+        lambda record: record["fitted"].update(columns=["array", ["nowhere"]]),
+        lambda record: record["fitted"]["spec"][1].update(likelihood="nothing"),
+        lambda record: record["fitted"]["spec"][1].update(posterior="gat"),
+        lambda record: record["fitted"]["hyperparameters"].update(hidden=-1),
+        lambda record: record["fitted"].update(seeds=["tuple", [1]]),
+        lambda record: record["fitted"]["task"][1].update(directed=["print", ["run"]]),
+        lambda record: record["fitted"]["task"][1].update(train=["tuple", [10**6]]),
         lambda record: record["parameters"].update(unheard_of=1),
-        lambda record: record["training"].update(panel=[{}]),
-        lambda record: record.update(calibration=3),
+        lambda record: record["fitted"].update(panel=["tuple", [["PanelEntry", {}]]]),
+        lambda record: record["answerer"].update(calibrations=["Calibrations", 3]),
     ],
 )
 def test_a_forged_record_is_refused_and_no_code_of_it_runs(folder, change):

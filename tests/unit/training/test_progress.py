@@ -32,13 +32,13 @@ def at_epoch(epoch: int) -> Any:
 def test_a_bar_is_shown_where_somebody_is_watching(monkeypatch, shown, show, terminal, visible):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     with progress.monitor("sbm-gcn", 3, show) as watch:
-        watch.update(at_epoch(10), 0)
+        watch(at_epoch(10), 0)
     assert bool(shown) == visible
 
 
 def test_the_bar_counts_finished_trials_and_shows_the_terms(shown):
     with progress.monitor("sbm-gcn", 3, True) as watch:
-        watch.update(at_epoch(7), 2)
+        watch(at_epoch(7), 2)
     (call,) = shown
     assert call["advance"] == 2
     terms = call["terms"]
@@ -50,7 +50,7 @@ def test_the_bar_counts_finished_trials_and_shows_the_terms(shown):
 def test_the_bar_is_not_redrawn_in_every_epoch(shown):
     with progress.monitor("sbm-gcn", 3, True) as watch:
         for epoch in range(1, 31):
-            watch.update(at_epoch(epoch), 0)
+            watch(at_epoch(epoch), 0)
     assert len(shown) == 3
 
 
