@@ -109,7 +109,8 @@ class Store:
         with self._reading():
             rows = [row for row in self._connection.execute(_ROWS) if stage in (None, row[1])]
             # Points after rows: whatever another process appends in between, every row finds its point.
-            points = {key: _point(row) for key, *row in self._connection.execute(_POINTS)}
+            stored = self._connection.execute(_POINTS)
+            points = {row[0]: Point(*row[1:-1], json.loads(row[-1])) for row in stored}
             return [
                 Record(
                     points[key],
@@ -199,11 +200,6 @@ def _row(record: Record, environment: str) -> tuple[Any, ...]:
 
 def _point_row(point: Point) -> tuple[str, ...]:
     return (point.key, point.dataset, point.setting, point.model, point.objective, _compact(dict(point.options)))
-
-
-def _point(row: Sequence[str]) -> Point:
-    dataset, setting, model, objective, options = row
-    return Point(dataset, setting, model, objective, json.loads(options))
 
 
 def _environment_row(environment: Environment) -> tuple[str, str, str]:
