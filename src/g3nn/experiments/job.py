@@ -28,15 +28,11 @@ _LONGEST_ERROR = 2000
 
 @dataclass(frozen=True)
 class Job:
-    """A stack as plain data: a point and a seed for every replica."""
+    """A stack as plain data: a point and a seed for every replica. All points have the same architecture."""
 
     stage: str
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.points) != len(self.seeds) or len({architecture(point) for point in self.points}) != 1:
-            raise ValueError("a job needs one seed for each of its points, and points of one architecture")
 
     @property
     def first(self) -> Point:

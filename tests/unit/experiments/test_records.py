@@ -96,8 +96,6 @@ def test_evidence_survives_json():
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"stage": "trail"}, "stage IN"),
-        ({"status": "stop"}, "status IN"),
         ({"stage": "select"}, "test_accuracy IS NULL"),
         ({"stage": "select", "test_accuracy": None, "evidence": EVIDENCE}, "evidence IS NULL"),
     ],
