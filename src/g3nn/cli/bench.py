@@ -23,7 +23,6 @@ from g3nn.report.assets import check_target, write
 
 if TYPE_CHECKING:
     from g3nn.experiments.run import RunReport
-    from g3nn.experiments.worker import Executor
 
 bench = typer.Typer(
     help="Run suites of experiments and compare them with published results.",
@@ -54,15 +53,7 @@ def run_suite(
     as_json: AsJson = False,
 ) -> None:
     """Train what the store does not hold yet. Interrupt it at any time; the same command goes on."""
-    problems = Problems()
-    part = filters(only, problems)
-    loaded = checked_suite(suite, problems, part, trials, to_run=True)
-    place = checked_executor(executor, device, workers, problems)
-    check_store(store, problems)
-    problems.raise_if_any()
-    assert loaded is not None
-    assert place is not None
-    report = train_missing(loaded, store, place, part, trials)
+    _, report = train_missing(suite, store, Problems(), executor, device, workers, only, trials)
     if as_json:
         print(json.dumps({**report.to_json(), "store": str(store)}))
     else:
@@ -79,14 +70,8 @@ def table(
 ) -> None:
     """Measured beside published numbers, with differences and their significance."""
     problems = Problems()
-    part = filters(only, problems)
-    loaded = checked_suite(suite, problems, part)
     problems.name("format", form, FORMATS)
-    check_store(store, problems, exists=True)
-    if out is not None:
-        check_out(out, store, problems)
-    problems.raise_if_any()
-    assert loaded is not None
+    loaded, part = checked_results(suite, store, out, problems, only)
     with Store.read(store) as results:
         text = render(compare(loaded, results, part), form)
     if out is None:
@@ -102,12 +87,7 @@ def report_page(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
     """One HTML file with all results, made only from the stored records."""
-    problems = Problems()
-    loaded = checked_suite(suite, problems)
-    check_store(store, problems, exists=True)
-    check_out(out, store, problems)
-    problems.raise_if_any()
-    assert loaded is not None
+    loaded, _ = checked_results(suite, store, out, Problems())
     write_report(loaded, store, out)
     print(f"report in {out}")
 
@@ -158,33 +138,30 @@ def filters(texts: Sequence[str] | None, problems: Problems) -> dict[str, str]:
     return values
 
 
-def checked_suite(
-    name: str,
-    problems: Problems,
-    only: dict[str, str] | None = None,
-    trials: int | None = None,
-    to_run: bool = False,
-) -> Suite | None:
-    """The suite, or None if it cannot be read. Records what is wrong with it or with the part that is wanted."""
-    suite = None
+def checked_results(
+    name: str, store: Path, out: Path | None, problems: Problems, only: Sequence[str] | None = None
+) -> tuple[Suite, dict[str, str]]:
+    """A suite and the part of it that is wanted. Raises if its results cannot be read, or not be written to `out`."""
+    part = filters(only, problems)
     with problems.gathered():
-        suite = load_suite(name, to_run)
-    if suite is not None:
-        checked_part(suite, only, trials, problems)
-    return suite
+        suite = load_suite(name)
+        checked_part(suite, part, None, problems)
+    check_store(store, problems, exists=True)
+    if out is not None:
+        check_out(out, store, problems)
+    problems.raise_if_any()
+    return suite, part
 
 
 def check_store(path: Path, problems: Problems, exists: bool = False, argument: str = "store") -> None:
     """Record it if the file is something else or, where it must exist, missing."""
-    if path.exists():
-        try:
+    try:
+        if exists or path.exists():
             Store.read(path).close()
-        except DataError as error:
-            problems.add(argument, path, "a store of results", str(error))
-    elif exists:
-        problems.add(argument, f"{path}, which does not exist", "a store made by `g3nn bench run`")
-    elif not path.absolute().parent.is_dir():
-        problems.add(argument, path, "a file in a folder that exists")
+        elif not path.absolute().parent.is_dir():
+            problems.add(argument, path, "a file in a folder that exists")
+    except DataError as error:
+        problems.add(argument, path, "a store of results", str(error))
 
 
 def check_out(path: Path, store: Path, problems: Problems) -> None:
@@ -195,24 +172,30 @@ def check_out(path: Path, store: Path, problems: Problems) -> None:
         problems.add("out", path, "another file than the store")
 
 
-def checked_executor(name: str, device: str, workers: int | None, problems: Problems) -> Executor | None:
-    """The executor, not started yet; None if there is something wrong, which is recorded."""
+def train_missing(
+    name: str,
+    store: Path,
+    problems: Problems,
+    executor: str,
+    device: str,
+    workers: int | None,
+    only: Sequence[str] | None = None,
+    trials: int | None = None,
+) -> tuple[Suite, RunReport]:
+    """Run a suite, unless there are problems, and note what went wrong. An interrupt says how to go on."""
+    from g3nn.experiments import run
     from g3nn.experiments.executors import make_executor
 
-    executor = None
+    part = filters(only, problems)
     with problems.gathered():
-        executor = make_executor(name, device, workers)
-    return executor
-
-
-def train_missing(
-    suite: Suite, store: Path, executor: Executor, only: dict[str, str] | None = None, trials: int | None = None
-) -> RunReport:
-    """Run a suite and note what went wrong. An interrupt says how to go on."""
-    from g3nn.experiments import run
-
+        suite = load_suite(name, to_run=True)
+        checked_part(suite, part, trials, problems)
+    with problems.gathered():
+        place = make_executor(executor, device, workers)
+    check_store(store, problems)
+    problems.raise_if_any()
     try:
-        report = run.run(suite, store, only=only, trials=trials, executor=executor)
+        report = run.run(suite, store, only=part, trials=trials, executor=place)
     except KeyboardInterrupt:
         print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
@@ -220,4 +203,4 @@ def train_missing(
         print(f"note: {failure}", file=sys.stderr)
     if report.diverged:
         print(f"note: {report.diverged} trainings diverged", file=sys.stderr)
-    return report
+    return suite, report

@@ -7,16 +7,7 @@ from typing import Annotated
 
 import typer
 
-from g3nn.cli.bench import (
-    Device,
-    ExecutorName,
-    Workers,
-    check_out,
-    check_store,
-    checked_executor,
-    checked_suite,
-    train_missing,
-)
+from g3nn.cli.bench import Device, ExecutorName, Workers, check_out, train_missing
 from g3nn.errors import Problems
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.store import Store
@@ -42,14 +33,8 @@ def reproduce(
     records = store or Path(f"g3nn-{name}.sqlite")
     page = out or records.with_suffix(".html")
     problems = Problems()
-    suite = checked_suite(name, problems, to_run=True)
-    place = checked_executor(executor, device, workers, problems)
-    check_store(records, problems)
     check_out(page, records, problems)
-    problems.raise_if_any()
-    assert suite is not None
-    assert place is not None
-    train_missing(suite, records, place)
+    suite, _ = train_missing(name, records, problems, executor, device, workers)
     with Store.read(records) as results:
         print(render(compare(suite, results)), end="")
     write_report(suite, records, page)

@@ -114,20 +114,12 @@ def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequ
     choice = chosen(points, known, suite.protocol)
     trials = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
     accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
+    names = ("table", "dataset", "setting", "model", "variant", "row", "published", "published_std")
     result = CellResult(
-        table=cell.table,
-        dataset=cell.dataset,
-        setting=cell.setting,
-        model=cell.model,
-        variant=cell.variant,
+        **{name: getattr(cell, name) for name in names},
+        **{f"published_{mark}": getattr(cell, mark) for mark in ("bold", "underline", "star")},
         objective=entry.objective,
-        row=cell.row,
         counterpart=counterpart(cell.model),
-        published=cell.published,
-        published_std=cell.published_std,
-        published_bold=cell.bold,
-        published_underline=cell.underline,
-        published_star=cell.star,
         trials=len(accuracies),
         failed=len(trials) - len(accuracies),
         chosen=choice.options if choice else None,

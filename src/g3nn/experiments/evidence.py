@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from g3nn.calibrate import brier_score, degree_bins, expected_calibration_error, reliability_bins
@@ -25,7 +27,7 @@ def _of_trial(result: FitResult, task: NodeTask, t: int) -> Evidence:
     answers, labels = result.probabilities[t, task.test].astype(np.float64), task.labels[task.test]
     epochs = kept_epochs(int(result.epochs[t]), int(result.best_epoch[t]))
     history = result.history[np.array(epochs) - 1, :, t]
-    curves = {name: tuple(map(_finite, history[:, k].tolist())) for k, name in enumerate(result.history_names)}
+    curves = {name: [finite(value) for value in history[:, k]] for k, name in enumerate(result.history_names)}
     return Evidence(
         test_nodes=len(labels),
         nll=_mean_surprise(answers, labels),
@@ -33,16 +35,16 @@ def _of_trial(result: FitResult, task: NodeTask, t: int) -> Evidence:
         brier=brier_score(answers, labels),
         epochs=epochs,
         curves=curves,
-        reliability=tuple(reliability_bins(answers, labels)),
-        degrees=tuple(degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS)),
+        reliability=reliability_bins(answers, labels),
+        degrees=degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
         confusion=_confusion(answers, labels, task.num_classes),
     )
 
 
-def kept_epochs(last: int, best: int) -> tuple[int, ...]:
+def kept_epochs(last: int, best: int) -> list[int]:
     """At most `MOST_EPOCHS` of the epochs 1 to `last`, evenly spaced, including the first, the last and the best."""
     spaced = np.linspace(1, last, min(last, MOST_EPOCHS - 1)).round().astype(np.int64)
-    return tuple(sorted({*spaced.tolist(), best}))
+    return sorted({*spaced.tolist(), best})
 
 
 def degrees(task: NodeTask) -> np.ndarray:
@@ -56,10 +58,11 @@ def _mean_surprise(answers: np.ndarray, labels: np.ndarray) -> float:
     return float(-np.log(np.maximum(of_label, np.finfo(np.float32).tiny)).mean())
 
 
-def _confusion(answers: np.ndarray, labels: np.ndarray, K: int) -> tuple[tuple[int, ...], ...]:
-    counts = np.bincount(labels * K + answers.argmax(1), minlength=K * K).reshape(K, K)
-    return tuple(map(tuple, counts.tolist()))
+def _confusion(answers: np.ndarray, labels: np.ndarray, K: int) -> list[list[int]]:
+    counts: list[list[int]] = np.bincount(labels * K + answers.argmax(1), minlength=K * K).reshape(K, K).tolist()
+    return counts
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def finite(value: float) -> float | None:
+    """None, which JSON and SQLite know, for a number that is not finite."""
+    return float(value) if math.isfinite(value) else None

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from importlib.util import find_spec
 from typing import Any, NamedTuple, Self
 
 from g3nn.errors import Problems, TrainingError
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
-from g3nn.experiments.worker import Executor, RunJob, in_worker, spread
+from g3nn.experiments.worker import Executor, RunJob, in_worker
 
 
 class Share(NamedTuple):
@@ -44,6 +45,7 @@ class RayExecutor(Executor):
     """
 
     def __init__(self, device: str = "auto", workers: int | None = None, run: RunJob = run_job) -> None:
+        super().__init__()
         problems = Problems()
         problems.name("device", device, ("auto", "cpu", "cuda"))
         if find_spec("ray") is None:
@@ -52,7 +54,6 @@ class RayExecutor(Executor):
         problems.raise_if_any()
         self.device, self.workers = device, workers or 0
         self._run, self._gpus, self._started = run, 0.0, False
-        self._running: dict[Any, Job] = {}
 
     def __enter__(self) -> Self:
         import ray
@@ -73,44 +74,37 @@ class RayExecutor(Executor):
 
     def environment(self) -> Environment:
         """That of one worker: this machine may be a different one."""
-        environment: Environment = _answer(self._remote(_environment).remote(self.device), "describe itself")
-        return environment
+        current: Environment = self.result(self._call(_environment, self.device), "describe itself")
+        return current
 
-    def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
+    def submit(self, job: Job) -> Future[list[Record]]:
+        return self._call(in_worker, self._run, job, self.device, 1, self._gpus or 1.0)
+
+    def result(self, done: Future[Any], purpose: str) -> Any:
         import ray
 
-        remote = self._remote(in_worker)
+        try:
+            return done.result()
+        except ray.exceptions.RayError as error:
+            cause = getattr(error, "cause", None) or error
+            raise TrainingError(f"the cluster could not {purpose}: {cause}") from None
 
-        def submit(job: Job) -> Any:
-            return remote.remote(self._run, job, self.device, 1, self._gpus or 1.0)
-
-        for job, done in spread(jobs, self.workers, self._running, submit, lambda running: ray.wait(running)[0][0]):
-            yield job, _answer(done, f"do a job ({job})")
-
-    def _remote(self, function: Callable[..., Any]) -> Any:
-        """The function to be called on a worker, with the resources of a job."""
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+        """Call a function on a worker, with the resources of a job."""
         import ray
 
-        return ray.remote(function).options(num_cpus=1, num_gpus=self._gpus)
+        reference = ray.remote(function).options(num_cpus=1, num_gpus=self._gpus).remote(*arguments)
+        future: Future[Any] = reference.future()
+        return future
 
     def __exit__(self, *_: object) -> None:
         import ray
 
-        for unfinished in self._running:
-            ray.cancel(unfinished, force=True)
-        self._running.clear()
+        for unfinished in self.running:
+            ray.cancel(unfinished.object_ref, force=True)  # type: ignore[attr-defined]
+        self.running.clear()
         if self._started:
             ray.shutdown()
-
-
-def _answer(handle: Any, purpose: str) -> Any:
-    import ray
-
-    try:
-        return ray.get(handle)
-    except ray.exceptions.RayError as error:
-        cause = getattr(error, "cause", None) or error
-        raise TrainingError(f"the cluster could not {purpose}: {cause}") from None
 
 
 def _environment(device: str) -> Environment:

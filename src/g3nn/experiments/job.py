@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
 import time
 import warnings
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ import torch
 
 from g3nn.data import load
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
-from g3nn.experiments.evidence import evidence
+from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
@@ -29,15 +28,11 @@ _LONGEST_ERROR = 2000
 
 @dataclass(frozen=True)
 class Job:
-    """A stack as plain data: a point and a seed for every replica."""
+    """A stack as plain data: a point and a seed for every replica. All points have the same architecture."""
 
     stage: str
     points: tuple[Point, ...]
     seeds: tuple[int, ...]
-
-    def __post_init__(self) -> None:
-        if len(self.points) != len(self.seeds) or len({architecture(point) for point in self.points}) != 1:
-            raise ValueError("a job needs one seed for each of its points, and points of one architecture")
 
     @property
     def first(self) -> Point:
@@ -147,9 +142,9 @@ def _records(job: Job, split: str, result: FitResult, shown: list[Evidence | Non
             seed=seed,
             split=split,
             status=result.status[t],
-            val_loss=_finite(result.val_loss[t]),
-            val_accuracy=_finite(result.val_accuracy[t]),
-            test_accuracy=_finite(result.test_accuracy[t]),
+            val_loss=finite(result.val_loss[t]),
+            val_accuracy=finite(result.val_accuracy[t]),
+            test_accuracy=finite(result.test_accuracy[t]),
             epochs=int(result.epochs[t]),
             best_epoch=int(result.best_epoch[t]),
             seconds=result.seconds / job.size,
@@ -165,7 +160,3 @@ def _failed(job: Job, split: str, error: Exception, seconds: float) -> list[Reco
         Record(point, job.stage, seed, split, "failed", None, None, None, 0, 0, seconds / job.size, error=text)
         for point, seed in zip(job.points, job.seeds, strict=True)
     ]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from g3nn.calibrate import Bin
-from g3nn.errors import Problems
 from g3nn.version import __version__
 
 Option = bool | int | float | str
@@ -41,7 +39,7 @@ class Point:
     options: Mapping[str, Option]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "options", MappingProxyType(dict(sorted(self.options.items()))))
+        object.__setattr__(self, "options", dict(sorted(self.options.items())))
 
     @cached_property
     def canonical(self) -> str:
@@ -67,10 +65,6 @@ class Point:
     def __hash__(self) -> int:
         return hash(self.canonical)
 
-    def __reduce__(self) -> tuple[type[Point], tuple[Any, ...]]:
-        """Points travel to other processes, and a read-only view of a mapping cannot be pickled."""
-        return Point, (self.dataset, self.setting, self.model, self.objective, dict(self.options))
-
 
 @dataclass(frozen=True)
 class Evidence:
@@ -85,23 +79,17 @@ class Evidence:
     nll: float
     ece: float
     brier: float
-    epochs: tuple[int, ...]
-    curves: Mapping[str, tuple[float | None, ...]]
-    reliability: tuple[Bin, ...]
-    degrees: tuple[Bin, ...]
-    confusion: tuple[tuple[int, ...], ...]
+    epochs: list[int]
+    curves: Mapping[str, list[float | None]]
+    reliability: list[Bin]
+    degrees: list[Bin]
+    confusion: list[list[int]]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evidence:
-        """From the fields as JSON gives them back, with lists for tuples."""
-        sequences = {
-            "epochs": tuple(data["epochs"]),
-            "curves": {name: tuple(values) for name, values in data["curves"].items()},
-            "reliability": tuple(Bin(**fields) for fields in data["reliability"]),
-            "degrees": tuple(Bin(**fields) for fields in data["degrees"]),
-            "confusion": tuple(map(tuple, data["confusion"])),
-        }
-        return cls(**{**data, **sequences})
+        """From the fields as JSON gives them back."""
+        bins = {name: [Bin(**fields) for fields in data[name]] for name in ("reliability", "degrees")}
+        return cls(**{**data, **bins})
 
 
 @dataclass(frozen=True)
@@ -109,7 +97,8 @@ class Record:
     """One training: what it was, how it ended, what it reached.
 
     split: a hash of the training, validation and test nodes. seconds: its share of the time of its stack.
-    val_loss, val_accuracy, test_accuracy: at the epoch of the lowest validation loss; None where there is none.
+    val_loss, val_accuracy, test_accuracy: at the epoch of the lowest validation loss; None where there is none. A store
+    refuses a record of stage "select" that has a test accuracy or evidence: selection may not see test labels.
     """
 
     point: Point
@@ -125,16 +114,6 @@ class Record:
     seconds: float
     error: str = ""
     evidence: Evidence | None = None
-
-    def __post_init__(self) -> None:
-        problems = Problems()
-        problems.name("stage", self.stage, STAGES)
-        problems.name("status", self.status, STATUSES)
-        if self.stage == "select":
-            for name in ("test_accuracy", "evidence"):
-                if getattr(self, name) is not None:
-                    problems.add(name, "a value", 'none in stage "select"', "Selection may not see test labels.")
-        problems.raise_if_any()
 
 
 @dataclass(frozen=True)

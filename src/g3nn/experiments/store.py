@@ -87,7 +87,7 @@ class Store:
         """Add the rows of other stores: all of them, or none if one of the files cannot be used."""
         added = present = conflicts = 0
         with ExitStack() as stack:
-            sources = [stack.enter_context(closing(source)) for source in self._snapshots(others)]
+            sources = self._snapshots(others, stack)
             stack.enter_context(self._transaction())
             for source in sources:
                 # A row begins with what was trained (point, stage, seed), followed by its result.
@@ -109,12 +109,13 @@ class Store:
         with self._reading():
             rows = [row for row in self._connection.execute(_ROWS) if stage in (None, row[1])]
             # Points after rows: whatever another process appends in between, every row finds its point.
-            points = {key: _point(row) for key, *row in self._connection.execute(_POINTS)}
+            stored = self._connection.execute(_POINTS)
+            points = {row[0]: Point(row[1], row[2], row[3], row[4], json.loads(row[5])) for row in stored}
             return [
                 Record(
                     points[key],
                     **dict(zip(_PLAIN, plain, strict=True)),
-                    evidence=unpacked(blob) if evidence and blob else None,
+                    evidence=Evidence.from_json(json.loads(zlib.decompress(blob))) if evidence and blob else None,
                 )
                 for key, *plain, _, blob in rows
             ]
@@ -156,19 +157,17 @@ class Store:
         except (zlib.error, ValueError, LookupError, TypeError) as error:
             raise DataError(f"{self.path}: {damage(str(error))}") from error
 
-    def _snapshots(self, others: Iterable[str | os.PathLike[str]]) -> list[sqlite3.Connection]:
-        """The other stores in memory. One error names all that cannot be used."""
+    def _snapshots(self, others: Iterable[str | os.PathLike[str]], stack: ExitStack) -> list[sqlite3.Connection]:
+        """The other stores in memory, which the stack closes. One error names all that cannot be used."""
         snapshots, problems = [], []
         for file in map(_file, others):
             try:
                 if os.path.exists(file) and os.path.samefile(file, self.path):
                     raise DataError(f"{file}: the store itself. Leave it out.")
-                snapshots.append(snapshot(file))
+                snapshots.append(stack.enter_context(closing(snapshot(file))))
             except DataError as error:
                 problems.append(f"\n  - {error}")
         if problems:
-            for connection in snapshots:
-                connection.close()
             raise DataError(f"{self.path}: nothing was merged, because of:{''.join(problems)}")
         return snapshots
 
@@ -184,10 +183,6 @@ def packed(evidence: Evidence) -> bytes:
     return zlib.compress(_compact(rounded).encode(), 9)
 
 
-def unpacked(blob: bytes) -> Evidence:
-    return Evidence.from_json(json.loads(zlib.decompress(blob)))
-
-
 def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
@@ -199,11 +194,6 @@ def _row(record: Record, environment: str) -> tuple[Any, ...]:
 
 def _point_row(point: Point) -> tuple[str, ...]:
     return (point.key, point.dataset, point.setting, point.model, point.objective, _compact(dict(point.options)))
-
-
-def _point(row: Sequence[str]) -> Point:
-    dataset, setting, model, objective, options = row
-    return Point(dataset, setting, model, objective, json.loads(options))
 
 
 def _environment_row(environment: Environment) -> tuple[str, str, str]:

@@ -174,15 +174,17 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=PATIENCE, isolation_level=None)
 
 
+_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL)
 _OTHER_FILE = "Check the name, or give --store a new file."
 _TROUBLE = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Free some space and run again."),
     sqlite3.SQLITE_IOERR: ("the disk fails", "Check its free space, your quota and its health, and run again."),
     sqlite3.SQLITE_BUSY: ("another process keeps it locked", "Wait for that process or end it, and run again."),
+    **dict.fromkeys(
+        _REFUSED, ("cannot be written", "Make the file and its folder writable, or give --store another file.")
+    ),
 }
 """What is wrong and what to do, for failures that leave the store sound."""
-
-_REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL)
 
 
 @contextmanager
@@ -202,10 +204,8 @@ def _reason(error: Exception, access: str) -> str:
     code = sqlite3.SQLITE_PERM if isinstance(error, OSError) else _code(error)
     if code in _REFUSED and access == "read":
         return f"cannot be read ({error}). Check the permissions of the file and of its folder."
-    what, advice = _TROUBLE.get(code, ("", ""))
-    if code in _REFUSED:
-        what, advice = "cannot be written", "Make the file and its folder writable, or give --store another file."
-    if what:
+    if code in _TROUBLE:
+        what, advice = _TROUBLE[code]
         return f"{what} ({error}). Everything up to the last complete batch is safe. {advice}"
     if code == sqlite3.SQLITE_NOTADB:
         return f"not an SQLite file, so not a store of results. {_OTHER_FILE}"

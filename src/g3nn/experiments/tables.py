@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from g3nn.errors import check_name
 from g3nn.experiments.comparison import CellResult, Comparison
@@ -16,31 +16,26 @@ REPRODUCED_WITHIN = 0.010
 
 DISCRIMINATIVE = "discriminative"
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-}
+_ESCAPES = str.maketrans(
+    {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {character: f"\\{character}" for character in "&%$#_{}"}
+)
 
 
-@dataclass(frozen=True)
-class PrintedTable:
+WriteCell = Callable[[CellResult | None, str], str]
+"""The text of a cell, None where the suite has none, in a table under an objective."""
+
+
+class PrintedTable(NamedTuple):
     """One table under one objective, as the paper prints it: models down, datasets across.
 
     groups: the discriminative models, repeated under every objective, then the generative ones. A row is a model and
-    its cells, None where the suite has none.
+    the text of its cells.
     """
 
-    table: str
-    setting: str
-    objective: str
-    datasets: tuple[str, ...]
-    groups: tuple[tuple[tuple[str, tuple[CellResult | None, ...]], ...], ...]
-
-    @property
-    def title(self) -> str:
-        return f"Table {self.table}, {self.setting}, {self.objective}"
+    title: str
+    datasets: list[str]
+    groups: list[list[list[str]]]
 
 
 @dataclass(frozen=True)
@@ -75,26 +70,26 @@ def render(comparison: Comparison, format: str = "text") -> str:
     return FORMATS[format](comparison)
 
 
-def printed_tables(comparison: Comparison) -> list[PrintedTable]:
+def printed_tables(comparison: Comparison, write: WriteCell) -> list[PrintedTable]:
     """The tables in the order of the suite, each once for every objective."""
     printed = []
     for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in comparison.cells):
         cells = [cell for cell in comparison.cells if (cell.table, cell.setting) == (table, setting)]
         for objective in dict.fromkeys(cell.objective for cell in cells):
             own = [cell for cell in cells if cell.counterpart is None or cell.objective == objective]
-            datasets = tuple(dict.fromkeys(cell.dataset for cell in own))
-            kinds = [[cell for cell in own if (cell.counterpart is None) is kind] for kind in (True, False)]
-            groups = tuple(_rows(kind, datasets) for kind in kinds if kind)
-            printed.append(PrintedTable(table, setting, objective, datasets, groups))
+            datasets = list(dict.fromkeys(cell.dataset for cell in own))
+            place = {(cell.label, cell.dataset): cell for cell in own}
+            kinds = [
+                dict.fromkeys(cell.label for cell in own if (cell.counterpart is None) is kind)
+                for kind in (True, False)
+            ]
+            groups = [
+                [[model, *(write(place.get((model, dataset)), objective) for dataset in datasets)] for model in models]
+                for models in kinds
+                if models
+            ]
+            printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, groups))
     return printed
-
-
-def _rows(
-    cells: Sequence[CellResult], datasets: Sequence[str]
-) -> tuple[tuple[str, tuple[CellResult | None, ...]], ...]:
-    place = {(cell.label, cell.dataset): cell for cell in cells}
-    models = dict.fromkeys(cell.label for cell in cells)
-    return tuple((model, tuple(place.get((model, dataset)) for dataset in datasets)) for model in models)
 
 
 def summaries(comparison: Comparison) -> list[Summary]:
@@ -141,24 +136,23 @@ def _text(comparison: Comparison) -> str:
         "b: best of its column. u: above the same network without a graph likelihood. *: significantly so.\n"
         "In brackets: measured minus published."
     )
-    closing = "\n".join(map(str, summaries(comparison)))
-    chosen = "\n".join(map(_selection, selected(comparison)))
-    return "\n\n".join([*map(_text_table, printed_tables(comparison)), legend, *filter(None, [chosen]), closing]) + "\n"
+    return _with_notes(map(_text_table, printed_tables(comparison, _text_cell)), legend, comparison)
+
+
+def _with_notes(tables: Iterable[str], legend: str, comparison: Comparison, bullet: str = "") -> str:
+    notes = [map(_selection, selected(comparison)), map(str, summaries(comparison))]
+    lists = ["\n".join(f"{bullet}{line}" for line in lines) for lines in notes]
+    return "\n\n".join([*tables, legend, *filter(None, lists)]) + "\n"
 
 
 def _text_table(printed: PrintedTable) -> str:
     header = ["", *printed.datasets]
-    groups = [
-        [[model, *(_text_cell(cell, printed.objective) for cell in cells)] for model, cells in group]
-        for group in printed.groups
-    ]
-    widths = [max(map(len, column)) for column in zip(header, *itertools.chain(*groups), strict=True)]
-
-    def line(row: Sequence[str]) -> str:
-        return "  ".join(map(str.ljust, row, widths)).rstrip()
-
+    widths = [max(map(len, column)) for column in zip(header, *itertools.chain(*printed.groups), strict=True)]
     rule = "-" * (sum(widths) + 2 * len(printed.datasets))
-    return "\n".join([printed.title, line(header), *(text for group in groups for text in (rule, *map(line, group)))])
+    lines = [printed.title]
+    for row in (header, *(row for group in printed.groups for row in ([rule], *group))):
+        lines.append("  ".join(map(str.ljust, row, widths)).rstrip())
+    return "\n".join(lines)
 
 
 def _text_cell(cell: CellResult | None, objective: str) -> str:
@@ -166,16 +160,9 @@ def _text_cell(cell: CellResult | None, objective: str) -> str:
         return "-"
     marks = (("b", objective in cell.best_in), ("u", cell.underline), ("*", cell.star))
     shown = "".join(mark for mark, there in marks if there)
-    spread = "" if cell.std is None else f"±{_short(cell.std)}"
-    return f"{cell.mean:.3f}{spread:5} {shown:3} {_difference(cell)}".rstrip()
-
-
-def _short(std: float) -> str:
-    return f"{std:.3f}".removeprefix("0")
-
-
-def _difference(cell: CellResult) -> str:
-    return "" if cell.difference is None else f"({_signed(cell.difference)})"
+    spread = "" if cell.std is None else "±" + f"{cell.std:.3f}".removeprefix("0")
+    difference = "" if cell.difference is None else f"({_signed(cell.difference)})"
+    return f"{cell.mean:.3f}{spread:5} {shown:3} {difference}".rstrip()
 
 
 def _signed(value: float) -> str:
@@ -210,52 +197,37 @@ _LATEX = _Style("--", r"\textbf{%s}", r"\underline{%s}", r" $\pm$ {\small %.3f}"
 
 
 def _markdown(comparison: Comparison) -> str:
-    parts = []
-    for printed in printed_tables(comparison):
-        rows = [["model", *printed.datasets], ["---"] * (len(printed.datasets) + 1)]
-        for model, cells in (row for group in printed.groups for row in group):
-            rows.append([model, *(_MARKDOWN.cell(cell, printed.objective) for cell in cells)])
-        lines = [f"| {' | '.join(row)} |" for row in rows]
-        parts.append("\n".join([f"### {printed.title}", "", *lines]))
+    tables = []
+    for title, datasets, groups in printed_tables(comparison, _MARKDOWN.cell):
+        rows = [["model", *datasets], ["---"] * (len(datasets) + 1), *itertools.chain(*groups)]
+        tables.append("\n".join([f"### {title}", "", *(f"| {' | '.join(row)} |" for row in rows)]))
     legend = (
         "Bold: best of its column. Underlined: above the same network without a graph likelihood, with \\* if "
         "significantly so. In brackets: measured minus published."
     )
-    selections = "\n".join(f"- {_selection(cell)}" for cell in selected(comparison))
-    closing = "\n".join(f"- {summary}" for summary in summaries(comparison))
-    return "\n\n".join([*parts, legend, *filter(None, [selections]), closing]) + "\n"
+    return _with_notes(tables, legend, comparison, bullet="- ")
 
 
 def _latex(comparison: Comparison) -> str:
-    return "% Needs \\usepackage{booktabs}.\n" + "\n".join(map(_latex_table, printed_tables(comparison)))
-
-
-def _latex_table(printed: PrintedTable) -> str:
-    def row(first: str, others: Iterable[str]) -> str:
-        return " & ".join([_escaped(first), *others]) + r" \\"
-
+    lines = [r"% Needs \usepackage{booktabs}."]
     what = r"mean $\pm$ standard deviation of the test accuracy, in brackets the difference from the published mean"
-    lines = [r"\begin{table}", r"\centering", rf"\caption{{{_escaped(printed.title)}: {what}.}}"]
-    lines += [rf"\begin{{tabular}}{{l{'l' * len(printed.datasets)}}}", r"\toprule"]
-    lines.append(row("", map(_escaped, printed.datasets)))
-    for group in printed.groups:
-        lines.append(r"\midrule")
-        lines += [row(model, (_LATEX.cell(cell, printed.objective) for cell in cells)) for model, cells in group]
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
-
-
-def _escaped(text: str) -> str:
-    return "".join(_ESCAPES.get(character, character) for character in text)
+    for title, datasets, groups in printed_tables(comparison, _LATEX.cell):
+        lines += [r"\begin{table}", r"\centering", rf"\caption{{{title.translate(_ESCAPES)}: {what}.}}"]
+        lines += [rf"\begin{{tabular}}{{l{'l' * len(datasets)}}}", r"\toprule"]
+        lines.append(" & ".join(["", *(name.translate(_ESCAPES) for name in datasets)]) + r" \\")
+        for group in groups:
+            lines.append(r"\midrule")
+            lines += [" & ".join([model.translate(_ESCAPES), *cells]) + r" \\" for model, *cells in group]
+        lines += [r"\bottomrule", r"\end{tabular}", r"\end{table}", ""]
+    return "\n".join(lines)
 
 
 def _json(comparison: Comparison) -> str:
-    cells = [{key: _plain(value) for key, value in _fields(cell)} for cell in comparison.cells]
+    # Without the points of the selection: there are thousands.
+    cells = [
+        {name: _plain(value) for name, value in vars(cell).items() if name != "selection"} for cell in comparison.cells
+    ]
     return json.dumps({"suite": comparison.suite, "cells": cells}, indent=1, allow_nan=False) + "\n"
-
-
-def _fields(cell: CellResult) -> Iterable[tuple[str, Any]]:
-    """All but the points of the selection: there are thousands."""
-    return ((name, value) for name, value in vars(cell).items() if name != "selection")
 
 
 def _plain(value: Any) -> Any:

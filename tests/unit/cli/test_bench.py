@@ -269,15 +269,13 @@ class TestBadInput:
         assert str(missing) in ran.err
         assert not into.exists()
 
-    @pytest.mark.parametrize(
-        "words", [("bench", "run"), ("bench", "run", "paper"), ("bench", "rnu"), ("bench", "merge")]
-    )
+    @pytest.mark.parametrize("words", [("bench", "run", "paper"), ("bench", "rnu")])
     def test_bad_usage(self, run_command, words):
         ran = run_command(*words)
         assert (ran.code, ran.out) == (2, "")
         assert "Traceback" not in ran.err
 
-    @pytest.mark.parametrize("command", ["", "run", "table", "report", "merge", "suites"])
+    @pytest.mark.parametrize("command", ["", "run"])
     def test_help(self, run_command, command):
         ran = run_command("bench", *filter(None, [command]), "--help")
         assert ran.code == 0

@@ -84,7 +84,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def _evidence(test_nodes: int = 1000, nll: float = 0.5, ece: float = 0.1) -> Evidence:
-    return Evidence(test_nodes, nll, ece, brier=0.2, epochs=(), curves={}, reliability=(), degrees=(), confusion=())
+    return Evidence(test_nodes, nll, ece, brier=0.2, epochs=[], curves={}, reliability=[], degrees=[], confusion=[])
 
 
 @pytest.fixture(scope="session")

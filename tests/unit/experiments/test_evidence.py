@@ -81,9 +81,7 @@ def test_curves_are_the_history_at_the_kept_epochs(result, found):
         assert result.best_epoch[t] in one.epochs
 
 
-@pytest.mark.parametrize(
-    ("last", "best"), [(1, 1), (2, 1), (59, 30), (60, 60), (61, 2), (200, 199), (2000, 1777), (2000, 1), (2000, 2000)]
-)
+@pytest.mark.parametrize(("last", "best"), [(1, 1), (59, 30), (61, 2), (2000, 1777)])
 def test_kept_epochs(last, best):
     kept = kept_epochs(last, best)
     assert len(kept) <= MOST_EPOCHS

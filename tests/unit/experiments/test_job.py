@@ -47,20 +47,6 @@ class TestJob:
         assert stack.size == 2
         assert str(stack) == "trial sbm-gcn [elbo] on cora standard"
 
-    @pytest.mark.parametrize(
-        ("points", "seeds"),
-        [
-            ((), ()),
-            ((point(),), (0, 1)),
-            ((point(), point(hidden=8)), (0, 1)),
-            ((point(), point("gcn")), (0, 1)),
-            ((point(), point(lr=0.1)), (0, 1)),
-        ],
-    )
-    def test_replicas_share_an_architecture(self, points, seeds):
-        with pytest.raises(ValueError, match="one seed for each of its points"):
-            Job("trial", points, seeds)
-
     def test_it_can_be_sent_elsewhere(self):
         stack = job(point(lr=0.1), point(lr=0.2))
         assert pickle.loads(pickle.dumps(stack)) == stack

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import sqlite3
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError
 from typing import Any
@@ -11,9 +12,9 @@ import torch
 
 import g3nn
 from g3nn.calibrate import Bin
-from g3nn.errors import InputError
 from g3nn.experiments import records
 from g3nn.experiments.records import Environment, Evidence, Point, Record
+from g3nn.experiments.store import Store
 
 POINT = Point("cora", "standard", "sbm-gcn", "elbo", {"lr": 0.01, "eta": 1.0, "learn_p": True, "reduction": "mean"})
 
@@ -22,11 +23,11 @@ EVIDENCE = Evidence(
     nll=0.5,
     ece=0.25,
     brier=0.125,
-    epochs=(1, 2, 7),
-    curves={"loss": (3.0, None, 1.5), "kl": (0.1, 0.2, 0.3)},
-    reliability=(Bin(0.0, 0.5, 1, 1.0, 0.4), Bin(0.5, 1.0, 2, 0.5, 0.75)),
-    degrees=(Bin(0, 1, 3, 0.5, 0.5),),
-    confusion=((1, 0), (1, 1)),
+    epochs=[1, 2, 7],
+    curves={"loss": [3.0, None, 1.5], "kl": [0.1, 0.2, 0.3]},
+    reliability=[Bin(0.0, 0.5, 1, 1.0, 0.4), Bin(0.5, 1.0, 2, 0.5, 0.75)],
+    degrees=[Bin(0, 1, 3, 0.5, 0.5)],
+    confusion=[[1, 0], [1, 1]],
 )
 
 
@@ -80,9 +81,7 @@ def test_the_options_of_a_point_are_its_own():
     given = {"eta": 1.0}
     point = Point("cora", "standard", "gcn", "elbo", given)
     given["eta"] = 2.0
-    assert dict(point.options) == {"eta": 1.0}
-    with pytest.raises(TypeError):
-        point.options["eta"] = 3.0
+    assert point.options == {"eta": 1.0}
 
 
 def test_records_travel_between_processes():
@@ -95,20 +94,17 @@ def test_evidence_survives_json():
 
 
 @pytest.mark.parametrize(
-    ("changes", "texts"),
+    ("changes", "text"),
     [
-        ({"stage": "trail"}, ["stage", "'trial'"]),
-        ({"status": "stop"}, ["status", "'stopped'"]),
-        ({"stage": "select"}, ["test_accuracy", "select"]),
-        ({"stage": "select", "test_accuracy": None, "evidence": EVIDENCE}, ["evidence", "select"]),
-        ({"stage": "select", "status": "ended"}, ["status", "test_accuracy"]),
+        ({"stage": "select"}, "test_accuracy IS NULL"),
+        ({"stage": "select", "test_accuracy": None, "evidence": EVIDENCE}, "evidence IS NULL"),
     ],
 )
-def test_a_record_that_cannot_be(changes, texts):
-    with pytest.raises(InputError) as caught:
-        record(**changes)
-    for text in texts:
-        assert text in str(caught.value)
+def test_a_store_refuses_a_record_that_cannot_be(changes, text, tmp_path):
+    with Store.open(tmp_path / "store") as store:
+        with pytest.raises(sqlite3.IntegrityError, match=text):
+            store.append([record(), record(**changes)])
+        assert store.records() == []
 
 
 def test_environment_of_a_cpu():

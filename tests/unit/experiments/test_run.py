@@ -52,7 +52,7 @@ def rows(path: Path) -> list[Record]:
 
 def test_everything_is_trained_once(small_suite, tmp_path, pretend):
     file = tmp_path / "runs.sqlite"
-    report = run(small_suite, file, executor=LocalExecutor("cpu", pretend), progress=False)
+    report = run(small_suite, file, executor=LocalExecutor("cpu", run=pretend), progress=False)
     held = rows(file)
     assert report.trainings == len(held)
     assert (report.suite, report.diverged) == ("small", 0)
@@ -61,14 +61,14 @@ def test_everything_is_trained_once(small_suite, tmp_path, pretend):
         (environment,) = store.environments()
     assert all(cell.trials + cell.failed == 4 for cell in cells)
     assert environment.hardware["device"] == "cpu"
-    again = run(small_suite, file, executor=LocalExecutor("cpu", pretend), progress=False)
+    again = run(small_suite, file, executor=LocalExecutor("cpu", run=pretend), progress=False)
     assert (again.stacks, again.trainings) == (0, 0)
     assert rows(file) == held
 
 
 def test_failures_are_told_each_time_and_not_tried_again(small_suite, tmp_path, pretend):
     for _ in range(2):
-        report = run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", pretend), progress=False)
+        report = run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", run=pretend), progress=False)
         (failure,) = report.failures
         assert (failure.model, failure.dataset, failure.trainings) == ("gcn", "citeseer", 4)
         assert str(failure) == "trial gcn [released] on citeseer standard: 4 failed: MemoryError: "
@@ -85,7 +85,9 @@ def test_records_of_other_suites_are_none_of_its_business(small_suite, tmp_path,
         store.append(
             [make_record(stranger, "trial", 0, **failed), make_record(stranger, "trial", 1, status="diverged")]
         )
-    report = run(small_suite, file, only={"dataset": "cora"}, executor=LocalExecutor("cpu", pretend), progress=False)
+    report = run(
+        small_suite, file, only={"dataset": "cora"}, executor=LocalExecutor("cpu", run=pretend), progress=False
+    )
     assert (report.failures, report.diverged) == ((), 0)
 
 
@@ -97,13 +99,13 @@ def test_diverged_trainings_are_counted(small_suite, tmp_path, make_record):
         ]
 
     file, only = tmp_path / "runs.sqlite", {"table": "B"}
-    report = run(small_suite, file, only=only, executor=LocalExecutor("cpu", diverging), progress=False)
+    report = run(small_suite, file, only=only, executor=LocalExecutor("cpu", run=diverging), progress=False)
     assert (report.trainings, report.diverged) == (4, 4)
 
 
 def test_a_part_and_another_number_of_trials(small_suite, tmp_path, pretend):
     file = tmp_path / "runs.sqlite"
-    place = LocalExecutor("cpu", pretend)
+    place = LocalExecutor("cpu", run=pretend)
     report = run(small_suite, file, only={"table": "B"}, trials=2, executor=place, progress=False)
     assert (report.stacks, report.trainings) == (1, 2)
     report = run(small_suite, file, only={"table": "B"}, trials=5, executor=place, progress=False)
@@ -113,7 +115,7 @@ def test_a_part_and_another_number_of_trials(small_suite, tmp_path, pretend):
 
 def test_an_interrupted_run_goes_on(small_suite, tmp_path, pretend):
     whole, cut = tmp_path / "whole.sqlite", tmp_path / "cut.sqlite"
-    run(small_suite, whole, executor=LocalExecutor("cpu", pretend), progress=False)
+    run(small_suite, whole, executor=LocalExecutor("cpu", run=pretend), progress=False)
     interrupts = 0
     while True:
         done = []
@@ -125,7 +127,7 @@ def test_an_interrupted_run_goes_on(small_suite, tmp_path, pretend):
             return pretend(job, device, task)
 
         try:
-            run(small_suite, cut, executor=LocalExecutor("cpu", twice), progress=False)
+            run(small_suite, cut, executor=LocalExecutor("cpu", run=twice), progress=False)
             break
         except KeyboardInterrupt:
             interrupts += 1
@@ -153,7 +155,7 @@ def test_bad_input_is_found_before_anything_is_written(small_suite, tmp_path, re
 
 class TestProgress:
     def test_lines_where_nobody_is_watching(self, small_suite, tmp_path, pretend, capsys):
-        file, place = tmp_path / "runs.sqlite", LocalExecutor("cpu", pretend)
+        file, place = tmp_path / "runs.sqlite", LocalExecutor("cpu", run=pretend)
         report = run(small_suite, file, only={"table": "A", "objective": "released"}, executor=place)
         printed = capsys.readouterr()
         assert printed.out == ""
@@ -168,20 +170,20 @@ class TestProgress:
 
     def test_time_left_follows_from_the_time_of_trainings(self, small_suite, tmp_path, pretend, capsys):
         only = {"model": "mlp,gcn", "dataset": "cora"}
-        run(small_suite, tmp_path / "runs.sqlite", only=only, executor=LocalExecutor("cpu", pretend))
+        run(small_suite, tmp_path / "runs.sqlite", only=only, executor=LocalExecutor("cpu", run=pretend))
         first, second = (line for line in capsys.readouterr().err.splitlines() if line.startswith("["))
         assert first.endswith("4 trainings, 8.0 s, 0:00:08 left")
         assert second.endswith("4 trainings, 8.0 s, 0:00:00 left")
 
     def test_silence(self, small_suite, tmp_path, pretend, capsys):
-        run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", pretend), progress=False)
+        run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", run=pretend), progress=False)
         assert capsys.readouterr() == ("", "")
 
     def test_a_bar_on_a_terminal(self, small_suite, tmp_path, pretend, monkeypatch, capsys):
         calls: list[dict[str, Any]] = []
         monkeypatch.setattr(rich.progress.Progress, "update", lambda bar, row, **fields: calls.append(fields))
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-        report = run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", pretend))
+        report = run(small_suite, tmp_path / "runs.sqlite", executor=LocalExecutor("cpu", run=pretend))
         assert (calls[0]["completed"], calls[0]["total"]) == (0, report.trainings)
         assert (calls[-1]["completed"], calls[-1]["total"]) == (report.trainings, report.trainings)
         assert calls[-1]["stacks"] == f"{report.stacks}/{report.stacks}"
@@ -205,7 +207,7 @@ def test_the_choice_never_sees_a_test_label(tmp_path, learnable):
             return run_job(job, device, task)
 
         file = tmp_path / f"{number}.sqlite"
-        run(suite, file, executor=LocalExecutor("cpu", train), progress=False)
+        run(suite, file, executor=LocalExecutor("cpu", run=train), progress=False)
         found.append(rows(file))
     told, lied = ([record for record in records if record.stage == "select"] for records in found)
     assert told == lied

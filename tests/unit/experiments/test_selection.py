@@ -68,13 +68,13 @@ def test_the_second_round_trains_the_best_with_further_seeds(first_round):
     assert now.later == (PROTOCOL.trials,)
 
 
-@pytest.mark.parametrize("left_out", range(6))
+@pytest.mark.parametrize("left_out", [0, 5])
 def test_no_choice_while_a_training_of_the_first_round_is_missing(first_round, left_out):
     del first_round[left_out]
     assert choose([A, B, C], first_round, PROTOCOL) is None
 
 
-@pytest.mark.parametrize("left_out", range(4))
+@pytest.mark.parametrize("left_out", [0, 3])
 def test_no_choice_while_a_training_of_the_second_round_is_missing(first_round, select, left_out):
     second = [*select(B, [0.9, 0.9], 102), *select(C, [0.5, 0.5], 102)]
     del second[left_out]

@@ -39,19 +39,19 @@ def evidence(seed: int = 0) -> Evidence:
     """Of the size that a trial leaves."""
     rng = random.Random(seed)
 
-    def bins(count: int) -> tuple[Bin, ...]:
-        return tuple(Bin(k / count, (k + 1) / count, rng.randint(0, 99), rng.random(), 0.5) for k in range(count))
+    def bins(count: int) -> list[Bin]:
+        return [Bin(k / count, (k + 1) / count, rng.randint(0, 99), rng.random(), 0.5) for k in range(count)]
 
     return Evidence(
         test_nodes=1000,
         nll=rng.random(),
         ece=rng.random() / 30,
         brier=rng.random(),
-        epochs=tuple(range(1, 600, 10)),
-        curves={f"term {k}": tuple(rng.expovariate(0.3) for _ in range(60)) for k in range(8)},
+        epochs=list(range(1, 600, 10)),
+        curves={f"term {k}": [rng.expovariate(0.3) for _ in range(60)] for k in range(8)},
         reliability=bins(15),
         degrees=bins(6),
-        confusion=tuple(tuple(rng.randint(0, 200) for _ in range(7)) for _ in range(7)),
+        confusion=[[rng.randint(0, 200) for _ in range(7)] for _ in range(7)],
     )
 
 
@@ -87,11 +87,11 @@ def test_records_come_back_as_they_were(path):
         nll=0.5,
         ece=1e-7,
         brier=0.125,
-        epochs=(1, 2),
-        curves={"loss": (3.0, None)},
-        reliability=(Bin(0.0, 1.0, 3, 0.5, 0.75),),
-        degrees=(),
-        confusion=((1, 0), (1, 1)),
+        epochs=[1, 2],
+        curves={"loss": [3.0, None]},
+        reliability=[Bin(0.0, 1.0, 3, 0.5, 0.75)],
+        degrees=[],
+        confusion=[[1, 0], [1, 1]],
     )
     given = [
         select(-3),
@@ -104,10 +104,10 @@ def test_records_come_back_as_they_were(path):
 
 
 def test_evidence_keeps_five_digits(path):
-    shown = replace(evidence(), nll=0.123456789, curves={"loss": (1234567.0, -1.0000499e-9, None)})
+    shown = replace(evidence(), nll=0.123456789, curves={"loss": [1234567.0, -1.0000499e-9, None]})
     (found,) = read(write(path, trial(evidence=shown)))
     assert found.evidence is not None
-    assert (found.evidence.nll, found.evidence.curves) == (0.12346, {"loss": (1234600.0, -1e-9, None)})
+    assert (found.evidence.nll, found.evidence.curves) == (0.12346, {"loss": [1234600.0, -1e-9, None]})
 
 
 def test_the_order_is_the_same_however_rows_came(tmp_path):
