@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from g3nn.calibrate import Bin
+from g3nn.errors import Problems
 from g3nn.version import __version__
 
 Option = bool | int | float | str
@@ -97,8 +98,7 @@ class Record:
     """One training: what it was, how it ended, what it reached.
 
     split: a hash of the training, validation and test nodes. seconds: its share of the time of its stack.
-    val_loss, val_accuracy, test_accuracy: at the epoch of the lowest validation loss; None where there is none. A store
-    refuses a record of stage "select" that has a test accuracy or evidence: selection may not see test labels.
+    val_loss, val_accuracy, test_accuracy: at the epoch of the lowest validation loss; None where there is none.
     """
 
     point: Point
@@ -114,6 +114,15 @@ class Record:
     seconds: float
     error: str = ""
     evidence: Evidence | None = None
+
+    def __post_init__(self) -> None:
+        problems = Problems()
+        problems.name("stage", self.stage, STAGES)
+        problems.name("status", self.status, STATUSES)
+        for name in ("test_accuracy", "evidence"):
+            if self.stage == "select" and getattr(self, name) is not None:
+                problems.add(name, "a value", 'none in stage "select"', "Selection may not see test labels.")
+        problems.raise_if_any()
 
 
 @dataclass(frozen=True)
