@@ -28,7 +28,7 @@ from markdown_it.token import Token
 from reader_files import bad_people, bad_shops, new_tables, places, reader_names, small_tables, stored_results
 
 import g3nn
-from g3nn.cli import app
+from g3nn.cli import COMMANDS, command
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -152,16 +152,20 @@ def check_target(words: list[str]) -> None:
 
 def check_options(words: list[str], complete: bool) -> None:
     """The command's own parser takes the words. One that is only named in a sentence need not be complete."""
-    program = command = typer.main.get_command(app)
-    for word in words[1:]:
-        if not isinstance(command, typer.core.TyperGroup):
+    if words[1].startswith("-"):
+        assert words[1:] == ["--help"], f"{' '.join(words)}: no such option"
+        return
+    assert words[1] in COMMANDS, f"{' '.join(words)}: no command {words[1]}"
+    program = leaf = command(words[1])
+    for word in words[2:]:
+        if not isinstance(leaf, typer.core.TyperGroup):
             break
-        assert word in command.commands, f"{' '.join(words)}: no command {word}"
-        command = command.commands[word]
-    command.callback = lambda **_: None
+        assert word in leaf.commands, f"{' '.join(words)}: no command {word}"
+        leaf = leaf.commands[word]
+    leaf.callback = lambda **_: None
     said = io.StringIO()
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(said), pytest.raises(SystemExit) as ended:
-        program.main(words[1:] if complete else [*words[1:], "--help"], prog_name="g3nn")
+        program.main(words[2:] if complete else [*words[2:], "--help"], prog_name="g3nn")
     assert not ended.value.code, f"{' '.join(words)}: {said.getvalue()}"
 
 
