@@ -161,3 +161,8 @@ def test_a_loaded_model_can_be_cloned_and_fitted_again(folder, graph):
     fresh = clone(load_model(folder))
     assert isinstance(fresh, G3NNClassifier)
     assert not hasattr(fresh, "classes_")
+
+
+def test_a_directed_graph_comes_back_directed(graph, quick, tmp_path):
+    quick(directed=True).fit(graph.X, graph.y, graph.edges, val=graph.val).save(tmp_path / "model")
+    assert load_model(tmp_path / "model").task_.directed

@@ -147,6 +147,15 @@ def test_part_of_a_stack_that_is_there_is_left_out(store, pretend):
     assert trainings([rest]) == trainings([Job("select", job.points[::3], job.seeds[::3])])
 
 
+def test_the_other_stacks_stay_the_same_when_part_of_one_is_there(store, pretend):
+    suite = a_suite(GCN, lr=(0.1, 0.2, 0.3, 0.4, 0.5))
+    first, second, third = pending(suite, store, None, 4)
+    store.append(pretend([second])[-1:])
+    again = pending(suite, store, None, 4)
+    assert (again[0], again[2]) == (first, third)
+    assert trainings(again[1:2]) == trainings([Job("select", second.points[:-1], second.seeds[:-1])])
+
+
 def test_every_training_is_asked_for_once_whatever_the_size_of_stacks(small_suite, tmp_path, pretend):
     runs = []
     for most in (1, 3, 256):
