@@ -95,8 +95,11 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
-        """The labels of n nodes in any form that a caller may have them; None where a problem was recorded."""
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+        """The labels of n nodes in any form that a caller may have them; None where a problem was recorded.
+
+        in_table: whether they come from a table, where only an empty cell is an unknown label.
+        """
 
     @classmethod
     @abstractmethod

@@ -59,13 +59,13 @@ class Classes(Outcome):
     pooled: ClassVar[bool] = True
 
     @classmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
-        """Classes as strings, whole numbers or booleans; -1, None and NaN are unknown labels."""
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+        """Classes as strings, whole numbers or booleans; None and NaN are unknown labels, and outside tables -1."""
         values = flat_values(y)
         if values.shape != (n,):
             problems.add(argument, f"shape {values.shape}", f"one label for each of the {n} nodes")
             return None
-        labelled = ~_unknown(values)
+        labelled = ~_unknown(values, minus_one=not in_table)
         given = values[labelled].tolist()
         kinds = {_kind(value) for value in given}
         if len(kinds) > 1 or "other" in kinds:
@@ -290,12 +290,12 @@ def _advice(example: Any) -> str:
     return ""
 
 
-def _unknown(values: np.ndarray) -> np.ndarray:
+def _unknown(values: np.ndarray, minus_one: bool = True) -> np.ndarray:
     if values.dtype.kind in "if":
-        return (values == UNKNOWN) | (values != values)
+        return (minus_one & (values == UNKNOWN)) | (values != values)
     if values.dtype != object:
         return np.zeros(values.shape, dtype=bool)
-    return np.array([is_missing(value) or _is_minus_one(value) for value in values], dtype=bool)
+    return np.array([is_missing(value) or (minus_one and _is_minus_one(value)) for value in values], dtype=bool)
 
 
 def _is_minus_one(value: Any) -> bool:

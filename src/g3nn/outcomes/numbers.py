@@ -56,7 +56,7 @@ class NumberOutcome(Outcome):
         """Which of the values are of this kind."""
 
     @classmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
         """One column (n,) or several (n, T); NaN and None are unknown values."""
         before, labels = len(problems.found), cls._read(y, n, argument, problems)
         if labels is not None:

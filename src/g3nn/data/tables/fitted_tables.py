@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -13,16 +13,17 @@ import pyarrow.compute as pc
 from g3nn.data.tables.edge_table import EdgeColumns
 from g3nn.data.tables.graph import TableGraph
 from g3nn.data.tables.node_table import NodeColumns
-from g3nn.data.tables.schema import FeatureSchema
+from g3nn.data.tables.schema import ColumnRead, FeatureSchema
 from g3nn.errors import DataError
 
 
 @dataclass(frozen=True)
-class TableNotes:
+class FittedTables:
     """The names of the columns, how they become features, and the ids of the fitted nodes in their order.
 
     ids:   as text, also if they are `whole` numbers.
     typed: whether the node table says that ids are numbers or text.
+    read:  how each column of the node table was read.
     """
 
     node_columns: NodeColumns
@@ -31,12 +32,13 @@ class TableNotes:
     ids: list[str]
     whole: bool
     typed: bool
+    read: tuple[ColumnRead, ...]
 
     @classmethod
-    def of(cls, graph: TableGraph, columns: NodeColumns) -> TableNotes:
-        nodes, columns = graph.nodes, replace(columns, split=graph.nodes.split_column)
+    def of(cls, graph: TableGraph) -> FittedTables:
+        nodes = graph.nodes
         ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
-        return cls(columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed)
+        return cls(nodes.columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed, graph.columns)
 
     @cached_property
     def node_ids(self) -> pa.Array:
@@ -46,19 +48,17 @@ class TableNotes:
     def to_json(self) -> dict[str, Any]:
         from pydantic import TypeAdapter
 
-        content: dict[str, Any] = TypeAdapter(TableNotes).dump_python(self, mode="json")
+        content: dict[str, Any] = TypeAdapter(FittedTables).dump_python(self, mode="json")
         return content
 
     @classmethod
-    def from_json(cls, content: Any) -> TableNotes:
+    def from_json(cls, content: Any) -> FittedTables:
         """What `to_json` gave. Nothing in it is trusted."""
         from pydantic import TypeAdapter, ValidationError
 
         try:
-            return TypeAdapter(TableNotes).validate_json(json.dumps(content), strict=True)
+            return TypeAdapter(FittedTables).validate_json(json.dumps(content), strict=True)
         except ValidationError as error:
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-            raise DataError(
-                f"the model was not fitted on tables by g3nn, or its notes are damaged ({reason})."
-            ) from error
+            raise DataError(f"what the model remembers of its tables is damaged ({reason}).") from error
