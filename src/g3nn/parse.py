@@ -34,8 +34,9 @@ def to_numpy(value: Any) -> np.ndarray:
     return np.asarray(value)
 
 
-def feature_matrix(features: Any, problems: Problems) -> Matrix:
-    """(n, d) float32, sparse if it came sparse. Raises at once if there is no matrix at all."""
+def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Matrix:
+    """(n, d) float32, or float64 where that is needed to be `exact`; sparse if it came sparse. Raises at once if there
+    is no matrix at all."""
     if getattr(features, "is_sparse", False) or str(getattr(features, "layout", "")) == "torch.sparse_csr":
         coo = features.to_sparse_coo().coalesce().cpu()
         rows, cols = coo.indices().numpy()
@@ -48,7 +49,7 @@ def feature_matrix(features: Any, problems: Problems) -> Matrix:
         problems.add("features", f"shape {matrix.shape}", "a matrix (n, d) with at least one node and one feature")
         problems.raise_if_any()
     with np.errstate(over="ignore"):
-        matrix = matrix.astype(np.float32)
+        matrix = matrix.astype(np.float64 if exact and matrix.dtype != np.float32 else np.float32)
     stored = matrix.data if sp.issparse(matrix) else matrix
     if not np.isfinite(stored).all():
         bad = int((~np.isfinite(stored)).sum())

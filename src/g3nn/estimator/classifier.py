@@ -12,7 +12,7 @@ from g3nn.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
-from g3nn.outcomes import Classes, Outcome, Tags
+from g3nn.outcomes import Classes, Labels, Outcome, Tags
 from g3nn.outcomes.labels import table_values
 
 
@@ -56,6 +56,8 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
 
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
         """Tags if y has columns, otherwise classes."""
+        if isinstance(y, Labels):
+            return Tags if y.values.ndim == 2 else Classes
         return Tags if y is not None and table_values(y) is not None else Classes
 
     def _name_labels(self, fitted: Fitted) -> None:

@@ -13,6 +13,7 @@ import torch
 from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Answers
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
+from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
@@ -37,7 +38,8 @@ class Fitted:
               do too.
     seen:     the nodes whose labels were trained on.
     answers:  those for the fitted nodes, before calibration.
-    features: the names of the feature columns. means: of the feature columns, where missing values are filled in.
+    features: the names of the feature columns. form: what is done to their values before a model sees them. means: of
+              the columns in this form, where missing values are filled in.
     key:      the fingerprint of the graph.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
@@ -57,6 +59,7 @@ class Fitted:
     answerer: Answerer
     answers: Answers
     features: tuple[str, ...] | None
+    form: Form
     means: np.ndarray | None
     key: str
 
@@ -71,7 +74,7 @@ class Fitted:
     @classmethod
     def fit(cls, request: Request, parameters: Mapping[str, Any]) -> Fitted:
         """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
-        whole, training, seen, means = _tasks(request, parameters["inductive"], parameters["missing"] == "impute")
+        whole, training, seen, form, means = _tasks(request, parameters["inductive"], parameters["missing"] == "impute")
         tried = request.candidates
         if not training.num_edges:
             # Without a single edge all models of a panel are the same one.
@@ -108,6 +111,7 @@ class Fitted:
             answerer=answerer,
             answers=answerer(replace(whole, train=labelled), new),
             features=request.features.names,
+            form=form,
             means=means,
             key=fingerprint(request.features, request.edges),
         )
@@ -159,6 +163,7 @@ class Fitted:
         if fingerprint(features, pairs) == self.key:
             return self.answers.at(nodes.index)
         self._check_can_transfer()
+        features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         nobody = np.zeros(0, dtype=np.int64)
         task = self._graph(as_kind(features.matrix, self.task.features), pairs, nobody)
@@ -172,6 +177,7 @@ class Fitted:
         pairs = read_edges(edges, total, self.task.directed, problems)
         problems.raise_if_any()
         self._check_can_transfer()
+        features = self._treated(features, problems)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union = distinct(np.concatenate(codes))
         merged = np.stack([union // total, union % total])
@@ -193,6 +199,11 @@ class Fitted:
         assert features is not None
         return features
 
+    def _treated(self, features: FeatureTable, problems: Problems) -> FeatureTable:
+        features = self.form.apply(features, problems)
+        problems.raise_if_any()
+        return features
+
     def _check_can_transfer(self) -> None:
         if isinstance(self.answerer.model.posterior, LabelPropagation):
             problems = Problems()
@@ -201,14 +212,21 @@ class Fitted:
             problems.raise_if_any()
 
 
-def _tasks(request: Request, inductive: bool, impute: bool) -> tuple[NodeTask, NodeTask, np.ndarray, np.ndarray | None]:
+def _tasks(
+    request: Request, inductive: bool, impute: bool
+) -> tuple[NodeTask, NodeTask, np.ndarray, Form, np.ndarray | None]:
     """The task on the whole graph; the part that is trained on, in inductive use the labelled nodes alone; the numbers
-    of its nodes in the whole graph; and the means of the feature columns where missing values are filled in."""
+    of its nodes in the whole graph; the form of the features; and the means of their columns where missing values are
+    filled in."""
     n = request.features.num_nodes
     seen = request.labels.labelled if inductive else np.arange(n)
     number = np.full(n, -1, dtype=np.int64)
     number[seen] = np.arange(len(seen))
     inside = number[request.edges[:, np.isin(request.edges, seen).all(axis=0)]]
+    problems = Problems()
+    form = Form.fit(request.features.at(seen))
+    request = replace(request, features=form.apply(request.features, problems))
+    problems.raise_if_any()
     features, means = _filled(request, seen, inside) if impute else (request.features, None)
     whole = NodeTask.build(
         features.matrix,
@@ -221,14 +239,14 @@ def _tasks(request: Request, inductive: bool, impute: bool) -> tuple[NodeTask, N
         outcome=request.outcome.name,
     )
     if len(seen) == n:
-        return whole, whole, seen, means
+        return whole, whole, seen, form, means
     own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
-    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, means
+    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, form, means
 
 
 def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[FeatureTable, np.ndarray]:
     """Nodes that are trained on are filled in from each other first, then the rest from all."""
-    part, problems = replace(request.features, matrix=request.features.matrix[seen]), Problems()
+    part, problems = request.features.at(seen), Problems()
     means = part.column_means(problems)
     problems.raise_if_any()
     part = part.filled(inside, means)

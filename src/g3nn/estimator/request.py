@@ -23,6 +23,8 @@ MISSING = ("error", "impute")
 COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
 """Parameters of the estimator that are options of every model."""
 
+_CELLS_AT_ONCE = 1 << 22
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -144,7 +146,11 @@ def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) ->
     if given.y is None:
         problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others")
         return None
-    labels = outcome.read(given.y, n if given.nodes is None else len(given.nodes), problems)
+    count = n if given.nodes is None else len(given.nodes)
+    labels = given.y if isinstance(given.y, Labels) else outcome.read(given.y, count, problems)
+    if labels is not None and len(labels.values) != count:
+        problems.add("y", f"{len(labels.values)} labels", f"one for each of the {count} nodes")
+        return None
     return labels if labels is None or given.nodes is None else labels.within(given.nodes, n)
 
 
@@ -200,11 +206,18 @@ def _random(state: Any, problems: Problems) -> np.random.RandomState:
         return np.random.RandomState(0)
 
 
-def fingerprint(features: FeatureTable, edges: np.ndarray) -> str:
-    """Tells one graph from another: the same features and edges give the same text."""
+def fingerprint(features: FeatureTable, edges: np.ndarray | None = None) -> str:
+    """Tells one graph, or without edges one table of features, from another: the same content gives the same text,
+    sparse or dense and in any type of number."""
     matrix = features.matrix
-    arrays = (matrix.indptr, matrix.indices, matrix.data) if sp.issparse(matrix) else (matrix,)
     digest = hashlib.sha256(repr(matrix.shape).encode())
-    for array in (*arrays, edges):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
+    for start in range(0, matrix.shape[0], height):
+        rows = sp.csr_array(matrix[start : start + height], dtype=np.float64, copy=True)
+        rows.eliminate_zeros()
+        rows.sort_indices()
+        for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
+            digest.update(array.tobytes())
+    if edges is not None:
+        digest.update(np.ascontiguousarray(edges).tobytes())
     return digest.hexdigest()

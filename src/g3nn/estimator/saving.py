@@ -19,6 +19,7 @@ from g3nn.errors import Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.forms import Form
 from g3nn.estimator.panel import PanelEntry
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
@@ -30,7 +31,8 @@ from g3nn.training.checks import checked_device, plain
 Json = dict[str, Any]
 
 _KINDS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, ModelSpec, Objective, PanelEntry, Scaling)},
+    **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, Scaling)},
+    "Objective": Objective,
     "NodeTask": NodeTask.build,
     "float": float,
     "texts": lambda *values: np.array(values, dtype=np.str_),

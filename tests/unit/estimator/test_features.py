@@ -41,7 +41,6 @@ def test_matrices_of_any_kind(given):
     found, problems = features(given)
     assert problems == []
     assert found.names is None
-    assert found.matrix.dtype == np.float32
     np.testing.assert_array_equal(dense(found.matrix), DENSE)
     assert sp.issparse(found.matrix) == (sp.issparse(given) or getattr(given, "is_sparse", False))
 

@@ -14,7 +14,7 @@ from g3nn.estimator.request import read_request, take_apart
 
 
 def tasks_of(graph, inductive, **parameters):
-    """The whole task, the one that is trained on, its nodes, and the means of the features."""
+    """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
     request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
@@ -22,7 +22,7 @@ def tasks_of(graph, inductive, **parameters):
 
 
 def test_one_task_unless_the_fit_is_inductive(graph):
-    whole, training, seen, means = tasks_of(graph, inductive=False)
+    whole, training, seen, _, means = tasks_of(graph, inductive=False)
     assert whole is training
     assert means is None
     assert len(seen) == whole.num_nodes
@@ -30,10 +30,10 @@ def test_one_task_unless_the_fit_is_inductive(graph):
 
 
 def test_inductive_training_sees_labelled_nodes_alone(graph):
-    whole, training, _, _ = tasks_of(graph, inductive=True)
+    whole, training, _, form, _ = tasks_of(graph, inductive=True)
     known = np.flatnonzero(graph.y >= 0)
     assert training.num_nodes == known.size
-    np.testing.assert_array_equal(training.features, graph.X[known])
+    np.testing.assert_allclose(training.features, (graph.X[known] - form.mean) / form.scale, rtol=1e-5)
     np.testing.assert_array_equal(known[training.val], graph.val)
     inside = np.isin(graph.edges, known).all(axis=0)
     assert training.num_edges == inside.sum()

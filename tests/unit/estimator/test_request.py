@@ -127,7 +127,9 @@ def test_a_fingerprint_tells_graphs_apart():
         fingerprint(FeatureTable(X), EDGES),
         fingerprint(FeatureTable(2 * X), EDGES),
         fingerprint(FeatureTable(X), EDGES[:, :2]),
-        fingerprint(FeatureTable(sp.csr_array(X)), EDGES),
+        fingerprint(FeatureTable(X)),
+        fingerprint(FeatureTable(X.reshape(4, 16)), EDGES),
     }
-    assert len(keys) == 4
-    assert fingerprint(FeatureTable(X.copy()), EDGES.copy()) in keys
+    assert len(keys) == 5
+    for same in (X.copy(), X.astype(np.float32), sp.csr_array(X)):
+        assert fingerprint(FeatureTable(same), EDGES.copy()) in keys
