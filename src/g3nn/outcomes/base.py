@@ -75,6 +75,8 @@ class Outcome(ABC):
     """What a summary says of an evaluation: its keys, and their names in a sentence."""
     columns_title: ClassVar[str]
     """What the columns are called in a sentence."""
+    values_title: ClassVar[str]
+    """What the labels are called in a sentence."""
     unknown_title: ClassVar[str] = "None or NaN"
     """What stands for an unknown label."""
     view: ClassVar[str] = "numbers"

@@ -54,6 +54,7 @@ class Classes(Outcome):
     score_title: ClassVar[str] = "accuracy"
     measures: ClassVar[Mapping[str, str]] = {"accuracy": "accuracy", "ece": "calibration error"}
     columns_title: ClassVar[str] = "classes"
+    values_title: ClassVar[str] = "classes"
     unknown_title: ClassVar[str] = "-1, None or NaN"
     view: ClassVar[str] = "classes"
     pooled: ClassVar[bool] = True

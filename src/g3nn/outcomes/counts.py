@@ -38,6 +38,7 @@ class Counts(NormalOutcome):
     score_key: ClassVar[str] = "d2"
     score_title: ClassVar[str] = "share of deviance explained"
     columns_title: ClassVar[str] = "columns of counts"
+    values_title: ClassVar[str] = "counts"
     allowed: ClassVar[str] = "whole numbers from 0 to 2**53, nothing where unknown"
     advice: ClassVar[str] = "Other numbers need outcome 'real', names of classes outcome 'classes' (G3NNClassifier)."
     # near-appnp has been seen to diverge on counts, and was never the best there.

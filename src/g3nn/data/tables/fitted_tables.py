@@ -24,6 +24,7 @@ class FittedTables:
     ids:   as text, also if they are `whole` numbers.
     typed: whether the node table says that ids are numbers or text.
     read:  how each column of the node table was read.
+    test, test_values: the test nodes by number, and their labels as numbers, which the fit did not see.
     """
 
     node_columns: NodeColumns
@@ -33,12 +34,25 @@ class FittedTables:
     whole: bool
     typed: bool
     read: tuple[ColumnRead, ...]
+    test: list[int]
+    test_values: list[Any]
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
         nodes = graph.nodes
         ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
-        return cls(nodes.columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed, graph.columns)
+        held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
+        return cls(
+            nodes.columns,
+            graph.edge_columns,
+            graph.schema,
+            ids,
+            whole,
+            nodes.typed,
+            graph.columns,
+            graph.test.tolist(),
+            held_out,
+        )
 
     @cached_property
     def node_ids(self) -> pa.Array:

@@ -31,7 +31,7 @@ class TableGraph:
 
     features: (n, d) as `schema` encodes them; d is 0 if no column describes the nodes.
     edges:    (2, E) row numbers, from `edge_columns`. weights: (E,), or None if all edges count alike.
-    labels:   of the nodes, without those of test nodes. val: labelled nodes for validation, None if a share of them is
+    labels:   of the nodes, without those of test nodes; None if no column was named. val: labelled nodes for validation, None if a share of them is
               to be split off. test: labelled nodes to evaluate the answers on, with the labels `test_labels`.
     notes:    what was unusual about the tables and what was done about it.
     """
@@ -43,10 +43,10 @@ class TableGraph:
     weights: np.ndarray | None
     edge_columns: EdgeColumns
     directed: bool
-    labels: Labels
+    labels: Labels | None
     val: np.ndarray | None
     test: np.ndarray
-    test_labels: Labels
+    test_labels: Labels | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -71,8 +71,12 @@ class TableGraph:
         return tuple(rows)
 
     def _title(self) -> str:
+        assert self.labels is not None
         labels, outcome = self.labels, OUTCOMES[self.outcome]
-        return f"{len(labels.labelled):,} labels of {len(labels.names)} {outcome.columns_title}"
+        count = f"{len(labels.labelled):,}"
+        if outcome.pooled:
+            return f"{count} labels of {len(labels.names)} {outcome.columns_title}"
+        return f"{count} {outcome.values_title}"
 
 
 def read_tables(
@@ -80,7 +84,7 @@ def read_tables(
     edges: Any = None,
     *,
     id: str | None = None,
-    label: str | Sequence[str],
+    label: str | Sequence[str] = (),
     text: Sequence[str] = (),
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
@@ -100,7 +104,7 @@ def read_tables(
 
     nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
     id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
-    label:  the column with the labels, empty where unknown; several columns are tags.
+    label:  the column with the labels, empty where unknown; several columns are tags; none if labels come apart.
     text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out.
     split:  a column of train, val and test. By default it is one of that name, if it holds nothing else.
     source, target, weight: columns of the edges; weight="none" ignores weights.
@@ -142,7 +146,8 @@ def _read(
 ) -> TableGraph | None:
     """None where there are problems."""
     problems = remarks.problems
-    nodes, edges, split, schema, pairs, weights = None, None, None, None, NO_EDGES, None
+    nodes, edges, schema, pairs, weights = None, None, None, NO_EDGES, None
+    split: tuple[Any, ...] | None = None if node_columns.labels else (None, None, np.zeros(0, dtype=np.int64), None)
     with remarks.of_table("nodes"):
         nodes = load_nodes(nodes_table, node_columns, remarks)
     if edges_table is not None:
@@ -162,6 +167,6 @@ def _read(
                 pairs, weights = join(edges, nodes.ids, nodes.typed, drop_unknown=drop_unknown)
     if nodes is None or split is None or schema is None or problems.found:
         return None
-    features = schema.encode(nodes.name, nodes.features, remarks, quiet=True)
+    features = schema.encode(nodes.name, nodes.features, nodes.num_nodes, remarks, quiet=True)
     assert features is not None
     return TableGraph(nodes, schema, features, pairs, weights, edge_columns, directed, *split)

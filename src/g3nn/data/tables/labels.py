@@ -16,12 +16,9 @@ from g3nn.data.tables.columns import counted, int64, listed, plain
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
-from g3nn.outcomes import OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
+from g3nn.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
 
 AUTO = "auto"
-
-MANY_CLASSES = 20
-"""More whole numbers than that are probably no names of classes."""
 
 _BOOLEANS = {"true": True, "false": False}
 _WHOLE_NUMBER = r"(0|-?[1-9][0-9]{0,17})(\.0*)?"
@@ -35,7 +32,10 @@ def read_labels(
     problems = remarks.problems
     columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
-        outcome = guessed_outcome(len(names), _has_fractions(label_values(columns[names[0]], source.typed))).name
+        values = _numbers(label_values(columns[names[0]], source.typed))
+        outcome = guessed_outcome(len(names), values).name
+        if outcome != Tags.name and values is not None and (values % 1 == 0).all():
+            _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."
@@ -69,13 +69,23 @@ def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], 
     return cells
 
 
+def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remarks: Remarks) -> None:
+    """Many whole numbers may be classes, numbers or counts; say what they are taken for."""
+    if len(values) <= MANY_CLASSES:
+        return
+    found = f"{len(values)} whole numbers from {values[0]:g} to {values[-1]:g}"
+    if outcome == Classes.name:
+        done = "each is taken as a class of its own"
+        advice = "If they have an order, use --outcome real (numbers) or --outcome counts."
+    else:
+        done = f"taken as {OUTCOMES[outcome].values_title}"
+        advice = "--outcome classes takes each as a class of its own."
+    remarks.note(place, Oddity(found, "--outcome classes, real or counts", done, advice))
+
+
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
     """Classes that are probably meant in another way."""
     names = labels.names
-    if names.dtype.kind == "i" and len(names) > MANY_CLASSES:
-        found = f"{len(names)} whole numbers from {names[0]} to {names[-1]}"
-        advice = "If they have an order, --outcome real (numbers) or --outcome counts will do better."
-        remarks.note(place, Oddity(found, "few classes", "each is taken as a class of its own", advice))
     if names.dtype.kind != "U":
         return
     alike: dict[str, list[str]] = {}
@@ -132,10 +142,10 @@ def _as_numbers(words: pa.Array) -> list[Any]:
     ]
 
 
-def _has_fractions(values: np.ndarray) -> bool:
-    """Whether a column holds numbers, and not only whole ones."""
+def _numbers(values: np.ndarray) -> np.ndarray | None:
+    """The known values of a column if they are all numbers."""
     given = [value for value in values.tolist() if value is not None and value == value]
-    return all(isinstance(value, float) for value in given) and any(value % 1 for value in given)
+    return np.array(given) if all(isinstance(value, float) for value in given) else None
 
 
 def check_split(

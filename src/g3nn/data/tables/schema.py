@@ -77,7 +77,7 @@ class Encoded(NamedTuple):
     """Features of n nodes.
 
     matrix: (n, d) float64, NaN where a number is missing; a scipy CSR array if most features are zero, else dense.
-    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where the values decide.
+    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where values decide.
     names:  (d,)
     """
 
@@ -255,8 +255,9 @@ class FeatureSchema:
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> Encoded | None:
-        """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
+    def encode(self, name: str, table: pa.Table, n: int, remarks: Remarks, quiet: bool = False) -> Encoded | None:
+        """The features of n rows; None where a column is absent or cannot be read. `quiet`: on the table of the fit,
+        which was remarked on."""
         problems, before = remarks.problems, len(remarks.problems.found)
         absent = [column for column in self.columns if column not in table.column_names]
         if absent:
@@ -280,7 +281,7 @@ class FeatureSchema:
         widths = [block.shape[1] for block in blocks]
         kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)
         names = [feature for column, how in self.columns.items() for feature in how.names(column)]
-        return Encoded(_side_by_side(blocks, table.num_rows), kinds.astype("U8"), tuple(names))
+        return Encoded(_side_by_side(blocks, n), kinds.astype("U8"), tuple(names))
 
 
 _KINDS = {NUMERIC: "guess", BOOLEAN: "as-is", CATEGORICAL: "as-is", TEXT: "as-is", DATE: "number"}
@@ -334,9 +335,10 @@ def _words(place: str, cells: pa.Array, given: pa.Array, typed: bool, problems: 
     if found is not None:
         return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
     category = _categories(given, len(cells))
-    if category is NAMES and pc.mean(pc.count_substring_regex(given, r"\S+")).as_py() >= LEAST_WORDS:
+    many = category is NAMES or (isinstance(category, Category) and category.other)
+    if many and pc.mean(pc.count_substring_regex(given, r"\S+")).as_py() >= LEAST_WORDS:
         text = Text.fit(cells)
-        return text if text.words else NAMES
+        return text if text.words else category
     return category
 
 

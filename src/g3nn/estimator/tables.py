@@ -1,0 +1,85 @@
+"""Tables as what a fit is given, and tables of new nodes as what a fitted model is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from g3nn.data.tables.fitted_tables import FittedTables
+from g3nn.data.tables.graph import TableGraph, read_tables
+from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.data.tables.remarks import Remarks
+from g3nn.data.tables.schema import Encoded
+from g3nn.errors import Problems
+from g3nn.estimator.features import FeatureTable
+from g3nn.estimator.request import Given
+from g3nn.outcomes import OUTCOMES, Outcome
+from g3nn.parse import is_frame
+
+
+def names_columns(y: Any) -> bool:
+    """Whether y is the name of a column, or several names."""
+    return isinstance(y, str) or (isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y))
+
+
+def table_graph(
+    X: Any, y: Any, edges: Any, id: str | None, directed: bool, outcome: type[Outcome], problems: Problems
+) -> TableGraph | None:
+    """The graph of a caller who gives data frames, or what `read_tables` made of files; None for anything else.
+
+    y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
+    """
+    if isinstance(X, TableGraph):
+        for name, value in (("y", y), ("edges", edges), ("id", id)):
+            if value is not None:
+                problems.add(name, f"{name} beside a graph from tables", "nothing", "The graph holds its own.")
+        if OUTCOMES[X.outcome].__mro__[1] is not outcome.__mro__[1] and X.outcome != outcome.name:
+            problems.add("X", f"labels that are {OUTCOMES[X.outcome].values_title}", outcome.values_title)
+        problems.raise_if_any()
+        return X
+    if not is_frame(X):
+        if id is not None:
+            problems.add("id", repr(id), "nothing", "Only a data frame has a column of ids.")
+        if names_columns(y) and isinstance(y, str):
+            problems.add("y", repr(y), "labels", "Only a data frame has a column of labels.")
+        problems.raise_if_any()
+        return None
+    label: Sequence[str] = [y] if isinstance(y, str) else y if _are_columns(X, y) else ()
+    table = edges if is_frame(edges) else None
+    graph = read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome.name, problems=problems)
+    return graph
+
+
+def _are_columns(frame: Any, y: Any) -> bool:
+    """A list of names that are all columns, as opposed to labels that are strings."""
+    return names_columns(y) and set(y) <= {str(name) for name in frame.columns}
+
+
+def given_by(graph: TableGraph, y: Any, edges: Any, val: Any) -> Given:
+    """What the tables say, and the rest as the caller gave it."""
+    labels = y if graph.labels is None else graph.labels
+    pairs = edges if edges is not None and not is_frame(edges) else graph.edges
+    chosen = graph.val if val is None else val
+    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed)
+
+
+def features_of(encoded: Encoded) -> FeatureTable | None:
+    """None if no column describes the nodes."""
+    return FeatureTable(encoded.matrix, encoded.names, encoded.kinds) if encoded.names else None
+
+
+def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
+    """Rows of a data frame or a file, with ids of the fit or new ones."""
+    remarks = Remarks()
+    asked = read_new_nodes(tables, X, edges, remarks)
+    remarks.tell()
+    remarks.problems.raise_if_any()
+    assert asked is not None
+    return asked
+
+
+def is_table(X: Any) -> bool:
+    return is_frame(X) or isinstance(X, str | Path | NewNodes)
