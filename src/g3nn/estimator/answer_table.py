@@ -36,10 +36,8 @@ def _given(labels: Labels, tags: bool) -> dict[str, Any]:
     if values.ndim == 1:
         return {"given": pa.array(names).take(pa.array(values, mask=~is_known(values)))}
     if tags:
-        members = _members(names, values == 1)
-        return {
-            "given": pa.array([row if there else None for row, there in zip(members.to_pylist(), has_label(values))])
-        }
+        rows = zip(_members(names, values == 1).to_pylist(), has_label(values), strict=True)
+        return {"given": pa.array([row if known else None for row, known in rows], pa.list_(pa.string()))}
     columns = {
         f"given_{name}" if len(names) > 1 else "given": column for name, column in zip(names, values.T, strict=True)
     }

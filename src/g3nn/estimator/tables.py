@@ -6,56 +6,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.graph import TableGraph, read_tables
 from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
 from g3nn.data.tables.remarks import Remarks
 from g3nn.data.tables.schema import Encoded
-from g3nn.errors import Problems
+from g3nn.errors import Problems, any_of
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.request import Given
-from g3nn.outcomes import OUTCOMES, Outcome
 from g3nn.parse import is_frame
 
 
-def names_columns(y: Any) -> bool:
-    """Whether y is the name of a column, or several names."""
-    return isinstance(y, str) or (isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(n, str) for n in y))
-
-
 def table_graph(
-    X: Any, y: Any, edges: Any, id: str | None, directed: bool, outcome: type[Outcome], problems: Problems
+    X: Any, y: Any, edges: Any, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
 ) -> TableGraph | None:
     """The graph of a caller who gives data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
+    outcomes: what labels may be; of a single column the first, of several the last.
     """
     if isinstance(X, TableGraph):
         for name, value in (("y", y), ("edges", edges), ("id", id)):
             if value is not None:
                 problems.add(name, f"{name} beside a graph from tables", "nothing", "The graph holds its own.")
-        if OUTCOMES[X.outcome].__mro__[1] is not outcome.__mro__[1] and X.outcome != outcome.name:
-            problems.add("X", f"labels that are {OUTCOMES[X.outcome].values_title}", outcome.values_title)
+        if X.outcome not in outcomes:
+            advice = f"`g3nn.read_tables(..., outcome={outcomes[0]!r})` reads them so; or use another estimator."
+            problems.add("X", f"labels read as {X.outcome}", any_of(outcomes), advice)
         problems.raise_if_any()
         return X
     if not is_frame(X):
-        if id is not None:
-            problems.add("id", repr(id), "nothing", "Only a data frame has a column of ids.")
-        if names_columns(y) and isinstance(y, str):
-            problems.add("y", repr(y), "labels", "Only a data frame has a column of labels.")
+        for name, value in (("id", id), ("y", y if isinstance(y, str) else None)):
+            if value is not None:
+                problems.add(name, repr(value), "a data frame as X if this is the name of a column")
         problems.raise_if_any()
         return None
-    label: Sequence[str] = [y] if isinstance(y, str) else y if _are_columns(X, y) else ()
+    label = [y] if isinstance(y, str) else list(y) if _are_columns(X, y) else []
+    outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
     table = edges if is_frame(edges) else None
-    graph = read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome.name, problems=problems)
-    return graph
+    return read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome, problems=problems)
 
 
 def _are_columns(frame: Any, y: Any) -> bool:
-    """A list of names that are all columns, as opposed to labels that are strings."""
-    return names_columns(y) and set(y) <= {str(name) for name in frame.columns}
+    """Whether y lists names of columns, as opposed to labels that are strings."""
+    names = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
+    return names and set(y) <= {str(name) for name in frame.columns}
 
 
 def given_by(graph: TableGraph, y: Any, edges: Any, val: Any) -> Given:

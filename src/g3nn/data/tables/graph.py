@@ -31,8 +31,9 @@ class TableGraph:
 
     features: (n, d) as `schema` encodes them; d is 0 if no column describes the nodes.
     edges:    (2, E) row numbers, from `edge_columns`. weights: (E,), or None if all edges count alike.
-    labels:   of the nodes, without those of test nodes; None if no column was named. val: labelled nodes for validation, None if a share of them is
-              to be split off. test: labelled nodes to evaluate the answers on, with the labels `test_labels`.
+    labels:   of the nodes, without those of test nodes; None if no column was named.
+    val:      labelled nodes for validation, None if a share of them is to be split off.
+    test:     labelled nodes to evaluate the answers on, with the labels `test_labels`.
     notes:    what was unusual about the tables and what was done about it.
     """
 
