@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
 
 from g3nn.errors import G3NNWarning, InputError
 from g3nn.parse import distinct
@@ -260,6 +259,8 @@ class TestPyG:
         assert build(directed=True).to_pyg().is_directed()
 
     def test_everything_missing_is_listed(self):
+        from torch_geometric.data import Data
+
         with pytest.raises(InputError) as caught:
             NodeTask.from_pyg(Data(x=torch.ones(3, 2)))
         names = [problem.argument for problem in caught.value.problems]
