@@ -154,7 +154,7 @@ class Plan:
             return tuple(value[index // members] for index in chunk) if isinstance(value, tuple) else value
 
         options = {name: own(value) for name, value in self.options.items()}
-        objective = Objective(**{name: own(value) for name, value in self.objective.as_dict().items()})
+        objective = Objective(**{name: own(value) for name, value in vars(self.objective).items()})
         seeds = member_seeds(self.seeds, members)
         replicas = Replicas(tuple(seeds[index] for index in chunk))
         model = self.spec.build(Sizes.of(task, options), replicas, options)
