@@ -92,11 +92,6 @@ def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray) -> float:
     return float(-log_prob[np.arange(len(labels)), labels].mean())
 
 
-def tempered(log_prob: np.ndarray, temperature: float) -> np.ndarray:
-    """(n, K) log-probabilities proportional to p^(1 / temperature): above 1 less certain, below 1 more certain."""
-    return np.asarray(log_softmax(log_prob.astype(np.float64) / temperature, axis=1))
-
-
 def best_temperature(loss: Callable[[float], float], labels: int) -> float:
     """The temperature that minimises labels * loss(T) + (log T)^2 / 2, a standard normal prior on log T.
 
@@ -117,12 +112,15 @@ def best_temperature(loss: Callable[[float], float], labels: int) -> float:
 
 def fit_temperature(log_prob: np.ndarray, labels: np.ndarray) -> float:
     """The `best_temperature` of answers log_prob (n, K) on labels (n,)."""
-    return best_temperature(lambda T: negative_log_likelihood(tempered(log_prob, T), labels), len(labels))
+    return best_temperature(lambda T: negative_log_likelihood(Scaling(T)(log_prob), labels), len(labels))
 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Probabilities made proportional to p_k^(1 / temperature) exp(offset_k). offsets: (K,), or None for zeros."""
+    """Probabilities made proportional to p_k^(1 / temperature) exp(offset_k). offsets: (K,), or None for zeros.
+
+    Above 1 a temperature makes them less certain, below 1 more certain.
+    """
 
     temperature: float = 1.0
     offsets: np.ndarray | None = None
@@ -130,7 +128,7 @@ class Scaling:
     def __call__(self, log_prob: np.ndarray) -> np.ndarray:
         """(n, K) log-probabilities."""
         scores = log_prob.astype(np.float64) / self.temperature
-        return tempered(scores if self.offsets is None else scores + self.offsets, 1.0)
+        return np.asarray(log_softmax(scores if self.offsets is None else scores + self.offsets, axis=1))
 
 
 def fit_scaling(log_prob: np.ndarray, labels: np.ndarray) -> Scaling:

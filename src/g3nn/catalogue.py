@@ -6,13 +6,10 @@ import dataclasses
 from typing import Any
 
 from g3nn.data import ALL_DATASETS, SETTINGS
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import ModelOptions, model_names, registered_options
+from g3nn.model import PARTS, ModelOptions, model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
 from g3nn.outcomes import OUTCOMES
-from g3nn.posteriors import POSTERIORS
-from g3nn.priors import PRIORS
 from g3nn.training import TrainingOptions
 
 Options = dict[str, dict[str, Any]]
@@ -25,10 +22,10 @@ def available() -> dict[str, Any]:
         "settings": list(SETTINGS),
         "models": model_names(),
         "objectives": list(OBJECTIVES),
-        "likelihoods": {name: _describe(part.Options) for name, part in LIKELIHOODS.items()},
-        "priors": {name: _describe(part.Options) for name, part in PRIORS.items()},
-        "posteriors": {name: _describe(part.Options) for name, part in POSTERIORS.items()},
-        "outcomes": {name: _describe(part.Options) for name, part in OUTCOMES.items()},
+        **{
+            f"{kind}s": {name: _describe(part.Options) for name, part in registry.items()}
+            for kind, registry in {**PARTS, "outcome": OUTCOMES}.items()
+        },
         "model_options": _describe(ModelOptions),
         "objective_options": _describe(Objective),
         "training_options": _describe(TrainingOptions),

@@ -131,9 +131,7 @@ class Inputs:
     @cached_property
     def isolated(self) -> Tensor:
         """(n, 1) booleans: the nodes without edges."""
-        mask = torch.ones(self.n, 1, dtype=torch.bool, device=self.device)
-        mask[self.edges.flatten()] = False
-        return mask
+        return torch.from_numpy(self.task.isolated).unsqueeze(1).to(self.device)
 
     @cached_property
     def adjacency(self) -> SparseMatrix:

@@ -19,6 +19,7 @@ from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
 from g3nn.replicas import Replicas, Sizes
 
+PARTS: dict[str, Mapping[str, Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS, "posterior": POSTERIORS}
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
@@ -81,23 +82,22 @@ class GenerativeModel(nn.Module):
     @torch.no_grad()
     def select(self, keep: Tensor) -> None:
         """Keep only the replicas at these positions, in place. Every parameter and buffer leads with R."""
-        for module in self.modules():
-            for name, parameter in list(module.named_parameters(recurse=False)):
-                kept = nn.Parameter(parameter[keep].clone(), requires_grad=parameter.requires_grad)
-                module.register_parameter(name, kept)
-            for name, buffer in list(module.named_buffers(recurse=False)):
-                module.register_buffer(name, buffer[keep].clone())
+        self._replace(lambda tensor: tensor[keep].clone())
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Take over a `state_dict` that may hold another number of replicas."""
         R = next(iter(state.values())).shape[0] if state else 0
+        self._replace(lambda tensor: tensor.new_empty(R, *tensor.shape[1:]))
+        self.load_state_dict(state)
+
+    def _replace(self, change: Callable[[Tensor], Tensor]) -> None:
+        """Put something else in the place of every parameter and buffer."""
         for module in self.modules():
             for name, parameter in list(module.named_parameters(recurse=False)):
-                empty = parameter.new_empty(R, *parameter.shape[1:])
-                module.register_parameter(name, nn.Parameter(empty, requires_grad=parameter.requires_grad))
+                changed = nn.Parameter(change(parameter), requires_grad=parameter.requires_grad)
+                module.register_parameter(name, changed)
             for name, buffer in list(module.named_buffers(recurse=False)):
-                module.register_buffer(name, buffer.new_empty(R, *buffer.shape[1:]))
-        self.load_state_dict(state)
+                module.register_buffer(name, change(buffer))
 
 
 @dataclass(frozen=True)
@@ -126,56 +126,46 @@ class ModelSpec:
         return spec
 
     def check(self, problems: Problems) -> None:
-        for argument, given, known in (
-            ("likelihood", self.likelihood, LIKELIHOODS),
-            ("prior", self.prior, PRIORS),
-            ("posterior", self.posterior, POSTERIORS),
-        ):
-            if isinstance(given, str):
-                problems.name(argument, given, known)
+        for kind, known in PARTS.items():
+            if isinstance(getattr(self, kind), str):
+                problems.name(kind, getattr(self, kind), known)
 
     def check_outcome(self, outcome: str, problems: Problems) -> None:
         """Record every part that cannot serve an outcome, with those that can."""
-        parts: list[tuple[str, Any, Mapping[str, Any]]] = [("posterior", self.posterior, POSTERIORS)]
-        if self.likelihood is not None:
-            parts += [("likelihood", self.likelihood, LIKELIHOODS), ("prior", self.prior, PRIORS)]
-        for argument, source, known in parts:
-            if argument == "posterior" and not _is_component(source):
-                continue
-            if not serves(_class(source, known), outcome):
-                able = any_of(name for name, part in known.items() if serves(part, outcome))
-                problems.add(argument, f"{_name(source)!r} for outcome {outcome!r}", able)
+        for kind, component in self.components().items():
+            if not serves(component, outcome):
+                able = any_of(name for name, part in PARTS[kind].items() if serves(part, outcome))
+                problems.add(kind, f"{_name(getattr(self, kind))!r} for outcome {outcome!r}", able)
 
     @property
     def name(self) -> str:
         parts = [_name(part) for part in (self.likelihood, self.posterior) if part is not None]
         return "-".join(parts)
 
+    def components(self) -> dict[str, Any]:
+        """The classes of the parts that the model has. A module of the caller's own is none of them."""
+        kinds = ("posterior",) if self.likelihood is None else tuple(PARTS)
+        sources = {kind: getattr(self, kind) for kind in kinds}
+        return {
+            kind: PARTS[kind][source] if isinstance(source, str) else source
+            for kind, source in sources.items()
+            if kind != "posterior" or _is_component(source)
+        }
+
     def option_groups(self) -> list[type]:
         """The options classes of the parts."""
-        groups = []
-        if self.likelihood is not None:
-            groups += [_class(self.likelihood, LIKELIHOODS).Options, _class(self.prior, PRIORS).Options, ModelOptions]
-        if _is_component(self.posterior):
-            groups.append(_class(self.posterior, POSTERIORS).Options)
-        return groups
+        groups = [component.Options for component in self.components().values()]
+        return groups if self.likelihood is None else [*groups[:2], ModelOptions, *groups[2:]]
 
     def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, Any]) -> GenerativeModel:
         """Fresh replicas. Each part takes from `options` those that it declares."""
-
-        def part(source: Any, known: Mapping[str, Any], scope: str) -> Any:
-            component = _class(source, known)
-            return component(sizes, replicas.within(scope), pick(options, component.Options))
-
-        posterior: LabelPosterior
-        if _is_component(self.posterior):
-            posterior = part(self.posterior, POSTERIORS, "posterior")
-        else:
-            posterior = ModulePosterior(sizes, replicas.within("posterior"), self.posterior)  # type: ignore[arg-type]
-        if self.likelihood is None:
-            return GenerativeModel(posterior)
-        likelihood = part(self.likelihood, LIKELIHOODS, "likelihood")
-        return GenerativeModel(posterior, likelihood, part(self.prior, PRIORS, "prior"), pick(options, ModelOptions))
+        parts = {
+            kind: component(sizes, replicas.within(kind), pick(options, component.Options))
+            for kind, component in self.components().items()
+        }
+        if "posterior" not in parts:
+            parts["posterior"] = ModulePosterior(sizes, replicas.within("posterior"), self.posterior)  # type: ignore[arg-type]
+        return GenerativeModel(**parts, options=pick(options, ModelOptions))
 
 
 def serves(component: Any, outcome: str) -> bool:
@@ -202,17 +192,11 @@ def model_names(outcome: str | None = None) -> list[str]:
 
 def registered_options() -> list[type]:
     """The options classes of all registered parts."""
-    groups = [likelihood.Options for likelihood in LIKELIHOODS.values()]
-    groups += [prior.Options for prior in PRIORS.values()]
-    return [*groups, *(posterior.Options for posterior in POSTERIORS.values()), ModelOptions]
+    return [*(part.Options for registry in PARTS.values() for part in registry.values()), ModelOptions]
 
 
 def _is_component(source: PosteriorSource) -> bool:
     return isinstance(source, str) or (isinstance(source, type) and issubclass(source, LabelPosterior))
-
-
-def _class(source: Any, known: Mapping[str, Any]) -> Any:
-    return known[source] if isinstance(source, str) else source
 
 
 def _name(source: Any) -> str:

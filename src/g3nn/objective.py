@@ -6,7 +6,7 @@ One formula with named terms covers them all. It is pure: a model, a task and no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -187,9 +187,6 @@ class Objective:
         check_name("objective", name, OBJECTIVES)
         preset: Objective = getattr(cls, name)(**changes)
         return preset
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32

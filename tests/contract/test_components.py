@@ -80,19 +80,13 @@ class Case:
         return f"{self.kind}-{self.name}-{self.outcome}-{ends}-R{self.R}-K{self.K}"
 
 
-VALUES: dict[str, tuple[Any, Any]] = {"directed": (False, True), "R": (1, 3), "K": (2, 4)}
 SITUATIONS = ((False, 1, 2), (False, 3, 4), (True, 1, 4), (True, 3, 2))
-"""An orthogonal array: each value of directed, R and K meets each value of the other two."""
-USUAL = {"directed": False, "R": 3, "K": 4}
-"""The value where a test does not ask for both."""
+"""Directed, R and K. An orthogonal array: each value meets each value of the other two."""
+OPPOSITES = (((False, 3, 4), (True, 1, 2)), ((False, 1, 2), (True, 3, 4)))
+"""Both values of each; components take turns with the two lists."""
+DIRECTIONS = ((False, 3, 4), (True, 3, 4))
+UNDIRECTED = ((False, 1, 4), (False, 3, 2))
 KINDS = tuple(REGISTRIES)
-
-
-def situations(vary: Sequence[str]) -> list[dict[str, Any]]:
-    """Every pair of values of the factors that vary, with the usual value of the others."""
-    rows = (dict(zip(VALUES, row, strict=True)) for row in SITUATIONS)
-    varied = [{key: row[key] if key in vary else USUAL[key] for key in VALUES} for row in rows]
-    return [row for position, row in enumerate(varied) if row not in varied[:position]]
 
 
 def looks_at_edges(kind: str, component: Any) -> bool:
@@ -101,32 +95,34 @@ def looks_at_edges(kind: str, component: Any) -> bool:
 
 
 def listed_cases(
-    kinds: Sequence[str],
-    vary: Sequence[str] = tuple(VALUES),
-    outcomes: Sequence[str] = tuple(OUTCOMES),
-    directed: Sequence[str] = KINDS,
-    in_turn: bool = False,
+    kinds: Sequence[str], rows: Sequence[Any], outcomes: Sequence[str] = tuple(OUTCOMES), once: bool = False
 ) -> list[Case]:
-    """Every registered component of the kinds with every outcome that it declares, in the situations of `vary`.
+    """Every registered component of the kinds, in the situations `rows`.
 
-    Edges have a direction for components of the kinds `directed` that look at edges. One column of numbers stands where
-    there would be two classes, three where there are four. in_turn: priors and posteriors take turns with the outcomes,
-    one each: what they compute before the last step, which they share, does not depend on the outcome.
+    Likelihoods meet every outcome that they declare in every row. Priors and posteriors share the last step, which is
+    all that depends on the outcome, so they meet every outcome and every row, but not each of the one with each of the
+    other. once: a likelihood meets each outcome once, other components one of them, with outcomes and rows in turn.
+    One column of numbers stands where there would be two classes, three where there are four.
     """
-    factors = [key for key in vary if key != "directed"]
-    return [
-        Case(kind, name, outcome, row["directed"], row["R"], row["K"] if outcome == "classes" else row["K"] - 1)
-        for kind in kinds
-        for turn, (name, component) in enumerate(REGISTRIES[kind].items())
-        for outcome in (_one(component, turn) if in_turn and kind != "likelihood" else outcomes_of(component))
-        if outcome in outcomes
-        for row in situations(vary if kind in directed and looks_at_edges(kind, component) else factors)
-    ]
-
-
-def _one(component: Any, turn: int) -> Sequence[str]:
-    every = outcomes_of(component)
-    return [every[turn % len(every)]]
+    found = []
+    for kind in kinds:
+        for turn, (name, component) in enumerate(REGISTRIES[kind].items()):
+            served = [outcome for outcome in outcomes_of(component) if outcome in outcomes]
+            own = rows[turn % len(OPPOSITES)] if rows is OPPOSITES else rows
+            own = own if looks_at_edges(kind, component) else [(False, R, K) for _, R, K in own]
+            if once and kind == "likelihood":
+                met = [(outcome, own[(turn + place) % len(own)]) for place, outcome in enumerate(served)]
+            elif kind == "likelihood":
+                met = list(itertools.product(served, own))
+            else:
+                steps = range(1 if once else max(len(served), len(own)))
+                first = turn // len(served) if once else 0
+                met = [(served[(turn + step) % len(served)], own[(first + step) % len(own)]) for step in steps]
+            found += [
+                Case(kind, name, outcome, directed, R, K if outcome == "classes" else K - 1)
+                for outcome, (directed, R, K) in met
+            ]
+    return list(dict.fromkeys(found))
 
 
 def cases(*kinds: str, **how: Any) -> Any:
@@ -223,18 +219,19 @@ def soft_labels(case: Case, seed: int = 0) -> Tensor:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_component_and_outcome_meets_every_pair_of_values(kind):
-    met = {str(case): case for case in listed_cases([kind])}.values()
+def test_every_component_meets_every_outcome_and_every_pair_of_values(kind):
+    met = listed_cases([kind], SITUATIONS)
     for name, component in REGISTRIES[kind].items():
-        for outcome in outcomes_of(component):
-            rows = [(case.directed, case.R, case.K) for case in met if (case.name, case.outcome) == (name, outcome)]
-            pairs = [{(row[a], row[b]) for row in rows} for a, b in itertools.combinations(range(3), 2)]
-            expected = [4, 4, 4] if looks_at_edges(kind, component) else [2, 2, 4]
-            assert [len(values) for values in pairs] == expected, (name, outcome)
+        own = [case for case in met if case.name == name]
+        assert {case.outcome for case in own} == set(outcomes_of(component)), name
+        rows = [(case.directed, case.R, case.K + (case.outcome != "classes")) for case in own]
+        pairs = [{(row[a], row[b]) for row in rows} for a, b in itertools.combinations(range(3), 2)]
+        expected = [4, 4, 4] if looks_at_edges(kind, component) else [2, 2, 4]
+        assert [len(values) for values in pairs] == expected, name
 
 
-@cases("likelihood", "prior", "posterior")
-def test_shape(case):
+@cases("likelihood", "prior", "posterior", rows=SITUATIONS)
+def test_what_comes_out_and_what_is_learned_lead_with_the_replicas(case):
     model, inputs = case.model(), the_inputs(case)
     pairs = (n * (n - 1) // 2,)
     tails = {"likelihood": (*pairs, case.K, case.K) if case.outcome == "classes" else pairs}
@@ -244,17 +241,17 @@ def test_shape(case):
         assert found.shape == (case.R, *tails.get(case.kind, (n, width)))
         assert found.dtype == torch.float64
         assert torch.isfinite(found).all()
-        assert (found <= 0).all() or case.outcome != "classes"
-
-
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"])
-def test_every_parameter_and_buffer_leads_with_the_replicas(case):
-    state = case.part(case.model()).state_dict()
+        if case.outcome == "classes":
+            assert (found <= 0).all()
+        if case.outcome == "classes" and case.kind != "likelihood":
+            total = found.exp().sum(2)
+            torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
+    state = case.part(model).state_dict()
     assert {name for name, tensor in state.items() if tensor.dim() < 2 or tensor.shape[0] != case.R} == set()
     assert state
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
+@cases("likelihood", "prior", "posterior", rows=DIRECTIONS, once=True)
 def test_select_and_restore(case):
     model, inputs = case.model(), the_inputs(case)
     state = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -265,8 +262,8 @@ def test_select_and_restore(case):
     torch.testing.assert_close(output(case, model, inputs), whole, **TIGHT)
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
-def test_replicas_are_independent(case):
+@cases("likelihood", "prior", "posterior", rows=DIRECTIONS, once=True)
+def test_a_replica_knows_nothing_of_the_others(case):
     model, inputs = case.model(), the_inputs(case)
     part = case.part(model)
     before = output(case, model, inputs)
@@ -277,18 +274,17 @@ def test_replicas_are_independent(case):
     assert torch.equal(after[[0, 2]], before[[0, 2]])
     has_parameters = any(True for _ in part.parameters())
     assert torch.equal(after[1], before[1]) != has_parameters
-
-
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"], in_turn=True)
-def test_noise_of_a_replica_is_its_own(case):
-    model, inputs = case.model(), the_inputs(case)
     together = output(case, model, inputs, Noise(torch.tensor(case.seeds), 2))
     model.select(torch.tensor([1]))
     alone = output(case, model, inputs, Noise(torch.tensor(case.seeds[1:2]), 2))
     torch.testing.assert_close(alone[0], together[1], **TIGHT)
 
 
-@cases("likelihood", "prior", "posterior", vary=["directed"], directed=["likelihood"])
+@pytest.mark.parametrize(
+    "case",
+    [*listed_cases(["likelihood"], DIRECTIONS), *listed_cases(["prior", "posterior"], DIRECTIONS, once=True)],
+    ids=str,
+)
 def test_every_trained_parameter_gets_a_gradient(case):
     model, inputs = case.model(), the_inputs(case)
     noise = Noise(torch.tensor(case.seeds), 999)
@@ -308,15 +304,7 @@ def test_every_trained_parameter_gets_a_gradient(case):
         assert reached.all() if case.kind == "likelihood" else reached.any(1).all(), name
 
 
-@cases("prior", "posterior", vary=["K"], outcomes=CLASSES)
-def test_labels_are_normalised(case):
-    model = case.model()
-    for noise in (None, Noise(torch.tensor(case.seeds), 0)):
-        total = output(case, model, the_inputs(case), noise).exp().sum(2)
-        torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
-
-
-@cases("likelihood", outcomes=CLASSES)
+@cases("likelihood", rows=OPPOSITES, outcomes=CLASSES)
 def test_edges_are_normalised(case):
     model, inputs = case.model(), the_inputs(case)
     state = model.likelihood.node_state(inputs, None)
@@ -338,7 +326,7 @@ def renumbered(case: Case) -> tuple[Inputs, Tensor]:
     return Inputs.of(moved, dtype=torch.float64), torch.from_numpy(place)
 
 
-@cases("prior", "posterior", vary=["directed"], in_turn=True)
+@cases("prior", "posterior", rows=DIRECTIONS, once=True)
 def test_renumbering_the_nodes_renumbers_the_answer(case):
     model = case.model()
     moved, place = renumbered(case)
@@ -346,7 +334,7 @@ def test_renumbering_the_nodes_renumbers_the_answer(case):
     torch.testing.assert_close(found, output(case, model, the_inputs(case)), **TIGHT)
 
 
-@cases("likelihood", vary=["directed", "R"], outcomes=CLASSES)
+@cases("likelihood", rows=OPPOSITES, outcomes=CLASSES)
 def test_renumbering_the_nodes_renumbers_the_pairs(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     moved, place = renumbered(case)
@@ -363,26 +351,22 @@ def changes_with(case: Case, **seeds: int) -> bool:
     return not torch.equal(output(case, model, other), output(case, model, the_inputs(case)))
 
 
-@cases("likelihood", "prior", vary=["directed"], in_turn=True)
-def test_features_matter_as_declared(case):
-    assert changes_with(case, feature_seed=1) == case.component.uses_features
-
-
-@cases("posterior", vary=["directed"], in_turn=True)
+@cases("posterior", rows=DIRECTIONS, once=True)
 def test_edges_matter_as_declared(case):
     assert changes_with(case, edge_seed=1) == case.component.uses_graph
 
 
-@cases("likelihood", "prior", vary=["directed"], in_turn=True)
-def test_edges_do_not_matter_without_labels(case):
+@cases("likelihood", "prior", rows=DIRECTIONS, once=True)
+def test_features_matter_as_declared_and_edges_do_not_without_labels(case):
     """p(Y | X) and the table p(e_ij | x_i, k, x_j, l) know nothing of the observed graph."""
+    assert changes_with(case, feature_seed=1) == case.component.uses_features
     assert not changes_with(case, edge_seed=1)
 
 
 # What holds for likelihoods.
 
 
-@cases("likelihood", vary=["R", "K"], outcomes=CLASSES)
+@cases("likelihood", rows=UNDIRECTED, outcomes=CLASSES)
 def test_the_two_ends_of_an_undirected_pair_are_alike(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state = likelihood.node_state(inputs, None)
@@ -397,10 +381,12 @@ def table_of(likelihood: Any, state: Tensor | None, pairs: Pairs) -> Tensor:
     return likelihood.log_prob(state, pairs).expand(-1, pairs.i.shape[-1], -1, -1)
 
 
-@cases("likelihood", outcomes=CLASSES)
+@cases("likelihood", rows=OPPOSITES, outcomes=CLASSES)
 def test_the_expectation_is_the_sum_over_all_labels(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state, q = likelihood.node_state(inputs, None), soft_labels(case)
+    certain = torch.arange(0, n, 2)
+    q[:, certain] = torch.nn.functional.one_hot(q[:, certain].argmax(2), case.K).double()
     for pairs in pairs_of(case, inputs):
         table = table_of(likelihood, state, pairs)
         i, j = pairs.i.expand(case.R, -1), pairs.j.expand(case.R, -1)
@@ -411,21 +397,7 @@ def test_the_expectation_is_the_sum_over_all_labels(case):
         torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), expected, **TIGHT)
 
 
-@cases("likelihood", outcomes=CLASSES)
-def test_with_certain_labels_the_expectation_is_their_entry(case):
-    likelihood, inputs = case.model().likelihood, the_inputs(case)
-    state = likelihood.node_state(inputs, None)
-    labels = torch.randint(case.K, (case.R, n), generator=torch.Generator().manual_seed(3))
-    q = torch.nn.functional.one_hot(labels, case.K).double()
-    for pairs in pairs_of(case, inputs):
-        i, j = pairs.i.expand(case.R, -1), pairs.j.expand(case.R, -1)
-        replica = torch.arange(case.R).unsqueeze(1)
-        place = torch.arange(i.shape[1]).unsqueeze(0)
-        entry = table_of(likelihood, state, pairs)[replica, place, labels.gather(1, i), labels.gather(1, j)]
-        torch.testing.assert_close(likelihood.expected_log_prob(state, q, pairs), entry, **TIGHT)
-
-
-@cases("likelihood", outcomes=CLASSES)
+@cases("likelihood", rows=SITUATIONS, outcomes=CLASSES, once=True)
 def test_the_expectation_has_the_right_gradient(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state = likelihood.node_state(inputs, None)
@@ -437,7 +409,7 @@ def test_the_expectation_has_the_right_gradient(case):
         assert torch.autograd.gradcheck(lambda q, pairs=pairs: likelihood.expected_log_prob(state, q, pairs), q)
 
 
-@cases("likelihood", outcomes=CLASSES)
+@cases("likelihood", rows=SITUATIONS, outcomes=CLASSES, once=True)
 def test_the_plug_in_score_is_a_finite_score_of_each_pair(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     state, soft = likelihood.node_state(inputs, None), soft_labels(case)
@@ -458,7 +430,7 @@ def beliefs_of(case: Case, model: GenerativeModel, seed: int = 0) -> Tensor:
     return outcome.beliefs(model.posterior.answer(scores).detach(), inputs.targets)
 
 
-@cases("likelihood", outcomes=NUMBERS)
+@cases("likelihood", rows=OPPOSITES, outcomes=NUMBERS)
 def test_renumbering_the_nodes_renumbers_the_log_odds(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
     moved, place = renumbered(case)
@@ -472,7 +444,7 @@ def test_renumbering_the_nodes_renumbers_the_log_odds(case):
         torch.testing.assert_close(found, expected, **TIGHT)
 
 
-@cases("likelihood", vary=["R", "K"], outcomes=NUMBERS)
+@cases("likelihood", rows=UNDIRECTED, outcomes=NUMBERS)
 def test_the_two_ends_of_an_undirected_pair_of_numbers_are_alike(case):
     model, inputs = case.model(), the_inputs(case)
     state, beliefs = model.likelihood.node_state(inputs, None), beliefs_of(case, model)
@@ -482,7 +454,7 @@ def test_the_two_ends_of_an_undirected_pair_of_numbers_are_alike(case):
         torch.testing.assert_close(back, there, rtol=1e-13, atol=1e-12)
 
 
-@cases("likelihood", outcomes=NUMBERS)
+@cases("likelihood", rows=OPPOSITES, outcomes=NUMBERS)
 def test_with_certain_numbers_the_expectation_is_the_log_probability(case):
     model, inputs = case.model(), the_inputs(case)
     outcome, values = model.posterior.sizes.outcome, some_values(model.likelihood, case)
@@ -495,7 +467,7 @@ def test_with_certain_numbers_the_expectation_is_the_log_probability(case):
         torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-6)
 
 
-@cases("likelihood", outcomes=NUMBERS)
+@cases("likelihood", rows=OPPOSITES, outcomes=NUMBERS)
 def test_the_expectation_over_numbers_has_the_right_gradient(case):
     model, inputs = case.model(), the_inputs(case)
     state = model.likelihood.node_state(inputs, None)
@@ -507,7 +479,7 @@ def test_the_expectation_over_numbers_has_the_right_gradient(case):
         assert torch.autograd.gradcheck(expected, beliefs)
 
 
-@cases("likelihood", vary=["K"])
+@cases("likelihood", rows=((False, 3, 2), (False, 3, 4)))
 def test_it_can_be_asked_how_the_expectation_is_taken(case):
     found = case.model().likelihood.expectation
     assert found in ("exact", "bound", "samples")
@@ -518,18 +490,13 @@ def test_it_can_be_asked_how_the_expectation_is_taken(case):
 
 
 @pytest.mark.parametrize("component", COMPONENTS)
-def test_options_are_frozen_and_each_has_a_rule_a_help_text_and_a_sound_default(component):
+def test_a_component_says_what_it_is_declares_what_it_uses_and_works_without_options(component):
     assert component.Options.__dataclass_params__.frozen
-    assert component.Options() == component.Options()
     for field in dataclasses.fields(component.Options):
         rule = field.metadata.get("rule")
         assert isinstance(rule, Rule), field.name
         assert rule.help.strip(), field.name
         assert rule.accepts(field.default), field.name
-
-
-@pytest.mark.parametrize("component", COMPONENTS)
-def test_a_component_says_what_it_is_declares_what_it_uses_and_works_without_options(component):
     assert component.__doc__
     declared = "uses_graph" if component in POSTERIORS.values() else "uses_features"
     assert isinstance(vars(component).get(declared), bool)

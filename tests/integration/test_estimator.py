@@ -8,7 +8,6 @@ import sys
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
 
 import g3nn
 from g3nn.estimator import G3NNClassifier, load_model
@@ -94,7 +93,7 @@ def test_heterophily_does_no_harm():
 
 def test_a_pyg_graph_and_a_saved_model_in_another_process(homophilous, tmp_path):
     task = homophilous
-    data: Data = task.to_pyg()
+    data = task.to_pyg()
     classifier = G3NNClassifier("sbm-gcn", **CPU).fit(data)
     assert (classifier.task_.labels[task.test] == -1).all()
     same = G3NNClassifier("sbm-gcn", **CPU).fit(task.features, known(task), task.edges, val=task.val)

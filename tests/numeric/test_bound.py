@@ -56,7 +56,7 @@ def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, inputs, source,
     torch.testing.assert_close(evidence - bound, kl_to_true_posterior)
 
 
-@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
+@pytest.mark.parametrize("name", ["lsm", "sbm", "nlsm"])
 def test_where_edges_of_a_node_are_missing_the_bound_is_that_of_all_they_could_have_been(name, task, noise):
     """Node 5 has lost its edges: the evidence is a sum over every way to give it some."""
     model = make_model(name)
@@ -88,12 +88,11 @@ def test_bound_is_tight_when_the_posterior_factorises_and_q_is_it(inputs, source
     torch.testing.assert_close(bound, log_joint(model, inputs, source).logsumexp(0))
 
 
-@pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
-def test_both_forms_of_the_loss_in_the_paper_are_equal(name, inputs, source, noise):
+def test_both_forms_of_the_loss_in_the_paper_are_equal(inputs, source, noise):
     """E_q[log q - log p(Y_U, Y_L, G)] - eta log q(Y_L), and graph + KL + prior + supervised."""
     eta = 2.5
     objective = Objective.elbo(reduction="sum", pairs="all", eta=eta)
-    model = make_model(name)
+    model = make_model("lsm")
     terms = objective.terms(model, inputs, source, noise)
     split = objective.weights(Replicas((0, 1))).total(terms)
 

@@ -55,8 +55,7 @@ def graph(request) -> tuple[np.ndarray, bool]:
     return request.param
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2])
-@pytest.mark.parametrize("degrees", [False, True])
+@pytest.mark.parametrize(("hops", "degrees"), [(0, True), (1, False), (2, True)])
 def test_an_edge_does_not_speak_for_itself(graph, hops, degrees):
     """What is said of an edge is what would be said of the same pair if the edge had never been there."""
     edges, directed = graph
@@ -78,7 +77,7 @@ def test_the_other_edges_do_speak(graph, hops, degrees):
     assert not torch.allclose(logits(likelihood, first, pair, True), logits(likelihood, second, pair, True))
 
 
-@pytest.mark.parametrize("hops", [0, 1, 2])
+@pytest.mark.parametrize("hops", [0, 2])
 def test_the_log_odds_are_those_of_the_formula(graph, hops):
     """Summed over neighbours by hand, in the graph without the pair."""
     edges, directed = graph
@@ -111,31 +110,6 @@ def placed(node: int, arcs: np.ndarray, x: np.ndarray, U: np.ndarray, hops: int)
         z = z + v / targets.size
     mean = arcs.shape[1] / len(x)
     return z / np.linalg.norm(z), np.array([np.log((1 + targets.size) / (1 + mean)), targets.size == 0])
-
-
-@pytest.mark.parametrize("present", [True, False])
-def test_the_expectation_is_the_sum_over_all_labels(graph, present):
-    edges, directed = graph
-    likelihood, inputs = make_likelihood(directed), make_inputs(edges, directed)
-    q = torch.rand(2, NODES, CLASSES, dtype=torch.float64, generator=torch.Generator().manual_seed(1)).softmax(2)
-    pairs = edges if present else np.array([[0, 8, 5], [8, 7, 3]])
-    table = torch.nn.functional.logsigmoid((1 if present else -1) * logits(likelihood, inputs, pairs, present))
-    expected = torch.zeros(2, pairs.shape[1], dtype=torch.float64)
-    for p, (i, j) in enumerate(pairs.T):
-        for k, m in itertools.product(range(CLASSES), repeat=2):
-            expected[:, p] += q[:, i, k] * q[:, j, m] * table[:, p, k, m]
-    state = likelihood.node_state(inputs, None)
-    result = likelihood.expected_log_prob(state, q, Pairs(*torch.from_numpy(pairs), present))
-    torch.testing.assert_close(result, expected, **TIGHT)
-
-
-def test_relabelling_nodes_changes_nothing(graph):
-    edges, directed = graph
-    order = np.array([3, 7, 0, 8, 2, 6, 1, 5, 4])
-    likelihood = make_likelihood(directed)
-    here = logits(likelihood, make_inputs(edges, directed), edges, True)
-    moved = logits(likelihood, make_inputs(edges, directed, order), np.argsort(order)[edges], True)
-    torch.testing.assert_close(moved, here, **TIGHT)
 
 
 class _Base(torch.nn.Module):

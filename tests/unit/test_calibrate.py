@@ -18,7 +18,6 @@ from g3nn.calibrate import (
     fit_temperature,
     negative_log_likelihood,
     reliability_bins,
-    tempered,
 )
 
 
@@ -100,9 +99,9 @@ def test_the_input_is_left_alone(answers):
 def drawn(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """Labels drawn from known probabilities, and these probabilities made surer by a factor."""
     rng = np.random.default_rng(seed)
-    log_prob = tempered(2 * rng.standard_normal((n, 4)), 1.0)
+    log_prob = Scaling(1.0)(2 * rng.standard_normal((n, 4)))
     labels = (np.exp(log_prob).cumsum(1) > rng.random((n, 1))).argmax(1)
-    return tempered(log_prob, 1 / sharpness), labels
+    return Scaling(1 / sharpness)(log_prob), labels
 
 
 @pytest.mark.parametrize("sharpness", [0.5, 1.0, 3.0])
@@ -114,8 +113,8 @@ def test_the_temperature_undoes_false_confidence(sharpness):
 def test_the_temperature_is_the_best_one():
     log_prob, labels = drawn(5000, 2.0)
     found = fit_temperature(log_prob, labels)
-    best = negative_log_likelihood(tempered(log_prob, found), labels)
-    assert all(best < negative_log_likelihood(tempered(log_prob, found * f), labels) for f in (0.9, 1.1))
+    best = negative_log_likelihood(Scaling(found)(log_prob), labels)
+    assert all(best < negative_log_likelihood(Scaling(found * f)(log_prob), labels) for f in (0.9, 1.1))
 
 
 def test_a_handful_of_right_answers_does_not_make_sure():
@@ -132,10 +131,10 @@ def test_the_temperature_stays_within_its_bounds():
 
 def test_tempering_keeps_the_order_and_sums_to_one():
     log_prob, _ = drawn(50, 1.0)
-    warm = tempered(log_prob, 3.0)
+    warm = Scaling(3.0)(log_prob)
     np.testing.assert_allclose(np.exp(warm).sum(1), 1)
     np.testing.assert_array_equal(warm.argsort(1), log_prob.argsort(1))
-    np.testing.assert_allclose(tempered(log_prob, 1.0), log_prob)
+    np.testing.assert_allclose(Scaling(1.0)(log_prob), log_prob)
 
 
 OFFSETS = np.array([0.6, 0.2, -0.1, -0.7])
@@ -146,7 +145,7 @@ def shifted(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.nda
     log_prob, _ = drawn(n, 1.0, seed)
     truth = Scaling(1.0, OFFSETS)(log_prob)
     level = np.random.default_rng(seed + 1).random((n, 1))
-    return tempered(log_prob, 1 / sharpness), (np.exp(truth).cumsum(1) > level).argmax(1)
+    return Scaling(1 / sharpness)(log_prob), (np.exp(truth).cumsum(1) > level).argmax(1)
 
 
 def test_offsets_undo_a_shift_of_the_classes():
@@ -160,7 +159,7 @@ def test_a_scaling_is_the_best_one_under_its_prior():
     log_prob, labels = shifted(500, 2.0)
     found = fit_scaling(log_prob, labels)
     best = negative_log_likelihood(found(log_prob), labels)
-    assert best < negative_log_likelihood(tempered(log_prob, fit_temperature(log_prob, labels)), labels)
+    assert best < negative_log_likelihood(Scaling(fit_temperature(log_prob, labels))(log_prob), labels)
     for width in WIDTHS[1:]:
         made = _scaling(log_prob, labels, width)
 

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
 
 from g3nn.errors import G3NNWarning, InputError
 from g3nn.parse import distinct
@@ -44,25 +43,20 @@ BAD = {
     "label below -1": ({"labels": spoiled(LABELS, 7, -2)}, "labels", "1 values outside .* -2"),
     "fractional label": ({"labels": LABELS + 0.5}, "labels", "whole numbers"),
     "label NaN": ({"labels": spoiled(LABELS.astype(float), 0, np.nan)}, "labels", "whole numbers"),
-    "label infinite": ({"labels": spoiled(LABELS.astype(float), 7, np.inf)}, "labels", "whole numbers"),
     "labels as text": ({"labels": LABELS.astype(str)}, "labels", "whole numbers"),
     "labels of wrong length": ({"labels": LABELS[:-1]}, "labels", r"shape \(7,\)"),
-    "labels of two dimensions": ({"labels": LABELS[:, None]}, "labels", r"shape \(8, 1\)"),
     "one class": ({"labels": np.zeros(N, int)}, "labels", "1 classes"),
     "class without training label": ({"labels": spoiled(LABELS, 5, 2)}, "train", "no training label of class 2"),
     "class that nobody has": ({"num_classes": 3}, "train", "no training label of class 2"),
     "no labelled node": ({"train": []}, "train", "no labelled node"),
-    "no labelled node in a mask": ({"train": mask()}, "train", "no labelled node"),
     "no validation node": ({"val": []}, "val", "no validation node"),
     "training node of unknown label": ({"train": [0, 1, 6]}, "train", "1 nodes without a label"),
-    "validation node of unknown label": ({"val": [3, 6]}, "val", "1 nodes without a label"),
     "edge end too high": ({"edges": [[0, 1], [1, 8]]}, "edges", "1 ends outside the graph, e.g. 8"),
     "edge end negative": ({"edges": [[0, -1], [1, 2]]}, "edges", "1 ends outside the graph, e.g. -1"),
-    "edges of pairs": ({"edges": EDGES.T}, "edges", r"shape \(4, 2\)"),
+    "edges of pairs": ({"edges": EDGES.T}, "edges", r"shape \(4, 2\).*edges\.T"),
     "edges of one dimension": ({"edges": EDGES[0]}, "edges", r"shape \(4,\)"),
     "edges not whole": ({"edges": EDGES + 0.5}, "edges", "values of type float64"),
     "features NaN": ({"features": spoiled(X, (0, 0), np.nan)}, "features", "1 NaN or infinite"),
-    "features infinite": ({"features": spoiled(X, 0, -np.inf)}, "features", "3 NaN or infinite"),
     "sparse features NaN": ({"features": sp.csr_array(spoiled(X, (0, 1), np.nan))}, "features", "1 NaN or infinite"),
     "features too large for float32": ({"features": spoiled(X, (0, 0), 1e300)}, "features", "1 NaN or infinite"),
     "empty graph": ({"features": np.zeros((0, 3)), "labels": []}, "features", r"shape \(0, 3\)"),
@@ -70,13 +64,10 @@ BAD = {
     "features of one dimension": ({"features": X[:, 0]}, "features", r"shape \(8,\)"),
     "features as text": ({"features": np.full((N, 3), "a")}, "features", "numbers"),
     "mask of wrong length": ({"train": mask(0, 1, 2)[:-1]}, "train", "a mask of shape"),
-    "split of two dimensions": ({"val": [[3], [4]]}, "val", r"shape \(2, 1\)"),
     "split not whole": ({"test": [5.0]}, "test", "type float64"),
     "split node too high": ({"test": [5, 8]}, "test", r"node numbers 5\.\.8"),
     "split node negative": ({"test": [-1]}, "test", r"node numbers -1\.\.-1"),
     "train and val overlap": ({"val": [2, 3]}, "train and val", "1 nodes in both"),
-    "train and test overlap": ({"test": [0, 1]}, "train and test", "2 nodes in both"),
-    "val and test overlap": ({"test": [4, 5]}, "val and test", "1 nodes in both"),
 }
 
 
@@ -111,10 +102,6 @@ class TestBadInput:
             build(labels=LABELS[:-1], features=spoiled(X, (0, 0), np.nan), edges=EDGES.T)
         assert [problem.argument for problem in caught.value.problems] == ["features", "edges", "labels"]
 
-    def test_transposed_edges_come_with_advice(self):
-        with pytest.raises(InputError, match=r"edges\.T"):
-            build(edges=EDGES.T)
-
 
 class TestEdges:
     def test_each_undirected_pair_once_with_the_lower_end_first(self):
@@ -131,26 +118,15 @@ class TestEdges:
         assert build(edges=[[0, 1], [1, 0]], directed=True).num_edges == 2
 
     @pytest.mark.parametrize("directed", [False, True])
-    @pytest.mark.parametrize(
-        ("extra", "loops", "repeats"),
-        [
-            ([[4], [4]], 1, 0),
-            ([[4, 4, 7], [4, 4, 7]], 3, 0),
-            (EDGES, 0, 4),
-            ([[4, 0], [4, 1]], 1, 1),
-        ],
-        ids=["self-loop", "repeated self-loops", "duplicates", "both"],
-    )
-    def test_self_loops_and_duplicates_are_merged_with_one_warning(
-        self, directed, extra, loops, repeats, assert_same_task
-    ):
+    def test_self_loops_and_duplicates_are_merged_with_one_warning(self, directed, assert_same_task):
+        extra = [[4, 4, 7, 0], [4, 4, 7, 1]]
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             task = build(edges=np.concatenate([EDGES, extra], axis=1), directed=directed)
         (warning,) = caught
         assert warning.category is G3NNWarning
-        assert f"{loops} self-loops" in str(warning.message)
-        assert f"{repeats} duplicates" in str(warning.message)
+        assert "3 self-loops" in str(warning.message)
+        assert "1 duplicates" in str(warning.message)
         assert_same_task(task, build(directed=directed))
 
     def test_the_warning_points_at_the_caller(self):
@@ -158,29 +134,24 @@ class TestEdges:
             NodeTask.build(**parts(edges=[[0, 1], [1, 1]]))
         assert caught[0].filename == __file__
 
-    @pytest.mark.parametrize("empty", [[], np.zeros((2, 0), int), np.zeros((0, 2)), [[], []]])
+    @pytest.mark.parametrize("empty", [[], np.zeros((0, 2))])
     def test_no_edges(self, empty):
         edges = build(edges=empty).edges
         assert edges.shape == (2, 0)
         assert edges.dtype == np.int64
 
-    @pytest.mark.parametrize("kind", [np.int32, np.uint8, torch.tensor, list])
+    @pytest.mark.parametrize("kind", [np.uint8, torch.tensor])
     def test_any_whole_numbers(self, kind, assert_same_task):
-        given = kind(EDGES.tolist()) if kind in (torch.tensor, list) else EDGES.astype(kind)
+        given = kind(EDGES.tolist()) if kind is torch.tensor else EDGES.astype(kind)
         assert_same_task(build(edges=given), build())
 
 
 FEATURES = {
-    "float64": X,
-    "integers": X.astype(np.int64),
     "lists": X.tolist(),
     "csr array": sp.csr_array(X),
-    "csr matrix": sp.csr_matrix(X),
     "coo with split entries": sp.coo_array(
         (np.concatenate([X.ravel() / 2] * 2), np.tile(np.unravel_index(np.arange(24), X.shape), 2)), shape=X.shape
     ),
-    "csc array": sp.csc_array(X),
-    "torch": torch.from_numpy(X),
     "torch with gradient": torch.from_numpy(X.copy()).requires_grad_(),
     "torch sparse coo": torch.from_numpy(X).to_sparse(),
 }
@@ -200,17 +171,15 @@ class TestForms:
         assert sp.issparse(task.features)
         assert_same_task(task, build())
 
-    @pytest.mark.parametrize(
-        "form", [mask, lambda *nodes: torch.from_numpy(mask(*nodes)), lambda *nodes: mask(*nodes).astype(np.uint8)]
-    )
+    @pytest.mark.parametrize("form", [mask, lambda *nodes: torch.from_numpy(mask(*nodes).astype(np.uint8))])
     def test_masks(self, form, assert_same_task):
         assert_same_task(build(train=form(0, 1, 2), val=form(3, 4), test=form(5)), build())
 
-    @pytest.mark.parametrize("form", [tuple, list, np.array, torch.tensor])
+    @pytest.mark.parametrize("form", [list, torch.tensor])
     def test_lists_in_any_order(self, form, assert_same_task):
         assert_same_task(build(train=form([2, 0, 1, 1]), val=form([4, 3]), test=form([5])), build())
 
-    @pytest.mark.parametrize("form", [list, torch.tensor, lambda labels: np.array(labels, dtype=float)])
+    @pytest.mark.parametrize("form", [list, lambda labels: torch.tensor(labels, dtype=torch.float64)])
     def test_labels(self, form, assert_same_task):
         assert_same_task(build(labels=form(LABELS.tolist())), build())
 
@@ -236,9 +205,8 @@ class TestTask:
     def test_every_node_outside_train_is_unlabelled(self):
         assert build().unlabelled.tolist() == [3, 4, 5, 6, 7]
 
-    @pytest.mark.parametrize("directed", [False, True])
-    def test_without_edges_of_some_nodes(self, directed):
-        task = build(directed=directed)
+    def test_without_edges_of_some_nodes(self):
+        task = build(directed=True)
         bare = task.without_edges_of(np.array([1, 3]), setting="missing-edge")
         kept = [pair for pair in task.edges.T.tolist() if not {1, 3} & set(pair)]
         assert bare.edges.T.tolist() == kept
@@ -271,8 +239,7 @@ class TestTask:
 
 
 class TestPyG:
-    @pytest.mark.parametrize("directed", [False, True])
-    @pytest.mark.parametrize("form", [np.array, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize(("form", "directed"), [(np.array, False), (sp.csr_array, True)], ids=["dense", "sparse"])
     def test_there_and_back(self, directed, form, assert_same_task):
         task = build(features=form(X), directed=directed)
         assert_same_task(NodeTask.from_pyg(task.to_pyg()), task)
@@ -292,6 +259,8 @@ class TestPyG:
         assert build(directed=True).to_pyg().is_directed()
 
     def test_everything_missing_is_listed(self):
+        from torch_geometric.data import Data
+
         with pytest.raises(InputError) as caught:
             NodeTask.from_pyg(Data(x=torch.ones(3, 2)))
         names = [problem.argument for problem in caught.value.problems]

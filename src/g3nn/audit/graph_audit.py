@@ -15,16 +15,18 @@ from g3nn.audit.sampling import SampledGraph, sample_graph
 from g3nn.audit.scores import ObservedEdges, PairScores
 from g3nn.audit.survey import Survey
 from g3nn.errors import DataError, Problems
-from g3nn.options import check
+from g3nn.options import Rule, check
 from g3nn.parse import to_numpy
 from g3nn.task import NodeTask
-from g3nn.training.checks import checked_device, checked_seeds
+from g3nn.training.checks import checked_device, checked_seeds, plain
 
 DENSITIES = ("balanced", "observed")
 
 _LEAST_EDGES = 3
 
 _ROUNDING = 1e-3
+
+_COUNT = Rule(int, "how many pairs to list", low=0)
 
 _ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 
@@ -97,12 +99,13 @@ class GraphAudit:
         features and labels make edges likely. In a small graph all pairs are looked at.
         """
         problems = Problems()
-        wanted = _checked_count(count, problems)
+        if not _COUNT.accepts(plain(count)):
+            problems.add("count", repr(count), _COUNT.allowed())
         problems.raise_if_any()
         # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
-        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * wanted + 1000)
+        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * count + 1000)
         probability = self.edge_proba(pairs)
-        return _table(pairs, probability, np.argsort(-probability, kind="stable")[:wanted])
+        return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
 
     def tables(self, missing: int = 100) -> AuditTables:
         """All observed edges, the most suspicious first, and the given number of likely missing ones."""
@@ -141,7 +144,7 @@ class GraphAudit:
 
     @cached_property
     def _observed(self) -> ObservedEdges:
-        return ObservedEdges.of(self.task)
+        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
 
     @cached_property
     def _survey(self) -> Survey:
@@ -199,10 +202,3 @@ def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
     else:
         return given.astype(np.int64)
     return np.zeros((2, 0), dtype=np.int64)
-
-
-def _checked_count(count: Any, problems: Problems) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-        problems.add("count", repr(count), "a whole number of at least 0")
-        return 0
-    return int(count)

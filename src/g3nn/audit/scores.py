@@ -8,8 +8,6 @@ from functools import cached_property
 import numpy as np
 from scipy.special import expit
 
-from g3nn.task import NodeTask
-
 _CHUNK = 1 << 22
 """Numbers held at once."""
 
@@ -71,10 +69,6 @@ class ObservedEdges:
     edges: np.ndarray
     n: int
     directed: bool
-
-    @classmethod
-    def of(cls, task: NodeTask) -> ObservedEdges:
-        return cls(task.edges, task.num_nodes, task.directed)
 
     def codes(self, pairs: np.ndarray) -> np.ndarray:
         i, j = pairs if self.directed else (pairs.min(0), pairs.max(0))

@@ -9,7 +9,7 @@ from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
 from g3nn.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
 from g3nn.outcomes.normal import NormalOutcome
-from g3nn.outcomes.numbers import NumberOutcome, ValueOptions, varies
+from g3nn.outcomes.numbers import NumberOutcome, varies
 from g3nn.outcomes.real import Real
 from g3nn.outcomes.tags import Tags, tag_table
 
@@ -49,7 +49,6 @@ __all__ = [
     "Real",
     "Tags",
     "Targets",
-    "ValueOptions",
     "guessed_outcome",
     "has_label",
     "is_known",

@@ -15,7 +15,7 @@ from torch import Tensor
 from g3nn.calibrate import Scaling
 from g3nn.errors import Problems
 from g3nn.options import NoOptions
-from g3nn.outcomes.labels import Labels, Split
+from g3nn.outcomes.labels import Labels, Split, is_known
 from g3nn.parse import UNKNOWN
 
 PanelModel = tuple[str, str, Mapping[str, Any]]
@@ -151,9 +151,19 @@ class Outcome(ABC):
         """Whether q has parameters for each node."""
         return bool(getattr(self.options, "refine", False))
 
-    @abstractmethod
     def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
-        """The labels of a task in our unit."""
+        """The labels of a task in our unit, which is reached in double precision before anything is rounded."""
+        known = is_known(labels)
+        seen = np.zeros_like(known)
+        seen[train] = known[train]
+        scale = np.ones(self.columns) * (self.scale or 1.0)
+        parts = (self.in_our_unit(labels), known, seen, train, scale)
+        tensors = [torch.from_numpy(part).to(device) for part in parts]
+        return Targets(*(one.to(dtype) if one.is_floating_point() else one for one in tensors))
+
+    def in_our_unit(self, labels: np.ndarray) -> np.ndarray:
+        """The values of `Targets`. Classes have no unit."""
+        return labels
 
     @abstractmethod
     def as_inputs(self, targets: Targets) -> Tensor:

@@ -169,13 +169,6 @@ class Classes(Outcome):
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
         return cls(columns)
 
-    def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
-        observed = np.zeros(labels.shape, dtype=bool)
-        observed[train] = True
-        parts = (labels, labels != UNKNOWN, observed, train)
-        values, known, seen, nodes = (torch.from_numpy(part).to(device) for part in parts)
-        return Targets(values, known, seen, nodes, torch.ones(self.columns, dtype=dtype, device=device))
-
     def as_inputs(self, targets: Targets) -> Tensor:
         """One-hot rows."""
         one_hot = torch.nn.functional.one_hot(targets.label.clamp_min(0), self.columns)

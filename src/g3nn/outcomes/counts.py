@@ -43,7 +43,6 @@ class Counts(NormalOutcome):
     advice: ClassVar[str] = "Other numbers need outcome 'real', names of classes outcome 'classes' (G3NNClassifier)."
     # near-appnp has been seen to diverge on counts, and was never the best there.
     joint_models: ClassVar[tuple[str, ...]] = ("near-gcn",)
-    learns_start: ClassVar[bool] = True
 
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:

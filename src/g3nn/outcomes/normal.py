@@ -25,6 +25,7 @@ class NormalOutcome(NumberOutcome):
     measures: ClassVar[Mapping[str, str]] = {"rmse": "RMSE", "r2": "R²", "coverage": "share inside 90 % intervals"}
     joint_models: ClassVar[tuple[str, ...]] = ("near-gcn", "near-appnp")
     """Models of the panel in which nodes with close values are linked."""
+    learns_start: ClassVar[bool] = True
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:

@@ -199,16 +199,8 @@ class NumberOutcome(Outcome):
         mean = torch.where(targets.observed, targets.values, self.mean(answer))
         return torch.cat([mean, torch.where(targets.observed, 0.0, self.variance(answer))], dim=2)
 
-    def targets(self, labels: np.ndarray, train: np.ndarray, device: torch.device | str, dtype: torch.dtype) -> Targets:
-        """In our unit, which is reached in double precision before anything is rounded."""
-        known = ~np.isnan(labels)
-        seen = np.zeros_like(known)
-        seen[train] = known[train]
-        values = np.where(known, (labels - (self.location or 0.0)) / (self.scale or 1.0), 0.0)
-        scale = np.ones(self.columns) * (self.scale or 1.0)
-        numbers = [torch.from_numpy(part).to(device, dtype) for part in (values, scale)]
-        masks = [torch.from_numpy(part).to(device) for part in (known, seen, train)]
-        return Targets(numbers[0], masks[0], masks[1], masks[2], numbers[1])
+    def in_our_unit(self, labels: np.ndarray) -> np.ndarray:
+        return np.where(np.isnan(labels), 0.0, (labels - (self.location or 0.0)) / (self.scale or 1.0))
 
     def as_inputs(self, targets: Targets) -> Tensor:
         return targets.values * targets.observed

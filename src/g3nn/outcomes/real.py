@@ -45,7 +45,6 @@ class Real(NormalOutcome):
     advice: ClassVar[str] = (
         "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."
     )
-    learns_start: ClassVar[bool] = True
 
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:

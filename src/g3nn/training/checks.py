@@ -71,7 +71,7 @@ def check_outcome(
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:
     """The name of a preset, or "custom" with the fields of an objective of the caller's own."""
     if isinstance(objective, Objective):
-        return CUSTOM, {name: plain(value) for name, value in objective.as_dict().items()}
+        return CUSTOM, {name: plain(value) for name, value in vars(objective).items()}
     problems.name("objective", objective, OBJECTIVES)
     return str(objective), {}
 

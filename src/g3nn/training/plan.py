@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -114,7 +113,7 @@ class Plan:
     def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
-        waiting = [list(chunk) for chunk in _chunks(replicas, self._stack_size(task, inputs))]
+        waiting = _chunks(replicas, self._stack_size(task, inputs))
         parts: list[tuple[Endings, GenerativeModel]] = []
         while waiting:
             chunk = waiting.pop(0)
@@ -155,7 +154,7 @@ class Plan:
             return tuple(value[index // members] for index in chunk) if isinstance(value, tuple) else value
 
         options = {name: own(value) for name, value in self.options.items()}
-        objective = Objective(**{name: own(value) for name, value in self.objective.as_dict().items()})
+        objective = Objective(**{name: own(value) for name, value in vars(self.objective).items()})
         seeds = member_seeds(self.seeds, members)
         replicas = Replicas(tuple(seeds[index] for index in chunk))
         model = self.spec.build(Sizes.of(task, options), replicas, options)
@@ -221,11 +220,9 @@ def _evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.nda
     return cost, score
 
 
-def _chunks(items: range, largest: int) -> list[range]:
+def _chunks(items: range, largest: int) -> list[list[int]]:
     """As few chunks as possible, of about the same size."""
-    count = -(-len(items) // largest)
-    edges = [len(items) * part // count for part in range(count + 1)]
-    return [items[start:stop] for start, stop in itertools.pairwise(edges)]
+    return [chunk.tolist() for chunk in np.array_split(items, -(-len(items) // largest))]
 
 
 def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.calibrate import Scaling, tempered
+from g3nn.calibrate import Scaling
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.inputs import Inputs
 from g3nn.model import BOTH, POSTERIOR, PRIOR
@@ -81,6 +81,6 @@ def test_each_node_has_the_calibration_of_its_kind(trained):
     answerer = Answerer(trained.model, CPU, calibrations)
     p = np.exp(answerer.calibrated(answers))
     np.testing.assert_allclose(p[0], np.array([8, 2, 1]) / 11)
-    np.testing.assert_allclose(p[1], np.exp(tempered(log_prob[1:], 4.0))[0])
+    np.testing.assert_allclose(p[1], np.exp(Scaling(4.0)(log_prob[1:]))[0])
     np.testing.assert_array_equal(answerer.conformal(answers, 0.1), [[True, False, False], [True, True, True]])
     assert answers.at(np.array([1])).isolated.tolist() == [True]

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from torch_geometric.data import Data
 
 from g3nn.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
@@ -102,6 +101,8 @@ def test_nodes_bring_their_graph_and_say_whose_labels_these_are():
 
 
 def test_pyg_data_brings_everything_and_hides_what_is_not_for_training():
+    from torch_geometric.data import Data
+
     mask = torch.zeros(8, dtype=torch.bool)
     train, val = mask.clone(), mask.clone()
     train[[0, 3]], val[[1, 4]] = True, True
@@ -115,6 +116,8 @@ def test_pyg_data_brings_everything_and_hides_what_is_not_for_training():
 
 
 def test_pyg_data_that_lacks_something():
+    from torch_geometric.data import Data
+
     data = Data(x=torch.tensor(X), edge_index=torch.tensor(EDGES))
     assert set(problems_of(X=data, y=Y)) == {"y", "edges", "data.y"}
     data.y = torch.tensor(Y)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 import g3nn
 from g3nn.errors import Problems
@@ -14,38 +13,20 @@ def seeds_and_problems(trials: object, seed: object) -> tuple[tuple[int, ...], l
     return seeds, [problem.argument for problem in problems.found]
 
 
-@pytest.mark.parametrize(
-    ("trials", "seed", "expected"),
-    [
-        (3, 5, (5, 6, 7)),
-        (3, (5, 5, 2), (5, 5, 2)),
-        (2, [-1, 2**63 - 1], (-1, 2**63 - 1)),
-        (2, np.array([4, 3]), (4, 3)),
-        (2, range(8, 10), (8, 9)),
-        (1, 2**63 - 1, (2**63 - 1,)),
-    ],
-)
-def test_one_seed_for_each_trial(trials, seed, expected):
-    assert seeds_and_problems(trials, seed) == (expected, [])
+def test_one_seed_for_each_trial():
+    assert seeds_and_problems(3, 5) == ((5, 6, 7), [])
+    assert seeds_and_problems(3, (5, 5, 2)) == ((5, 5, 2), [])
+    assert seeds_and_problems(2, [-1, 2**63 - 1]) == ((-1, 2**63 - 1), [])
+    assert seeds_and_problems(2, np.array([4, 3])) == ((4, 3), [])
+    assert seeds_and_problems(2, range(8, 10)) == ((8, 9), [])
+    assert seeds_and_problems(1, 2**63 - 1) == ((2**63 - 1,), [])
 
 
-@pytest.mark.parametrize(
-    ("trials", "seed", "wrong"),
-    [
-        (2, (1, 2, 3), ["seed"]),
-        (2, (), ["seed"]),
-        (2, (1, 2.5), ["seed"]),
-        (2, (1, True), ["seed"]),
-        (2, (1, 2**63), ["seed"]),
-        (2, (1, None), ["seed"]),
-        (2, 2**63 - 1, ["seed"]),
-        (2, "12", ["seed"]),
-        (0, (1, 2), ["trials"]),
-        (0, (1, "x"), ["trials", "seed"]),
-    ],
-)
-def test_what_is_no_seed(trials, seed, wrong):
-    assert seeds_and_problems(trials, seed) == ((), wrong)
+def test_what_is_no_seed():
+    for seed in ((1, 2, 3), (), (1, 2.5), (1, True), (1, 2**63), (1, None), 2**63 - 1, "12"):
+        assert seeds_and_problems(2, seed) == ((), ["seed"]), seed
+    assert seeds_and_problems(0, (1, 2)) == ((), ["trials"])
+    assert seeds_and_problems(0, (1, "x")) == ((), ["trials", "seed"])
 
 
 def test_a_trial_depends_on_its_own_seed_alone(learnable):
