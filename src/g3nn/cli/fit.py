@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from g3nn.estimator import GraphEstimator
     from g3nn.outcomes import Outcome
 
-MODEL, PAGE = "model", "report.html"
-"""What is inside a folder of results: the saved model and the page."""
+PAGE = "report.html"
 
 MISSING_EDGES = 1000
 """How many pairs that seem to lack an edge the page shows at most."""
@@ -198,6 +197,7 @@ def write_results(
     from g3nn.cli.results import edges_table
     from g3nn.data.folders import new_folder
     from g3nn.data.tables.frames import write_table
+    from g3nn.estimator.archive import MODEL
     from g3nn.report import write_model_report
 
     ids = graph.nodes.ids

@@ -9,6 +9,7 @@ import pyarrow as pa
 from scipy.special import entr
 
 from g3nn.estimator.answers import Answers
+from g3nn.estimator.tables import asked_of, is_table
 from g3nn.outcomes import Classes, Labels, Tags, is_known
 from g3nn.outcomes.labels import has_label
 
@@ -18,7 +19,25 @@ if TYPE_CHECKING:
 ROLES = ("unlabelled", "train", "validation", "test")
 
 
-def given_table(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
+def answer_table(fitted: Fitted, X: Any, edges: Any, alpha: float, keep: pa.Table | None) -> pa.Table:
+    """id, what was given, the answer, and the columns to `keep`. Nothing given: the nodes of the fit."""
+    n, tables = fitted.task.num_nodes, fitted.tables
+    if tables is not None and is_table(X):
+        X = asked_of(tables, X, edges)
+        ids, answers, numbers = X.ids, fitted.ask(X, None), X.numbers
+    else:
+        answers = fitted.ask(X, edges)
+        numbers = np.arange(n) if X is None else n + np.arange(len(answers.isolated))
+        ids = tables.node_ids if tables is not None and X is None else pa.array(numbers)
+    columns: dict[str, Any] = {"id": ids}
+    if (numbers < n).all():
+        columns |= given_columns(fitted, numbers)
+    columns |= answer_columns(fitted, answers, alpha)
+    known = set() if tables is None else {tables.node_columns.id, *tables.node_columns.labels}
+    return pa.table(columns) if keep is None else beside(columns, keep, known)
+
+
+def given_columns(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
     """What the fit knew about some of its nodes, by column: given (the label), and role (train, validation, test or
     unlabelled)."""
     task, tables = fitted.task, fitted.tables
@@ -76,7 +95,7 @@ def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
     return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
 
 
-def beside(columns: dict[str, Any], content: pa.Table, without: set[str]) -> pa.Table:
+def beside(columns: dict[str, Any], content: pa.Table, without: set[str | None]) -> pa.Table:
     """Answers and the original columns of the nodes, apart from those `without`."""
     kept = {name: content[name] for name in content.column_names if name not in without}
     return pa.table({**columns, **{f"{name} (table)" if name in columns else name: kept[name] for name in kept}})

@@ -33,6 +33,21 @@ class Answers:
         parts = (self.answer, self.isolated, self.new, self.inferred)
         return Answers(*(None if part is None else part[nodes] for part in parts))  # type: ignore[arg-type]
 
+    @classmethod
+    def joined(cls, first: Answers, second: Answers) -> Answers:
+        """Those of all nodes; where one of them makes no difference between nodes, none of its nodes is different."""
+
+        def both(name: str) -> np.ndarray | None:
+            parts = [getattr(answers, name) for answers in (first, second)]
+            if all(part is None for part in parts):
+                return None
+            lengths = (len(first.isolated), len(second.isolated))
+            filled = [np.zeros(n, dtype=bool) if part is None else part for part, n in zip(parts, lengths, strict=True)]
+            return np.concatenate(filled)
+
+        answer = np.concatenate([first.answer, second.answer])
+        return cls(answer, np.concatenate([first.isolated, second.isolated]), both("new"), both("inferred"))
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,10 +14,14 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
+from g3nn.data.tables.fitted_tables import FittedTables
+from g3nn.data.tables.frames import native_frame
 from g3nn.errors import Problems
+from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
+from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Outcome
@@ -35,7 +39,7 @@ class GraphEstimator(BaseEstimator):
     ensemble: int = 5
     validation: float = 0.2
     refit: bool = False
-    missing: str = "error"
+    missing: str = "impute"
     inductive: bool = False
     directed: bool = False
     hidden: int = 16
@@ -54,19 +58,28 @@ class GraphEstimator(BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "impute"
         return tags
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None, id: str | None = None) -> Self:
         """Train on the labelled nodes of a graph.
 
-        X:     (n, d) features: an array, a scipy sparse matrix or any data frame; `Nodes`; or a PyG `Data` alone.
+        X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
+               categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
         y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a scipy adjacency matrix, a networkx
                graph, a data frame with two columns, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
+        id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
+               the name of a column, empty where the label is unknown.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        given = take_apart(X, y, edges, val, bool(self.directed), problems)
-        request = read_request(parameters, self.outcome_for(given.y, problems), given, problems)
+        graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
+        if graph is None:
+            given = take_apart(X, y, edges, val, bool(self.directed), problems)
+        else:
+            given = given_by(graph, y, edges, val)
+        outcome = self.outcome_for(given.y, problems)
+        request = read_request(parameters, outcome, given, problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        self.restore(Fitted.fit(request, parameters))
+        fitted = Fitted.fit(request, parameters)
+        self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
         return self
 
@@ -78,6 +91,10 @@ class GraphEstimator(BaseEstimator):
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
         """What these labels are."""
 
+    @abstractmethod
+    def table_outcomes(self) -> tuple[str, ...]:
+        """What a single column of labels may be, and last what several may be."""
+
     def restore(
         self,
         fitted: Fitted,
@@ -88,11 +105,16 @@ class GraphEstimator(BaseEstimator):
         answerer, task = fitted.answerer, fitted.task
         self.fitted_ = fitted
         self._name_labels(fitted)
-        self.n_features_in_ = task.num_features
-        if fitted.features is not None:
-            self.feature_names_in_ = np.array(fitted.features, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        names = fitted.features
+        if fitted.tables is not None:
+            self.schema_ = fitted.tables.read
+            names = tuple(one.column for one in fitted.tables.schema.read)
+        self.n_features_in_ = task.num_features if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        for name, known in (("feature_names_in_", names), ("schema_", fitted.tables)):
+            if known is None and hasattr(self, name):
+                delattr(self, name)
         self.model_ = fitted.spec.name
         self.panel_ = list(fitted.panel)
         self.temperature_ = answerer.calibrations.linked.scaling.temperature
@@ -142,6 +164,24 @@ class GraphEstimator(BaseEstimator):
         assert chosen is not None
         assert labels is not None
         return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
+
+    def answer_table(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1, keep: Any = None) -> Any:
+        """What is known and answered about each node, as an Arrow table: see `to_frame`.
+
+        keep: an Arrow table with original columns to put beside the answers.
+        """
+        check_is_fitted(self)
+        return answer_table(self.fitted_, X, edges, alpha, keep)
+
+    def to_frame(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1) -> Any:
+        """What is known and answered about each node, as a pandas data frame (an Arrow table without pandas).
+
+        id; of fitted nodes given (the label that was given) and role (train, validation, test or unlabelled); then, of
+        classes, label, the probability of each class, entropy and conformal_set; of tags those that are likelier than
+        not, and the probability of each; of numbers mean, deviation, low and high; and has_edges. Sets and intervals
+        miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
+        """
+        return native_frame(self.answer_table(X, edges, alpha=alpha))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.

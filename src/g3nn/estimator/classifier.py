@@ -31,8 +31,8 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     ensemble:     number of replicas whose probabilities are averaged.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.
-    missing:      "error", or "impute": features that are NaN are filled in from the neighbours (feature propagation),
-                  and with the mean of the column where no neighbour knows.
+    missing:      "impute": features that are NaN are filled in from the neighbours (feature propagation), and with the
+                  mean of the column where no neighbour knows; or "error".
     inductive:    keep unlabelled nodes and their edges out of the training; they are answered with the whole graph.
     directed:     whether edges have a direction.
     hidden, lr, weight_decay, epochs, patience: as in `g3nn.fit`; options: any other option of the parts, by name.
@@ -59,6 +59,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         if isinstance(y, Labels):
             return Tags if y.values.ndim == 2 else Classes
         return Tags if y is not None and table_values(y) is not None else Classes
+
+    def table_outcomes(self) -> tuple[str, ...]:
+        return Classes.name, Tags.name
 
     def _name_labels(self, fitted: Fitted) -> None:
         self.classes_ = fitted.columns

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.data.tables.fitted_tables import FittedTables
+from g3nn.data.tables.new_nodes import NewNodes
 from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Answers
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
@@ -18,6 +20,7 @@ from g3nn.estimator.inferring import can_infer
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
 from g3nn.estimator.request import Request, fingerprint
+from g3nn.estimator.tables import asked_of, features_of, is_table
 from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Matrix, distinct, read_edges
@@ -43,6 +46,7 @@ class Fitted:
     key:      the fingerprint of the graph.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
+    tables:   what is to be remembered of the tables of the fit, if there were any.
     """
 
     columns: np.ndarray
@@ -62,6 +66,7 @@ class Fitted:
     form: Form
     means: np.ndarray | None
     key: str
+    tables: FittedTables | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -124,12 +129,23 @@ class Fitted:
                 problems.add("edges", "edges without X", "both, or neither", "X holds the features of the new nodes.")
                 problems.raise_if_any()
             return self.answers
+        if self.tables is not None and is_table(X):
+            return self._rows(asked_of(self.tables, X, edges))
         if not isinstance(X, Nodes):
             return self._new_nodes(X, edges)
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
             problems.raise_if_any()
         return self._nodes(X)
+
+    def _rows(self, asked: NewNodes) -> Answers:
+        """Rows of a table: nodes of the fit, new ones, or both."""
+        if not asked.count:
+            return self.answers.at(asked.numbers)
+        new = self.ask(features_of(asked.features), asked.edges)
+        if asked.count == len(asked.numbers):
+            return new
+        return Answers.joined(self.answers, new).at(asked.numbers)
 
     def calibrated(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, width): calibrated answers, for nodes as in `ask`."""

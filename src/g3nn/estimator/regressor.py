@@ -47,6 +47,9 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         problems.name("outcome", self.outcome, self.OUTCOMES)
         return self.OUTCOMES.get(self.outcome, Real)
 
+    def table_outcomes(self) -> tuple[str, ...]:
+        return (self.outcome,)
+
     def _name_labels(self, fitted: Fitted) -> None:
         self.target_names_ = fitted.columns
 

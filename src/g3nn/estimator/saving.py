@@ -15,6 +15,7 @@ import torch
 
 from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
+from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.errors import Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
@@ -59,9 +60,10 @@ def save_model(
     if not isinstance(plain(given["random_state"]), int):
         given["random_state"] = None  # It has moved on since the fit.
     arrays: dict[str, np.ndarray] = {}
-    parts = {"parameters": given, "fitted": _fields(fitted, "answerer")}
+    parts = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
     parts["answerer"] = _fields(fitted.answerer, "model", "device")
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
+    record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
     state = {name: tensor.cpu().numpy() for name, tensor in fitted.answerer.model.state_dict().items()}
     tensors: dict[str, Arrays] = {PARAMETERS: state, GRAPH: arrays}
     if audit is not None:
@@ -77,7 +79,8 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
         raise ValueError(f"{len(parts['columns'])} names for {task.num_classes} {task.kind.columns_title}")
     model = _model(parts["spec"], parts["hyperparameters"], parts["seeds"], replace(task, train=parts["seen"]), state)
     device = checked_device(parameters["device"] if torch.cuda.is_available() else "cpu", Problems())
-    return parameters, Fitted(answerer=Answerer(model, device, **rest), **parts)
+    tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
+    return parameters, Fitted(answerer=Answerer(model, device, **rest), tables=tables, **parts)
 
 
 def _fields(value: Any, *without: str) -> Json:

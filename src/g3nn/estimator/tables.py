@@ -67,6 +67,8 @@ def features_of(encoded: Encoded) -> FeatureTable | None:
 
 def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
     """Rows of a data frame or a file, with ids of the fit or new ones."""
+    if isinstance(X, NewNodes):
+        return X
     remarks = Remarks()
     asked = read_new_nodes(tables, X, edges, remarks)
     remarks.tell()
