@@ -108,7 +108,7 @@ class Store:
             rows = self._connection.execute(_ROWS).fetchall()
             # Points after rows: whatever another process appends in between, every row finds its point.
             stored = self._connection.execute(_POINTS)
-            points = {row[0]: Point(row[1], row[2], row[3], row[4], json.loads(row[5])) for row in stored}
+            points = {key: Point(*names, json.loads(options)) for key, *names, options in stored}
             return [
                 Record(
                     points[key],
@@ -191,7 +191,7 @@ def _row(record: Record, environment: str) -> tuple[Any, ...]:
 
 
 def _point_row(point: Point) -> tuple[str, ...]:
-    return (point.key, point.dataset, point.setting, point.model, point.objective, _compact(dict(point.options)))
+    return (point.key, *point.names, _compact(dict(point.options)))
 
 
 def _environment_row(environment: Environment) -> tuple[str, str, str]:

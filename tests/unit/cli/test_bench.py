@@ -55,10 +55,11 @@ def suite(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def filled(suite, tmp_path_factory) -> Path:
     """A store with everything the suite asks for."""
+    from g3nn.experiments.executors import LocalExecutor
     from g3nn.experiments.run import run
 
     file = tmp_path_factory.mktemp("store") / "runs.sqlite"
-    run(load_suite(suite), file, device="cpu", progress=False)
+    run(load_suite(suite), file, LocalExecutor("cpu"))
     return file
 
 

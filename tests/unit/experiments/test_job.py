@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import DataError, DeviceMemoryError, InputError, TrainingError
+from g3nn.errors import DeviceMemoryError, InputError, TrainingError
 from g3nn.experiments import job as job_module
 from g3nn.experiments.job import Job, architecture, run_job, split_hash
 from g3nn.experiments.records import Point
@@ -90,13 +90,6 @@ class TestRecords:
     def test_no_edges_are_no_reason_to_warn(self, edgeless):
         (record,) = run_job(job(point()), "cpu", edgeless)
         assert record.status == "limit"
-
-    def test_data_comes_by_name_if_none_is_given(self, monkeypatch, learnable):
-        asked = []
-        monkeypatch.setattr(job_module, "load", lambda *names: asked.append(names) or learnable)
-        (record,) = run_job(job(point()), "cpu")
-        assert asked == [("cora", "standard")]
-        assert record.split == split_hash(learnable)
 
 
 class TestSelectionIsBlind:
@@ -213,11 +206,3 @@ class TestErrors:
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
         with pytest.raises(TrainingError, match=r"no longer answers .*illegal memory access"):
             run_job(job(point()), "cpu", learnable)
-
-    def test_neither_do_missing_data(self, monkeypatch):
-        def load(*_: str) -> None:
-            raise DataError("no such file")
-
-        monkeypatch.setattr(job_module, "load", load)
-        with pytest.raises(DataError, match="no such file"):
-            run_job(job(point()), "cpu")

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from g3nn.errors import InputError
-from g3nn.experiments.suite import Entry, Grid, Protocol, counterpart
+from g3nn.errors import InputError, Problems
+from g3nn.experiments.suite import Entry, Grid, Protocol, checked_part, counterpart
 from g3nn.experiments.suite_file import load_suite, suite_names
 from g3nn.model import ModelSpec, model_names
 
@@ -106,6 +106,11 @@ class TestEntries:
             "only objective": "Did you mean 'elbo'?",
             "only setting": "",
         }
+
+    def test_a_part_without_cells_is_refused(self, small_suite):
+        problems = Problems()
+        checked_part(small_suite, {"table": "B", "dataset": "citeseer"}, 0, problems)
+        assert [problem.argument for problem in problems.found] == ["trials", "only"]
 
 
 class TestSuite:

@@ -20,7 +20,9 @@ def comparison(suite, full_store):
 def test_a_table_has_the_networks_above_and_one_group_for_each_objective(comparison):
     (block,) = layouts(comparison.cells[::-1])
     assert (block.table, block.setting, block.datasets) == ("2", "standard", ["cora", "pubmed"])
-    shape = {name: [(row.model, [cell is None for cell in row.cells]) for row in rows] for name, rows in block.groups.items()}
+    shape = {
+        name: [(row.model, [cell is None for cell in row.cells]) for row in rows] for name, rows in block.groups.items()
+    }
     whole, gap = [False, False], [False, True]
     assert list(shape.items()) == [
         ("discriminative", [("gcn", whole)]),
