@@ -154,24 +154,21 @@ def test_a_row_that_exists_stays(path):
     assert made_in(path) == {0: "cpu", 1: "cpu", 2: "cuda"}
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [
+def test_the_file_itself_refuses_what_cannot_be(path):
+    for column, value in [
         ("stage", "'test'"),
         ("stage", "'select'"),  # with a test accuracy: choosing would have seen test labels
         ("status", "'done'"),
         ("split", "NULL"),
         ("point", "77"),
         ("environment", "77"),
-    ],
-)
-def test_the_file_itself_refuses_what_cannot_be(path, column, value):
-    write(path, trial())
-    columns = [row[1] for row in sql(path, "PRAGMA table_info(trials)")]
-    chosen = ", ".join({"seed": "1", column: value}.get(name, name) for name in columns)
-    with pytest.raises(sqlite3.IntegrityError):
-        sql(path, "PRAGMA foreign_keys = ON", f"INSERT INTO trials SELECT {chosen} FROM trials")
-    assert read(path) == [trial()]
+    ]:
+        write(path, trial())
+        columns = [row[1] for row in sql(path, "PRAGMA table_info(trials)")]
+        chosen = ", ".join({"seed": "1", column: value}.get(name, name) for name in columns)
+        with pytest.raises(sqlite3.IntegrityError):
+            sql(path, "PRAGMA foreign_keys = ON", f"INSERT INTO trials SELECT {chosen} FROM trials")
+        assert read(path) == [trial()]
 
 
 def test_a_batch_goes_in_whole_or_not_at_all(path):

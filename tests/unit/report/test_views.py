@@ -35,13 +35,16 @@ def view_of(suite, cell, **changes):
     return views.view(suite, replace(cell, **changes))
 
 
-@pytest.mark.parametrize(
-    ("difference", "direction", "strength"),
-    [(0.0, "same", 0), (0.0004, "same", 1), (-0.015, "below", 50), (0.03, "above", 100), (0.2, "above", 100)],
-)
-def test_the_colour_of_a_difference(suite, comparison, difference, direction, strength):
-    view = view_of(suite, comparison.cells[0], difference=difference)
-    assert (view.direction, view.strength) == (direction, strength)
+def test_the_colour_of_a_difference(suite, comparison):
+    for difference, direction, strength in [
+        (0.0, "same", 0),
+        (0.0004, "same", 1),
+        (-0.015, "below", 50),
+        (0.03, "above", 100),
+        (0.2, "above", 100),
+    ]:
+        view = view_of(suite, comparison.cells[0], difference=difference)
+        assert (view.direction, view.strength) == (direction, strength)
 
 
 def test_a_cell_can_be_read_aloud(suite, comparison):
@@ -80,18 +83,15 @@ def test_the_introduction_counts_the_trials_that_there_are(comparison):
     assert "not measured yet" in views.introduction([replace(cell, mean=None) for cell in cells])
 
 
-@pytest.mark.parametrize(
-    ("changes", "parts"),
-    [
+def test_the_protocol_tells_seeds_and_sizes(suite):
+    for changes, parts in [
         ({}, ("has 2 points, each trained with 2 seeds, starting at seed 1000.", "with seeds 0 to 2")),
         ({"trials": 1, "first_seed": 7}, ("with seed 7,",)),
         ({"finalists": 2, "finalist_seeds": 5}, ("and the best 2 of them with 5 seeds in all.",)),
-    ],
-)
-def test_the_protocol_tells_seeds_and_sizes(suite, changes, parts):
-    text = " ".join(views.protocol(replace(suite, protocol=replace(suite.protocol, **changes))))
-    for part in parts:
-        assert part in text
+    ]:
+        text = " ".join(views.protocol(replace(suite, protocol=replace(suite.protocol, **changes))))
+        for part in parts:
+            assert part in text
 
 
 def test_without_a_grid_nothing_is_chosen(suite):
