@@ -108,7 +108,7 @@ class Store:
             rows = self._connection.execute(_ROWS).fetchall()
             # Points after rows: whatever another process appends in between, every row finds its point.
             stored = self._connection.execute(_POINTS)
-            points = {key: Point(*names, json.loads(options)) for key, *names, options in stored}
+            points = {row[0]: Point(row[1], row[2], row[3], row[4], json.loads(row[5])) for row in stored}
             return [
                 Record(
                     points[key],
