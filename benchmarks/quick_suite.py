@@ -35,7 +35,7 @@ first_seed = 0
 
 def quick_point(suite: Suite, store: Store, entry: Entry) -> Point:
     """The chosen point; for attention, the best of the narrow networks."""
-    points, known = suite.points(entry), losses(store.records(stage="select"))
+    points, known = suite.points(entry), losses(store.records())
     if "gat" not in entry.cell.model:
         point = chosen(points, known, suite.protocol)
         assert point is not None, f"{entry}: the store does not hold the whole selection"

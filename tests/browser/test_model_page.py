@@ -263,19 +263,19 @@ def test_links_to_parts_of_the_page_keep_the_node(visit):
     assert page.evaluate("document.activeElement.id") == "models"
 
 
-@pytest.mark.parametrize("node", [HUB, "n12"])
-@pytest.mark.parametrize("width", [360, 768])
-def test_nothing_makes_the_page_scroll_sideways(visit, width, node):
-    page = visit(node, width=width, height=800)
-    assert_fits(page, width)
+def test_nothing_makes_the_page_scroll_sideways(visit):
+    for node in [HUB, "n12"]:
+        for width in [360, 768]:
+            page = visit(node, width=width, height=800)
+            assert_fits(page, width)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read(visit, scheme):
-    page = visit(HUB, scheme=scheme)
-    contrasts = page.evaluate(CONTRAST, 4.5)
-    assert contrasts["texts"] > 100
-    assert contrasts["low"] == []
+def test_every_text_can_be_read(visit):
+    for scheme in ["light", "dark"]:
+        page = visit(HUB, scheme=scheme)
+        contrasts = page.evaluate(CONTRAST, 4.5)
+        assert contrasts["texts"] > 100
+        assert contrasts["low"] == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

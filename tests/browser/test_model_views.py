@@ -107,8 +107,8 @@ def test_nothing_makes_the_page_scroll_sideways(visit):
     assert_fits(visit(HUB, width=360, height=800), 360)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read(visit, scheme):
-    contrasts = visit(HUB, scheme=scheme).evaluate(CONTRAST, 4.5)
-    assert contrasts["texts"] > 100
-    assert contrasts["low"] == []
+def test_every_text_can_be_read(visit):
+    for scheme in ["light", "dark"]:
+        contrasts = visit(HUB, scheme=scheme).evaluate(CONTRAST, 4.5)
+        assert contrasts["texts"] > 100
+        assert contrasts["low"] == []

@@ -35,7 +35,7 @@ epochs = 3
 patience = 3
 
 [axes]
-hidden = [2, 3, 4, 5, 6, 7, 8, 9]
+hidden = [2, 3, 4, 5]
 lr = [0.01, 0.1]
 
 [[grids]]
@@ -53,7 +53,7 @@ setting = "missing-edge"
 cells = [{ model = "gcn", dataset = "cora" }, { model = "sbm-gcn", dataset = "cora" }]
 """
 
-LIVES = [("to do:", 1.0), ("[1/", 0.2)] * 5
+LIVES = [("to do:", 0.5), ("[1/", 0.1)] * 5
 """What each of ten runs has written and for how many seconds at most it goes on before it is killed.
 
 The first job takes about a second, most of it to load compiled code; each of the others takes a few hundredths.
@@ -61,7 +61,8 @@ The first job takes about a second, most of it to load compiled code; each of th
 
 LAUNCHER = """
 import json, os, sys
-from g3nn.cli import main
+from g3nn.cli import bench, main
+from g3nn.experiments import run, suite_check
 
 for line in sys.stdin:
     log, *words = json.loads(line)
@@ -75,7 +76,10 @@ for line in sys.stdin:
     print(child, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Starts commands in processes of their own. What they import is imported once: it would take most of the time."""
+"""Starts commands in processes of their own.
+
+What `g3nn bench run` loads when it is called is loaded here once: it would take most of the time of each run.
+"""
 
 
 class Launcher:

@@ -55,7 +55,7 @@ def run_suite(
     """Train what the store does not hold yet. Interrupt it at any time; the same command goes on."""
     _, report = train_missing(suite, store, Problems(), executor, device, workers, only, trials)
     if as_json:
-        print(json.dumps({**report.to_json(), "store": str(store)}))
+        print(json.dumps({**asdict(report), "seconds": round(report.seconds, 3), "store": str(store)}))
     else:
         print(f"{report.stacks} stacks, {report.trainings} trainings in {report.seconds:.1f} s; records in {store}")
 
@@ -188,14 +188,13 @@ def train_missing(
 
     part = filters(only, problems)
     with problems.gathered():
-        suite = load_suite(name, to_run=True)
-        checked_part(suite, part, trials, problems)
+        suite = checked_part(load_suite(name, to_run=True), part, trials, problems)
     with problems.gathered():
         place = make_executor(executor, device, workers)
     check_store(store, problems)
     problems.raise_if_any()
     try:
-        report = run.run(suite, store, only=part, trials=trials, executor=place)
+        report = run.run(suite, store, place, part)
     except KeyboardInterrupt:
         print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None

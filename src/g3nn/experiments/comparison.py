@@ -7,6 +7,7 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from g3nn.experiments.records import Option, Point, Record
 from g3nn.experiments.selection import Losses, chosen, losses
@@ -35,7 +36,8 @@ class CellResult:
     discriminative model is compared with the generative ones of every objective. bold: whether its own objective is
     among them. chosen: the options that the selection chose. val_loss, val_accuracy, nll, ece: means over the trials.
     selected: the generative model of lowest validation loss on its dataset and setting, in suites that select one.
-    peers: for such a model, the discriminative models beside it with the p-values of the difference.
+    peers: for such a model, the discriminative models beside it with the p-values of the difference. runs: the records
+    of all its trials.
     """
 
     table: str
@@ -75,10 +77,15 @@ class CellResult:
     selected: bool = False
     peers: Mapping[str, float | None] = field(default_factory=dict)
     selection: list[GridPoint] = field(default_factory=list)
+    runs: list[Record] = field(default_factory=list)
 
     @property
     def label(self) -> str:
         return label(self.model, self.variant)
+
+    def facts(self) -> dict[str, Any]:
+        """Its fields, but for the points of the selection and the records of the trials: there are thousands."""
+        return {name: value for name, value in vars(self).items() if name not in ("selection", "runs")}
 
     @property
     def sample(self) -> Sample | None:
@@ -124,9 +131,10 @@ def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequ
         failed=len(trials) - len(accuracies),
         chosen=choice.options if choice else None,
         selection=[tried for point in points if (tried := _grid_point(point, by_point.get(point.key, ())))],
+        runs=trials,
     )
     sample = Sample.of(accuracies)
-    return result if sample is None else _measured(result, sample, trials, suite.published_trials)
+    return result if sample is None else _measured(result, sample, suite.published_trials)
 
 
 def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
@@ -138,9 +146,9 @@ def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
     return GridPoint(point.options, mean if math.isfinite(mean) else None, len(values))
 
 
-def _measured(cell: CellResult, sample: Sample, trials: Sequence[Record], published_trials: int) -> CellResult:
+def _measured(cell: CellResult, sample: Sample, published_trials: int) -> CellResult:
     """The cell with the numbers of its trials, and their difference from what was published."""
-    shown = [record.evidence for record in trials if record.evidence is not None]
+    shown = [record.evidence for record in cell.runs if record.evidence is not None]
     binomial = wilson_interval(sample.mean, shown[0].test_nodes) if shown else (None, None)
     difference, welch = None, None
     if cell.published is not None:
@@ -156,8 +164,8 @@ def _measured(cell: CellResult, sample: Sample, trials: Sequence[Record], publis
         difference_high=high,
         binomial_low=binomial[0],
         binomial_high=binomial[1],
-        val_loss=_mean(record.val_loss for record in trials),
-        val_accuracy=_mean(record.val_accuracy for record in trials),
+        val_loss=_mean(record.val_loss for record in cell.runs),
+        val_accuracy=_mean(record.val_accuracy for record in cell.runs),
         nll=_mean(evidence.nll for evidence in shown),
         ece=_mean(evidence.ece for evidence in shown),
     )

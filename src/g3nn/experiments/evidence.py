@@ -6,7 +6,13 @@ import math
 
 import numpy as np
 
-from g3nn.calibrate import brier_score, degree_bins, expected_calibration_error, reliability_bins
+from g3nn.calibrate import (
+    brier_score,
+    degree_bins,
+    expected_calibration_error,
+    negative_log_likelihood,
+    reliability_bins,
+)
 from g3nn.experiments.records import Evidence
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
@@ -30,7 +36,8 @@ def _of_trial(result: FitResult, task: NodeTask, t: int) -> Evidence:
     curves = {name: [finite(value) for value in history[:, k]] for k, name in enumerate(result.history_names)}
     return Evidence(
         test_nodes=len(labels),
-        nll=_mean_surprise(answers, labels),
+        # A probability that was rounded to zero counts as the smallest positive number.
+        nll=negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
         ece=expected_calibration_error(answers, labels),
         brier=brier_score(answers, labels),
         epochs=epochs,
@@ -50,12 +57,6 @@ def kept_epochs(last: int, best: int) -> list[int]:
 def degrees(task: NodeTask) -> np.ndarray:
     """(n,): the number of edges at each node, in either direction."""
     return np.bincount(task.edges.ravel(), minlength=task.num_nodes)
-
-
-def _mean_surprise(answers: np.ndarray, labels: np.ndarray) -> float:
-    """Mean of - log p(label). A probability that was rounded to zero counts as the smallest positive number."""
-    of_label = answers[np.arange(len(labels)), labels]
-    return float(-np.log(np.maximum(of_label, np.finfo(np.float32).tiny)).mean())
 
 
 def _confusion(answers: np.ndarray, labels: np.ndarray, K: int) -> list[list[int]]:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from importlib.util import find_spec
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 from g3nn.errors import Problems, TrainingError
 from g3nn.experiments.job import Job, run_job
@@ -16,25 +16,20 @@ from g3nn.experiments.records import Environment, Record
 from g3nn.experiments.worker import Executor, RunJob, in_worker
 
 
-class Share(NamedTuple):
-    """Where jobs run, how many at once, and the number of GPUs for each of them."""
+def share(device: str, workers: int | None, resources: Mapping[str, float]) -> tuple[str, int, float]:
+    """Where jobs run on a cluster with these resources, how many at once, and the number of GPUs for each of them.
 
-    device: str
-    workers: int
-    gpus: float
-
-
-def share(device: str, workers: int | None, resources: Mapping[str, float]) -> Share:
-    """What a job gets of a cluster with these resources. Raises if the cluster lacks what was asked for."""
+    Raises if the cluster lacks what was asked for.
+    """
     gpus = int(resources.get("GPU", 0)) if device != "cpu" else 0
     if gpus:
         jobs = workers or gpus
-        return Share("cuda", jobs, 1 / math.ceil(jobs / gpus))
+        return "cuda", jobs, 1 / math.ceil(jobs / gpus)
     if device == "cuda":
         problems = Problems()
         problems.add("device", "'cuda'", "cpu", "The cluster has no GPU: use device='cpu' or 'auto'.")
         problems.raise_if_any()
-    return Share("cpu", workers or max(1, int(resources.get("CPU", 1))), 0)
+    return "cpu", workers or max(1, int(resources.get("CPU", 1))), 0
 
 
 class RayExecutor(Executor):

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.data import load
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
@@ -52,7 +51,7 @@ class Job:
         }
 
     def __str__(self) -> str:
-        return self.first.described(self.stage)
+        return f"{self.stage} {self.first.model} [{self.first.objective}] on {self.first.dataset} {self.first.setting}"
 
 
 def architecture(point: Point) -> str:
@@ -68,20 +67,19 @@ def _per_replica(model: str) -> set[str]:
     return {name for name, rule in declared.items() if rule.per_replica}
 
 
-def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> list[Record]:
+def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
     """Train all replicas of a job and record how each ended, in their order.
 
-    An error of the training becomes records of status "failed". A missing device or missing data raise, and so does a
-    device that other processes have filled or broken: these say nothing about the point. For stage "select" the task
-    loses its test labels before anything is trained.
+    An error of the training becomes records of status "failed". A missing device raises, and so does one that other
+    processes have filled or broken: these say nothing about the point. For stage "select" the task loses its test
+    labels before anything is trained.
     """
     _check_device(job, device)
-    full = load(job.first.dataset, job.first.setting) if task is None else task
-    visible = full.without_test() if job.stage == "select" else full
+    visible = task.without_test() if job.stage == "select" else task
     start = time.perf_counter()
     try:
         result = _train(job, device, visible)
-        shown: list[Evidence | None] = evidence(result, full) if job.stage == "trial" else [None] * job.size
+        shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
     except (DeviceMemoryError, torch.cuda.OutOfMemoryError) as error:
         raise DeviceMemoryError(
             f"{job}: the GPU has no memory left. Finished trainings are stored: run the same command again when the "
@@ -90,8 +88,8 @@ def run_job(job: Job, device: str = "auto", task: NodeTask | None = None) -> lis
     except torch.AcceleratorError as error:
         raise _broken(job, error) from error
     except Exception as error:
-        return _failed(job, split_hash(full), error, time.perf_counter() - start)
-    return _records(job, split_hash(full), result, shown)
+        return _failed(job, split_hash(task), error, time.perf_counter() - start)
+    return _records(job, split_hash(task), result, shown)
 
 
 def _check_device(job: Job, device: str) -> None:

@@ -57,11 +57,9 @@ class Tally:
 
 
 @contextmanager
-def watching(tally: Tally, show: bool) -> Iterator[Tell]:
-    """A bar on a terminal, else lines on standard error; nothing if `show` is false."""
-    if not show:
-        yield lambda job, records: None
-    elif not sys.stderr.isatty():
+def watching(tally: Tally) -> Iterator[Tell]:
+    """A bar on a terminal, else lines on standard error."""
+    if not sys.stderr.isatty():
         yield lambda job, records: print(_line(tally, job, records), file=sys.stderr, flush=True)
     else:
         with _bar(tally) as tell:

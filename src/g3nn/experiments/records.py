@@ -42,6 +42,10 @@ class Point:
     def __post_init__(self) -> None:
         object.__setattr__(self, "options", dict(sorted(self.options.items())))
 
+    @property
+    def names(self) -> tuple[str, str, str, str]:
+        return self.dataset, self.setting, self.model, self.objective
+
     @cached_property
     def canonical(self) -> str:
         """The same text for the same specification, whatever the order of its options; 1 and 1.0 are equal."""
@@ -49,16 +53,11 @@ class Point:
             name: int(value) if isinstance(value, float) and value.is_integer() else value
             for name, value in self.options.items()
         }
-        parts = [self.dataset, self.setting, self.model, self.objective, options]
-        return json.dumps(parts, separators=(",", ":"), sort_keys=True)
+        return json.dumps([*self.names, options], separators=(",", ":"), sort_keys=True)
 
     @cached_property
     def key(self) -> str:
         return hashlib.sha256(self.canonical.encode()).hexdigest()[:24]
-
-    def described(self, stage: str) -> str:
-        """A training of this point in one line, for messages."""
-        return f"{stage} {self.model} [{self.objective}] on {self.dataset} {self.setting}"
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Point) and self.canonical == other.canonical

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from g3nn.errors import DataError, check_name
-from g3nn.experiments.records import STAGES, Environment, Evidence, Point, Record
+from g3nn.errors import DataError
+from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.store_file import create, damage, explained, snapshot, writable
 
 _DIGITS = 5
@@ -102,12 +102,10 @@ class Store:
                 conflicts += sum(old not in (None, new) for old, new in results)
         return MergeReport(added, present, conflicts)
 
-    def records(self, stage: str | None = None, evidence: bool = False) -> list[Record]:
-        """The records of one stage, or all, ordered by point key, stage and seed."""
-        if stage is not None:
-            check_name("stage", stage, STAGES)
+    def records(self, evidence: bool = False) -> list[Record]:
+        """All records, ordered by point key, stage and seed."""
         with self._reading():
-            rows = [row for row in self._connection.execute(_ROWS) if stage in (None, row[1])]
+            rows = self._connection.execute(_ROWS).fetchall()
             # Points after rows: whatever another process appends in between, every row finds its point.
             stored = self._connection.execute(_POINTS)
             points = {row[0]: Point(row[1], row[2], row[3], row[4], json.loads(row[5])) for row in stored}
@@ -193,7 +191,7 @@ def _row(record: Record, environment: str) -> tuple[Any, ...]:
 
 
 def _point_row(point: Point) -> tuple[str, ...]:
-    return (point.key, point.dataset, point.setting, point.model, point.objective, _compact(dict(point.options)))
+    return (point.key, *point.names, _compact(dict(point.options)))
 
 
 def _environment_row(environment: Environment) -> tuple[str, str, str]:

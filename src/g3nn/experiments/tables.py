@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from g3nn.errors import check_name
 from g3nn.experiments.comparison import CellResult, Comparison
+from g3nn.experiments.suite import label
 
 REPRODUCED_WITHIN = 0.010
 """A mean at most this far below the published one counts as reproduced."""
@@ -26,8 +27,30 @@ WriteCell = Callable[[CellResult | None, str], str]
 """The text of a cell, None where the suite has none, in a table under an objective."""
 
 
+class Row(NamedTuple):
+    """A model, and its cell on each dataset; None where the suite has none."""
+
+    model: str
+    variant: str
+    cells: list[CellResult | None]
+
+
+class Layout(NamedTuple):
+    """One table as the paper prints it: models down, datasets across.
+
+    groups: the rows of the discriminative models, then those of the generative ones under each objective, by the name
+    of the group.
+    """
+
+    table: str
+    setting: str
+    cells: list[CellResult]
+    datasets: list[str]
+    groups: dict[str, list[Row]]
+
+
 class PrintedTable(NamedTuple):
-    """One table under one objective, as the paper prints it: models down, datasets across.
+    """One table under one objective.
 
     groups: the discriminative models, repeated under every objective, then the generative ones. A row is a model and
     the text of its cells.
@@ -70,34 +93,46 @@ def render(comparison: Comparison, format: str = "text") -> str:
     return FORMATS[format](comparison)
 
 
+def layouts(cells: Sequence[CellResult]) -> list[Layout]:
+    """The tables in the order of the suite."""
+    found = []
+    for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in cells):
+        members = [cell for cell in cells if (cell.table, cell.setting) == (table, setting)]
+        datasets = list(dict.fromkeys(cell.dataset for cell in members))
+        groups = {}
+        for name, group in sorted(grouped(members).items(), key=lambda item: item[0] != DISCRIMINATIVE):
+            place = {(cell.model, cell.variant, cell.dataset): cell for cell in group}
+            models = dict.fromkeys((model, variant) for model, variant, _ in place)
+            groups[name] = [Row(*model, [place.get((*model, dataset)) for dataset in datasets]) for model in models]
+        found.append(Layout(table, setting, members, datasets, groups))
+    return found
+
+
+def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
+    """The discriminative models, and the generative ones under each objective."""
+    groups: dict[str, list[CellResult]] = {}
+    for cell in cells:
+        groups.setdefault(DISCRIMINATIVE if cell.counterpart is None else cell.objective, []).append(cell)
+    return groups
+
+
 def printed_tables(comparison: Comparison, write: WriteCell) -> list[PrintedTable]:
     """The tables in the order of the suite, each once for every objective."""
     printed = []
-    for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in comparison.cells):
-        cells = [cell for cell in comparison.cells if (cell.table, cell.setting) == (table, setting)]
+    for table, setting, cells, datasets, groups in layouts(comparison.cells):
         for objective in dict.fromkeys(cell.objective for cell in cells):
-            own = [cell for cell in cells if cell.counterpart is None or cell.objective == objective]
-            datasets = list(dict.fromkeys(cell.dataset for cell in own))
-            place = {(cell.label, cell.dataset): cell for cell in own}
-            kinds = [
-                dict.fromkeys(cell.label for cell in own if (cell.counterpart is None) is kind)
-                for kind in (True, False)
+            rows = [
+                [[label(row.model, row.variant), *(write(cell, objective) for cell in row.cells)] for row in group]
+                for name, group in groups.items()
+                if name in (DISCRIMINATIVE, objective)
             ]
-            groups = [
-                [[model, *(write(place.get((model, dataset)), objective) for dataset in datasets)] for model in models]
-                for models in kinds
-                if models
-            ]
-            printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, groups))
+            printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, rows))
     return printed
 
 
 def summaries(comparison: Comparison) -> list[Summary]:
     """For the discriminative models, then for the generative ones under each objective."""
-    kinds: dict[str, list[CellResult]] = {}
-    for cell in comparison.cells:
-        kinds.setdefault(DISCRIMINATIVE if cell.counterpart is None else cell.objective, []).append(cell)
-    return [_summary(name, cells) for name, cells in kinds.items()]
+    return [_summary(name, cells) for name, cells in grouped(comparison.cells).items()]
 
 
 def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
@@ -223,10 +258,7 @@ def _latex(comparison: Comparison) -> str:
 
 
 def _json(comparison: Comparison) -> str:
-    # Without the points of the selection: there are thousands.
-    cells = [
-        {name: _plain(value) for name, value in vars(cell).items() if name != "selection"} for cell in comparison.cells
-    ]
+    cells = [{name: _plain(value) for name, value in cell.facts().items()} for cell in comparison.cells]
     return json.dumps({"suite": comparison.suite, "cells": cells}, indent=1, allow_nan=False) + "\n"
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 
 from g3nn.experiments.comparison import CellResult, compare
-from g3nn.experiments.records import Evidence, Point, Record
+from g3nn.experiments.records import Evidence
 from g3nn.experiments.statistics import LEVEL
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Suite
-from g3nn.experiments.tables import REPRODUCED_WITHIN, summaries
+from g3nn.experiments.tables import REPRODUCED_WITHIN, layouts, summaries
 from g3nn.report import assets, views
 from g3nn.report.averages import curves, pooled
 
@@ -23,18 +25,14 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
     assets.check_target(out_path)
     with Store.read(store_path) as store:
         comparison = compare(suite, store)
-        records = store.records(stage="trial", evidence=True)
         environments = views.environments(store.environments())
-    by_point: dict[str, list[Record]] = {}
-    for record in records:
-        by_point.setdefault(record.point.key, []).append(record)
     cells = comparison.cells
     text = assets.render(
         "paper.html.j2",
         styles=["paper.css"],
         scripts=["evidence.js", "drawer.js", "paper.js"],
         data={
-            "cells": [_details(cell, by_point) for cell in cells],
+            "cells": [_details(cell) for cell in cells],
             "datasets": views.datasets(suite),
             "full_colour": views.FULL_COLOUR,
             "level": LEVEL,
@@ -48,27 +46,24 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         filters=views.filters(cells),
         full_colour=views.FULL_COLOUR,
         level=LEVEL,
-        blocks=views.blocks(suite, cells),
+        layouts=layouts(cells),
+        view=partial(views.view, suite),
         protocol=views.protocol(suite),
         environments=environments,
     )
     assets.write(out_path, text)
 
 
-def _details(cell: CellResult, by_point: Mapping[str, Sequence[Record]]) -> dict[str, Any]:
+def _details(cell: CellResult) -> dict[str, Any]:
     """What the drawer of a cell shows. A run is [seed, test accuracy, validation loss, epochs, status, error]."""
-    trials: Sequence[Record] = ()
-    if cell.chosen is not None:
-        point = Point(cell.dataset, cell.setting, cell.model, cell.objective, cell.chosen)
-        trials = by_point.get(point.key, ())
     return {
-        **{name: value for name, value in vars(cell).items() if name != "selection"},
+        **cell.facts(),
         "id": views.cell_id(cell),
         "kind": views.kind_of(cell),
         "label": cell.label,
         "grid": _grid(cell),
-        "runs": [[run.seed, run.test_accuracy, run.val_loss, run.epochs, run.status, run.error] for run in trials],
-        **_evidence([record.evidence for record in trials if record.evidence is not None]),
+        "runs": [[run.seed, run.test_accuracy, run.val_loss, run.epochs, run.status, run.error] for run in cell.runs],
+        **_evidence([record.evidence for record in cell.runs if record.evidence is not None]),
     }
 
 
@@ -78,17 +73,12 @@ def _evidence(trials: Sequence[Evidence]) -> dict[str, Any]:
         return {}
     return {
         "test_nodes": trials[0].test_nodes,
-        "scores": {name: _mean([getattr(trial, name) for trial in trials]) for name in ("ece", "brier", "nll")},
+        "scores": {name: fmean(getattr(trial, name) for trial in trials) for name in ("ece", "brier", "nll")},
         "curves": curves([(trial.epochs, trial.curves) for trial in trials]),
         "reliability": pooled(trial.reliability for trial in trials),
         "degrees": pooled(trial.degrees for trial in trials),
         "confusion": np.mean([trial.confusion for trial in trials], axis=0).tolist(),
     }
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    finite = [value for value in values if value is not None and np.isfinite(value)]
-    return float(np.mean(finite)) if finite else None
 
 
 def _grid(cell: CellResult) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from g3nn.experiments.comparison import CellResult, Comparison
 from g3nn.experiments.records import Environment
-from g3nn.experiments.suite import Suite, label
+from g3nn.experiments.suite import Suite
 from g3nn.experiments.tables import DISCRIMINATIVE, selected
 from g3nn.report.assets import count, number, signed
 
@@ -44,38 +44,6 @@ class CellView:
 
 
 @dataclass(frozen=True)
-class Row:
-    model: str
-    variant: str
-    cells: tuple[CellView | None, ...]
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rows that belong together: the discriminative models, or the generative ones under one objective."""
-
-    label: str
-    kind: str
-    objective: str
-    rows: tuple[Row, ...]
-
-
-@dataclass(frozen=True)
-class Block:
-    """One table. published: whether there is anything to compare with."""
-
-    table: str
-    setting: str
-    datasets: tuple[str, ...]
-    groups: tuple[Group, ...]
-    published: bool
-
-    @property
-    def longest_name(self) -> int:
-        return max(len(row.model) for group in self.groups for row in group.rows)
-
-
-@dataclass(frozen=True)
 class Choice:
     """The generative model that validation chose on a dataset and setting, and the most accurate of its peers."""
 
@@ -98,32 +66,7 @@ def cell_id(cell: CellResult) -> str:
     return ".".join((cell.table, cell.setting, cell.dataset, cell.label, cell.objective))
 
 
-def blocks(suite: Suite, cells: Sequence[CellResult]) -> list[Block]:
-    """One block for each table and setting of the suite, in its order."""
-    blocks = []
-    for table, setting in _distinct((cell.table, cell.setting) for cell in cells):
-        members = [cell for cell in cells if (cell.table, cell.setting) == (table, setting)]
-        datasets = _datasets(members)
-        published = any(cell.published is not None for cell in members)
-        blocks.append(Block(table, setting, datasets, _groups(suite, members, datasets), published))
-    return blocks
-
-
-def _groups(suite: Suite, cells: Sequence[CellResult], datasets: Sequence[str]) -> tuple[Group, ...]:
-    keys = _distinct((kind_of(cell), cell.objective) for cell in cells)
-    groups = []
-    for kind, objective in sorted(keys, key=lambda key: (key[0] == GENERATIVE, suite.objectives.index(key[1]))):
-        members = [cell for cell in cells if (kind_of(cell), cell.objective) == (kind, objective)]
-        views = {(cell.label, cell.dataset): _view(suite, cell) for cell in members}
-        rows = tuple(
-            Row(model, variant, tuple(views.get((label(model, variant), dataset)) for dataset in datasets))
-            for model, variant in _distinct((cell.model, cell.variant) for cell in members)
-        )
-        groups.append(Group(group_label(kind if kind == DISCRIMINATIVE else objective), kind, objective, rows))
-    return tuple(groups)
-
-
-def _view(suite: Suite, cell: CellResult) -> CellView:
+def view(suite: Suite, cell: CellResult) -> CellView:
     where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
     bold = cell.bold
     if kind_of(cell) == GENERATIVE:

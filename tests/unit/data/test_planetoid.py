@@ -29,33 +29,30 @@ def fingerprint(task: NodeTask) -> str:
     return digest.hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("name", "nodes", "edges", "features", "classes", "two_hop", "train"),
-    [
+def test_published_counts():
+    for name, nodes, edges, features, classes, two_hop, train in [
         ("cora", 2708, 5278, 1433, 7, 35.8, 140),
         ("citeseer", 3327, 4552, 3703, 6, 14.1, 120),
         ("pubmed", 19717, 44324, 500, 3, 59.1, 60),
-    ],
-)
-def test_published_counts(name, nodes, edges, features, classes, two_hop, train):
-    found = statistics(load(name))
-    assert (found.name, found.nodes, found.edges) == (name, nodes, edges)
-    assert (found.features, found.classes) == (features, classes)
-    assert round(found.mean_two_hop, 1) == two_hop
-    assert (found.train, found.val, found.test) == (train, 500, 1000)
+    ]:
+        found = statistics(load(name))
+        assert (found.name, found.nodes, found.edges) == (name, nodes, edges)
+        assert (found.features, found.classes) == (features, classes)
+        assert round(found.mean_two_hop, 1) == two_hop
+        assert (found.train, found.val, found.test) == (train, 500, 1000)
 
 
-@pytest.mark.parametrize("name", DATASETS)
-def test_split_and_features(name):
-    task = load(name)
-    assert np.bincount(task.labels[task.train]).tolist() == [20] * task.num_classes
-    assert task.train.tolist() == list(range(20 * task.num_classes))
-    assert task.val.tolist() == list(range(20 * task.num_classes, 20 * task.num_classes + 500))
-    assert isinstance(task.features, sp.csr_array)
-    assert task.features.dtype == np.float32
-    sums = task.features.sum(axis=1)
-    assert np.all((np.abs(sums - 1) < 1e-5) | (sums == 0))
-    assert (task.edges[0] < task.edges[1]).all()
+def test_split_and_features():
+    for name in DATASETS:
+        task = load(name)
+        assert np.bincount(task.labels[task.train]).tolist() == [20] * task.num_classes
+        assert task.train.tolist() == list(range(20 * task.num_classes))
+        assert task.val.tolist() == list(range(20 * task.num_classes, 20 * task.num_classes + 500))
+        assert isinstance(task.features, sp.csr_array)
+        assert task.features.dtype == np.float32
+        sums = task.features.sum(axis=1)
+        assert np.all((np.abs(sums - 1) < 1e-5) | (sums == 0))
+        assert (task.edges[0] < task.edges[1]).all()
 
 
 def test_citeseer_has_nodes_that_no_file_describes():

@@ -134,9 +134,8 @@ class TestByName:
 
 
 class TestSharing:
-    @pytest.mark.parametrize(
-        ("device", "workers", "resources", "expected"),
-        [
+    def test_workers_and_gpus(self):
+        for device, workers, resources, expected in [
             ("auto", None, {"CPU": 8.0}, ("cpu", 8, 0)),
             ("auto", 3, {"CPU": 8.0}, ("cpu", 3, 0)),
             ("auto", None, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 2, 1.0)),
@@ -144,10 +143,8 @@ class TestSharing:
             ("cuda", 3, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 3, 0.5)),
             ("cuda", 1, {"CPU": 8.0, "GPU": 2.0}, ("cuda", 1, 1.0)),
             ("cpu", 2, {"CPU": 8.0, "GPU": 2.0}, ("cpu", 2, 0)),
-        ],
-    )
-    def test_workers_and_gpus(self, device, workers, resources, expected):
-        assert share(device, workers, resources) == expected
+        ]:
+            assert share(device, workers, resources) == expected
 
     def test_a_cluster_without_gpus(self):
         with pytest.raises(InputError, match="no GPU"):

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import DataError, DeviceMemoryError, InputError, TrainingError
+from g3nn.errors import DeviceMemoryError, InputError, TrainingError
 from g3nn.experiments import job as job_module
 from g3nn.experiments.job import Job, architecture, run_job, split_hash
 from g3nn.experiments.records import Point
@@ -53,16 +53,20 @@ class TestJob:
 
 
 class TestArchitecture:
-    @pytest.mark.parametrize("options", [{"lr": 0.5}, {"p0": 0.8}, {"eta": 3}, {"graph_weight": 0.1}])
-    def test_scalars_may_differ(self, options):
-        (name,) = options
-        assert architecture(point(**options)) == architecture(point(**{name: 0.25}))
+    def test_scalars_may_differ(self):
+        for options in [{"lr": 0.5}, {"p0": 0.8}, {"eta": 3}, {"graph_weight": 0.1}]:
+            (name,) = options
+            assert architecture(point(**options)) == architecture(point(**{name: 0.25}))
 
-    @pytest.mark.parametrize(
-        "other", [point(hidden=8), point(epochs=5), point(lr=0.1), point("lsm-gcn"), replace(point(), dataset="pubmed")]
-    )
-    def test_the_rest_may_not(self, other):
-        assert architecture(other) != architecture(point())
+    def test_the_rest_may_not(self):
+        for other in [
+            point(hidden=8),
+            point(epochs=5),
+            point(lr=0.1),
+            point("lsm-gcn"),
+            replace(point(), dataset="pubmed"),
+        ]:
+            assert architecture(other) != architecture(point())
 
 
 class TestRecords:
@@ -90,13 +94,6 @@ class TestRecords:
     def test_no_edges_are_no_reason_to_warn(self, edgeless):
         (record,) = run_job(job(point()), "cpu", edgeless)
         assert record.status == "limit"
-
-    def test_data_comes_by_name_if_none_is_given(self, monkeypatch, learnable):
-        asked = []
-        monkeypatch.setattr(job_module, "load", lambda *names: asked.append(names) or learnable)
-        (record,) = run_job(job(point()), "cpu")
-        assert asked == [("cora", "standard")]
-        assert record.split == split_hash(learnable)
 
 
 class TestSelectionIsBlind:
@@ -141,10 +138,10 @@ class TestSelectionIsBlind:
         (trial,) = run_job(job(point()), "cpu", learnable)
         assert select.split == trial.split == split_hash(learnable)
 
-    @pytest.mark.parametrize("part", ["train", "val", "test"])
-    def test_the_split_tells_nodes_apart(self, learnable, part):
-        other = replace(learnable, **{part: getattr(learnable, part)[1:]})
-        assert split_hash(other) != split_hash(learnable)
+    def test_the_split_tells_nodes_apart(self, learnable):
+        for part in ["train", "val", "test"]:
+            other = replace(learnable, **{part: getattr(learnable, part)[1:]})
+            assert split_hash(other) != split_hash(learnable)
 
     def test_the_split_tells_parts_apart(self, learnable):
         other = replace(learnable, val=learnable.test, test=learnable.val)
@@ -152,19 +149,20 @@ class TestSelectionIsBlind:
 
 
 class TestErrors:
-    @pytest.mark.parametrize("error", [TrainingError("too big"), MemoryError(), RuntimeError("CUDA error: odd")])
-    def test_a_training_that_breaks_leaves_failed_records(self, monkeypatch, learnable, error):
-        def fit(*_: object, **__: object) -> None:
-            raise error
+    def test_a_training_that_breaks_leaves_failed_records(self, monkeypatch, learnable):
+        for error in [TrainingError("too big"), MemoryError(), RuntimeError("CUDA error: odd")]:
 
-        monkeypatch.setattr(job_module, "fit", fit)
-        stack = job(point(lr=0.1), point(lr=0.2), stage="select", first=7)
-        records = run_job(stack, "cpu", learnable)
-        assert [(record.point, record.seed) for record in records] == list(zip(stack.points, (7, 8), strict=True))
-        for record in records:
-            assert (record.status, record.stage, record.val_loss, record.epochs) == ("failed", "select", None, 0)
-            assert record.error == f"{type(error).__name__}: {error}"
-            assert record.split == split_hash(learnable)
+            def fit(*_: object, error: BaseException = error, **__: object) -> None:
+                raise error
+
+            monkeypatch.setattr(job_module, "fit", fit)
+            stack = job(point(lr=0.1), point(lr=0.2), stage="select", first=7)
+            records = run_job(stack, "cpu", learnable)
+            assert [(record.point, record.seed) for record in records] == list(zip(stack.points, (7, 8), strict=True))
+            for record in records:
+                assert (record.status, record.stage, record.val_loss, record.epochs) == ("failed", "select", None, 0)
+                assert record.error == f"{type(error).__name__}: {error}"
+                assert record.split == split_hash(learnable)
 
     def test_a_very_long_error_is_cut(self, monkeypatch, learnable):
         def fit(*_: object, **__: object) -> None:
@@ -182,14 +180,17 @@ class TestErrors:
         with pytest.raises(KeyboardInterrupt):
             run_job(job(point()), "cpu", learnable)
 
-    @pytest.mark.parametrize("error", [DeviceMemoryError("not even one"), torch.cuda.OutOfMemoryError("20 MiB")])
-    def test_a_full_device_says_nothing_about_the_point(self, monkeypatch, learnable, error):
-        def fit(*_: object, **__: object) -> None:
-            raise error
+    def test_a_full_device_says_nothing_about_the_point(self, monkeypatch, learnable):
+        for error in [DeviceMemoryError("not even one"), torch.cuda.OutOfMemoryError("20 MiB")]:
 
-        monkeypatch.setattr(job_module, "fit", fit)
-        with pytest.raises(DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*Finished trainings are stored"):
-            run_job(job(point(), stage="select"), "cpu", learnable)
+            def fit(*_: object, error: BaseException = error, **__: object) -> None:
+                raise error
+
+            monkeypatch.setattr(job_module, "fit", fit)
+            with pytest.raises(
+                DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*Finished trainings are stored"
+            ):
+                run_job(job(point(), stage="select"), "cpu", learnable)
 
     def test_a_device_that_is_not_there_says_nothing_about_the_point(self, learnable):
         with pytest.raises(InputError, match="device"):
@@ -213,11 +214,3 @@ class TestErrors:
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
         with pytest.raises(TrainingError, match=r"no longer answers .*illegal memory access"):
             run_job(job(point()), "cpu", learnable)
-
-    def test_neither_do_missing_data(self, monkeypatch):
-        def load(*_: str) -> None:
-            raise DataError("no such file")
-
-        monkeypatch.setattr(job_module, "load", load)
-        with pytest.raises(DataError, match="no such file"):
-            run_job(job(point()), "cpu")

@@ -41,10 +41,10 @@ def test_the_interval_is_that_of_welch():
     assert difference_interval(sample(ONE), sample(OTHER)) == pytest.approx((expected.low, expected.high), rel=1e-9)
 
 
-@pytest.mark.parametrize("other", [Sample(0.7, None, 10), Sample(0.7, 0.01, 1)])
-def test_an_unknown_spread_leaves_both_open(other):
-    assert t_test(sample(ONE), other) is None
-    assert difference_interval(sample(ONE), other) is None
+def test_an_unknown_spread_leaves_both_open():
+    for other in [Sample(0.7, None, 10), Sample(0.7, 0.01, 1)]:
+        assert t_test(sample(ONE), other) is None
+        assert difference_interval(sample(ONE), other) is None
 
 
 def test_trials_without_spread_differ_for_certain_or_not_at_all():
@@ -60,9 +60,9 @@ def test_the_wilson_interval_by_its_formula():
     assert wilson_interval(share, n) == pytest.approx((middle - reach, middle + reach), rel=1e-9)
 
 
-@pytest.mark.parametrize("share", [0.0, 1.0, 0.12345])
-def test_the_wilson_interval_holds_the_share_and_stays_within_limits(share):
-    low, high = wilson_interval(share, 500)
-    assert 0 <= low <= share + 0.001
-    assert share - 0.001 <= high <= 1
-    assert low < high
+def test_the_wilson_interval_holds_the_share_and_stays_within_limits():
+    for share in [0.0, 1.0, 0.12345]:
+        low, high = wilson_interval(share, 500)
+        assert 0 <= low <= share + 0.001
+        assert share - 0.001 <= high <= 1
+        assert low < high

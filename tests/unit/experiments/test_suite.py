@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from g3nn.errors import InputError
-from g3nn.experiments.suite import Entry, Grid, Protocol, counterpart
+from g3nn.errors import InputError, Problems
+from g3nn.experiments.suite import Entry, Grid, Protocol, checked_part, counterpart
 from g3nn.experiments.suite_file import load_suite, suite_names
 from g3nn.model import ModelSpec, model_names
 
@@ -80,9 +80,8 @@ class TestEntries:
         assert names(small_suite.entries()) == ALL
         assert small_suite.entries({}) == small_suite.entries(None) == small_suite.entries()
 
-    @pytest.mark.parametrize(
-        ("only", "expected"),
-        [
+    def test_only(self, small_suite):
+        for only, expected in [
             ({"table": "B"}, ALL[6:]),
             ({"setting": "missing-edge"}, ALL[6:]),
             ({"dataset": "citeseer"}, ALL[3:6]),
@@ -90,10 +89,8 @@ class TestEntries:
             ({"objective": "elbo"}, [ALL[2], ALL[5]]),
             ({"objective": "released,elbo", "dataset": "cora"}, [ALL[0], ALL[1], ALL[2], ALL[6]]),
             ({"objective": "elbo", "model": "gcn"}, []),
-        ],
-    )
-    def test_only(self, small_suite, only, expected):
-        assert names(small_suite.entries(only)) == expected
+        ]:
+            assert names(small_suite.entries(only)) == expected
 
     def test_what_the_suite_does_not_have_is_refused_with_the_nearest(self, small_suite):
         only = {"modell": "gcn", "dataset": "coraa,citeseer", "objective": "elbow", "setting": "reduced-label"}
@@ -106,6 +103,11 @@ class TestEntries:
             "only objective": "Did you mean 'elbo'?",
             "only setting": "",
         }
+
+    def test_a_part_without_cells_is_refused(self, small_suite):
+        problems = Problems()
+        checked_part(small_suite, {"table": "B", "dataset": "citeseer"}, 0, problems)
+        assert [problem.argument for problem in problems.found] == ["trials", "only"]
 
 
 class TestSuite:
@@ -121,10 +123,10 @@ class TestSuite:
         assert replace(more, protocol=small_suite.protocol) == small_suite
         assert more.published_trials == 4
 
-    @pytest.mark.parametrize("trials", [0, -1, 1001])
-    def test_trials_are_at_least_one_and_keep_clear_of_the_selection(self, small_suite, trials):
-        with pytest.raises(InputError, match="trials"):
-            small_suite.with_trials(trials)
+    def test_trials_are_at_least_one_and_keep_clear_of_the_selection(self, small_suite):
+        for trials in [0, -1, 1001]:
+            with pytest.raises(InputError, match="trials"):
+                small_suite.with_trials(trials)
 
     def test_seeds_of_the_selection_may_come_first(self, small_suite):
         protocol = Protocol(first_seed=50, first_selection_seed=0)
@@ -136,15 +138,13 @@ class TestLoad:
         assert "paper" in suite_names()
         assert [load_suite(name, to_run=True).name for name in suite_names()] == suite_names()
 
-    @pytest.mark.parametrize(
-        ("given", "advice"), [("papper", "'paper'"), ("no/such/suite.toml", "paper"), ("", "paper")]
-    )
-    def test_an_unknown_suite_gets_the_names(self, given, advice):
-        with pytest.raises(InputError) as caught:
-            load_suite(given)
-        (problem,) = caught.value.problems
-        assert problem.argument == "suite"
-        assert advice in str(problem)
+    def test_an_unknown_suite_gets_the_names(self):
+        for given, advice in [("papper", "'paper'"), ("no/such/suite.toml", "paper"), ("", "paper")]:
+            with pytest.raises(InputError) as caught:
+                load_suite(given)
+            (problem,) = caught.value.problems
+            assert problem.argument == "suite"
+            assert advice in str(problem)
 
     def test_by_path(self, small_text, tmp_path):
         (tmp_path / "mine.toml").write_text(small_text, encoding="utf-8")

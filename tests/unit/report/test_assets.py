@@ -28,18 +28,15 @@ def bare(monkeypatch):
     return render
 
 
-@pytest.mark.parametrize(
-    ("value", "plain", "with_sign"),
-    [
+def test_numbers_as_text():
+    for value, plain, with_sign in [
         (0.8296, "0.830", "+0.830"),
         (-0.0126, "−0.013", "−0.013"),
         (0.0004, "0.000", "0.000"),
         (-0.0004, "−0.000", "0.000"),
         (None, "–", "–"),
-    ],
-)
-def test_numbers_as_text(value, plain, with_sign):
-    assert (assets.number(value), assets.signed(value)) == (plain, with_sign)
+    ]:
+        assert (assets.number(value), assets.signed(value)) == (plain, with_sign)
 
 
 def test_counts():
@@ -47,12 +44,12 @@ def test_counts():
     assert [assets.count(number, "class", "classes") for number in (1, 2)] == ["1 class", "2 classes"]
 
 
-@pytest.mark.parametrize("name", SOURCES)
-def test_a_style_or_script_can_stand_inside_its_tag(name):
-    source = (files("g3nn.report") / "templates" / name).read_text(encoding="utf-8")
-    assert "</script" not in source
-    assert "</style" not in source
-    assert "<!--" not in source
+def test_a_style_or_script_can_stand_inside_its_tag():
+    for name in SOURCES:
+        source = (files("g3nn.report") / "templates" / name).read_text(encoding="utf-8")
+        assert "</script" not in source
+        assert "</style" not in source
+        assert "<!--" not in source
 
 
 def test_data_cannot_end_its_tag(bare):
@@ -63,18 +60,15 @@ def test_data_cannot_end_its_tag(bare):
     assert json.loads(embedded) == wild
 
 
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
+def test_data_has_few_digits_and_only_numbers_that_a_browser_reads():
+    for value, expected in [
         (0.12345678, 0.12346),
         (2.0, 2),
         (float("nan"), None),
         ({"low": (1.5, None, -math.inf)}, {"low": [1.5, None, None]}),
         (MappingProxyType({"hidden": 16, "flag": True}), {"hidden": 16, "flag": True}),
-    ],
-)
-def test_data_has_few_digits_and_only_numbers_that_a_browser_reads(value, expected):
-    assert repr(assets.plain(value)) == repr(expected)
+    ]:
+        assert repr(assets.plain(value)) == repr(expected)
 
 
 def test_writing_replaces_the_page(tmp_path):

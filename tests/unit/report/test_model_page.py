@@ -71,20 +71,17 @@ def test_a_loaded_model_has_the_same_page(fitted, audit, made, tmp_path):
     assert loaded == made(fitted, audit=audit)
 
 
-@pytest.mark.parametrize(
-    ("temperature", "words"),
-    [
+def test_the_page_says_how_it_was_calibrated(fitted, made, monkeypatch):
+    for temperature, words in [
         (0.5, "0.50 answers were made more certain than trained"),
         (2.0, "2.00 answers were made less certain than trained"),
         (1.02, "1.02 answers are about as certain as trained"),
-    ],
-)
-def test_the_page_says_how_it_was_calibrated(fitted, made, monkeypatch, temperature, words):
-    monkeypatch.setattr(fitted, "temperature_", temperature)
-    monkeypatch.setattr(fitted, "class_offsets_", np.array([0.25, -0.5, 0.1]))
-    text = Tags(made(fitted)).text
-    assert words in text
-    assert "−0.50 to 0.25" in text
+    ]:
+        monkeypatch.setattr(fitted, "temperature_", temperature)
+        monkeypatch.setattr(fitted, "class_offsets_", np.array([0.25, -0.5, 0.1]))
+        text = Tags(made(fitted)).text
+        assert words in text
+        assert "−0.50 to 0.25" in text
 
 
 def test_a_page_without_offsets_says_nothing_of_them(fitted, made, monkeypatch):
