@@ -40,7 +40,7 @@ class Fitted:
     answers:  those for the fitted nodes, before calibration.
     features: the names of the feature columns. form: what is done to their values before a model sees them. means: of
               the columns in this form, where missing values are filled in.
-    key:      the fingerprint of the graph.
+    key:      the fingerprint of the features as they came.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
     """
@@ -113,11 +113,12 @@ class Fitted:
             features=request.features.names,
             form=form,
             means=means,
-            key=fingerprint(request.features, request.edges),
+            key=fingerprint(request.features),
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
-        """Nothing given: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of new nodes."""
+        """Nothing, or the features of the fit: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of
+        new nodes."""
         problems = Problems()
         if X is None:
             if edges is not None:
@@ -125,7 +126,11 @@ class Fitted:
                 problems.raise_if_any()
             return self.answers
         if not isinstance(X, Nodes):
-            return self._new_nodes(X, edges)
+            features = self._read(X, problems)
+            if fingerprint(features) != self.key:
+                return self._new_nodes(features, edges)
+            self._check_edges(edges)
+            return self.answers
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
             problems.raise_if_any()
@@ -160,7 +165,7 @@ class Fitted:
         features = self._read(nodes.X, problems)
         pairs = read_edges(nodes.edges, features.num_nodes, self.task.directed, problems)
         problems.raise_if_any()
-        if fingerprint(features, pairs) == self.key:
+        if np.array_equal(pairs, self.task.edges) and fingerprint(features) == self.key:
             return self.answers.at(nodes.index)
         self._check_can_transfer()
         features = self._treated(features, problems)
@@ -169,15 +174,32 @@ class Fitted:
         task = self._graph(as_kind(features.matrix, self.task.features), pairs, nobody)
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
-    def _new_nodes(self, X: Any, edges: Any) -> Answers:
+    def _check_edges(self, edges: Any) -> None:
+        """Edges beside the features of the fit must be those of the fit."""
+        if edges is None:
+            return
+        problems, scratch = Problems(), Problems()
+        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, scratch)
+        if scratch.found or not np.array_equal(pairs, self.task.edges):
+            advice = "Leave edges out for the fitted nodes; Nodes(X, edges) asks about the same nodes in another graph."
+            problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
+            problems.raise_if_any()
+
+    def _new_nodes(self, features: FeatureTable, edges: Any) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there."""
         problems = Problems()
-        features = self._read(X, problems)
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
         pairs = read_edges(edges, total, self.task.directed, problems)
+        if pairs.size and pairs.max() < n:
+            advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
+            problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
         problems.raise_if_any()
         self._check_can_transfer()
         features = self._treated(features, problems)
+        alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
+        if alone and self.task.num_edges:
+            words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
+            warnings.warn(words, G3NNWarning, stacklevel=5)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union = distinct(np.concatenate(codes))
         merged = np.stack([union // total, union % total])

@@ -139,7 +139,7 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    return Given(X.x, labels, X.edge_index, own_val if val is None else val, directed)
+    return Given(X.x, labels, tuple(X.edge_index), own_val if val is None else val, directed)
 
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
@@ -206,9 +206,9 @@ def _random(state: Any, problems: Problems) -> np.random.RandomState:
         return np.random.RandomState(0)
 
 
-def fingerprint(features: FeatureTable, edges: np.ndarray | None = None) -> str:
-    """Tells one graph, or without edges one table of features, from another: the same content gives the same text,
-    sparse or dense and in any type of number."""
+def fingerprint(features: FeatureTable) -> str:
+    """Tells one table of features from another: the same content gives the same text, sparse or dense and in any type
+    of number."""
     matrix = features.matrix
     digest = hashlib.sha256(repr(matrix.shape).encode())
     height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
@@ -218,6 +218,4 @@ def fingerprint(features: FeatureTable, edges: np.ndarray | None = None) -> str:
         rows.sort_indices()
         for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             digest.update(array.tobytes())
-    if edges is not None:
-        digest.update(np.ascontiguousarray(edges).tobytes())
     return digest.hexdigest()

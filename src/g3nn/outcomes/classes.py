@@ -65,7 +65,7 @@ class Classes(Outcome):
         if values.shape != (n,):
             problems.add(argument, f"shape {values.shape}", f"one label for each of the {n} nodes")
             return None
-        labelled = ~_unknown(values)
+        labelled = ~is_unknown(values)
         given = values[labelled].tolist()
         kinds = {_kind(value) for value in given}
         if len(kinds) > 1 or "other" in kinds:
@@ -81,6 +81,8 @@ class Classes(Outcome):
         if len(classes) < 2:
             few = f"{len(given)} labels of {len(classes)} classes"
             advice = f"Without two there is nothing to tell apart. {cls.unknown_title} is an unknown label."
+            if any(_is_minus_one(value) for value in values.tolist()):
+                advice += " If -1 is a class, write 0 and 1, or strings; in a table, -1 is a class like any other."
             problems.add(argument, few, "labels of at least 2 classes", advice)
             return None
         return Labels(classes, codes)
@@ -290,7 +292,8 @@ def _advice(example: Any) -> str:
     return ""
 
 
-def _unknown(values: np.ndarray) -> np.ndarray:
+def is_unknown(values: np.ndarray) -> np.ndarray:
+    """(n,) booleans: where a label is -1, None or NaN."""
     if values.dtype.kind in "if":
         return (values == UNKNOWN) | (values != values)
     if values.dtype != object:
