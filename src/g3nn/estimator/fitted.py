@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from g3nn.errors import G3NNWarning, Problems, TrainingError
-from g3nn.estimator.answers import Answerer, Answers
+from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
@@ -40,7 +40,7 @@ class Fitted:
     answers:  those for the fitted nodes, before calibration.
     features: the names of the feature columns. form: what is done to their values before a model sees them. means: of
               the columns in this form, where missing values are filled in.
-    key:      the fingerprint of the features as they came.
+    key:      the fingerprint of the features as they came. structural: whether they were made from the edges.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
     """
@@ -62,6 +62,7 @@ class Fitted:
     form: Form
     means: np.ndarray | None
     key: str
+    structural: bool
 
     @property
     def outcome(self) -> Outcome:
@@ -74,21 +75,31 @@ class Fitted:
     @classmethod
     def fit(cls, request: Request, parameters: Mapping[str, Any]) -> Fitted:
         """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
-        whole, training, seen, form, means = _tasks(request, parameters["inductive"], parameters["missing"] == "impute")
+        whole, training, seen, form, means = _tasks(
+            request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
+        )
         tried = request.candidates
         if not training.num_edges:
             # Without a single edge all models of a panel are the same one.
             tried = tried[:1]
-        if len(tried) > 1:
+        if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
         progress = None if parameters["verbose"] else False
         search = Search(training, request.common, parameters["device"], request.seeds, progress)
-        chosen, result, panel = search.run(tried)
+        if len(request.val):
+            chosen, result, panel = search.run(tried)
+        else:
+            chosen, result, panel = search.unvalidated(tried)
+            _note_unvalidated(panel[0], len(request.candidates) > 1)
         plan = chosen.plan(request.common, result.seeds, parameters["device"])
         infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
-        answerer = Answerer.choose(result.model, training, plan.device, infers)
+        if len(request.val):
+            answerer = Answerer.choose(result.model, training, plan.device, infers)
+        else:
+            nothing = Calibration(scores=np.zeros((0, *training.labels.shape[1:])))
+            answerer = Answerer(result.model, plan.device, Calibrations(nothing, nothing), infers=infers)
         epochs, labelled = int(result.epochs.max()), request.train
-        if parameters["refit"]:
+        if parameters["refit"] and len(request.val):
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
             refit = _refit(plan, training, epochs)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
@@ -114,6 +125,7 @@ class Fitted:
             form=form,
             means=means,
             key=fingerprint(request.features),
+            structural=request.structural,
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
@@ -121,6 +133,8 @@ class Fitted:
         new nodes."""
         problems = Problems()
         if X is None:
+            if self.structural and edges is not None:
+                return self._structural(edges)
             if edges is not None:
                 problems.add("edges", "edges without X", "both, or neither", "X holds the features of the new nodes.")
                 problems.raise_if_any()
@@ -174,6 +188,18 @@ class Fitted:
         task = self._graph(as_kind(features.matrix, self.task.features), pairs, nobody)
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
+    def _structural(self, edges: Any) -> Answers:
+        """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
+        features are filled in from their neighbours."""
+        n, scratch, problems = self.task.num_nodes, Problems(), Problems()
+        pairs = read_edges(edges, n, self.task.directed, scratch)
+        if not scratch.found and np.array_equal(pairs, self.task.edges):
+            return self.answers
+        pairs = read_edges(edges, np.iinfo(np.int32).max, self.task.directed, problems)
+        problems.raise_if_any()
+        count = max(int(pairs.max(initial=-1)) + 1 - n, 1)
+        return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), tuple(pairs))
+
     def _check_edges(self, edges: Any) -> None:
         """Edges beside the features of the fit must be those of the fit."""
         if edges is None:
@@ -214,6 +240,10 @@ class Fitted:
         return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
 
     def _read(self, X: Any, problems: Problems) -> FeatureTable:
+        if self.structural:
+            advice = "Give the edges of new nodes alone: predict(edges=...)."
+            problems.add("X", "features, for a model that was fitted without", "nothing", advice)
+            problems.raise_if_any()
         features = read_features(X, "error" if self.means is None else "impute", problems)
         if features is not None:
             features = features.aligned(self.features, self.task.num_features, problems)
@@ -255,7 +285,7 @@ def _tasks(
         request.edges,
         request.labels.values,
         request.train,
-        request.val,
+        request.val if len(request.val) else None,
         num_classes=len(request.labels.names),
         directed=request.directed,
         outcome=request.outcome.name,
@@ -287,6 +317,16 @@ def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
     return result.select(sound)
+
+
+def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:
+    model = f"{entry.model}, which suits few labels," if automatic else entry.model
+    warnings.warn(
+        f"no labelled node is left to validate on: {model} was trained for {entry.epochs} epochs. Its probabilities "
+        "are rough, and no class or value can be excluded with certainty. Label more nodes, or give val",
+        G3NNWarning,
+        stacklevel=4,
+    )
 
 
 def _warn_of_few(count: int) -> None:

@@ -121,6 +121,9 @@ class Classes(Outcome):
         parts = check_parts(codes, split, problems)
         if "train" in parts:
             _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
+            if parts["train"].size == codes.size and "val" in parts:
+                allowed = "at least one unlabelled node"
+                problems.add("train", f"all {codes.size} nodes", allowed, "Nothing is left to predict.")
         return codes, K
 
     @classmethod
@@ -134,13 +137,8 @@ class Classes(Outcome):
 
     @classmethod
     def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
-        """A share of each class: at least one node, and never all of them."""
+        """A share of each class: at least one node, and never all of them. So it is none of a class with one label."""
         counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
-        if (counts < 2).any():
-            single = f"class {quoted(labels.names[counts < 2].tolist())} with a single labelled node"
-            advice = "Label another node of it, take its label out, or choose the validation nodes with val."
-            problems.add("y", single, "two of each class: one to train on, one to validate on", advice)
-            return np.zeros(0, dtype=np.int64)
         chosen = []
         for k, count in enumerate(counts.tolist()):
             size = min(max(1, round(share * count)), count - 1)
@@ -279,8 +277,6 @@ def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problem
         shown = ", ".join(map(str, missing[:SHOWN]))
         advice = "Label a node of each class, or number the classes without gaps."
         problems.add("train", f"no training label of class {shown}", "at least one of each class", advice)
-    if train.size == codes.size:
-        problems.add("train", f"all {codes.size} nodes", "at least one unlabelled node", "Nothing is left to predict.")
 
 
 def _advice(example: Any) -> str:

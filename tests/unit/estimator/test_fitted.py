@@ -12,7 +12,6 @@ from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.fitted import _tasks
 from g3nn.estimator.request import read_request, take_apart
 
-
 pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
 
