@@ -66,7 +66,8 @@ def is_frame(value: Any) -> bool:
 
 
 def read_edges(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
-    """(2, E) int64 from (2, E), (E, 2), a scipy adjacency matrix, a networkx graph or a data frame; None: no edges."""
+    """(2, E) int64 from (2, E), (E, 2), a tuple of two arrays, a scipy adjacency matrix, a networkx graph or a data
+    frame; None: no edges."""
     if edges is None:
         return NO_EDGES
     if sp.issparse(edges):
@@ -76,10 +77,25 @@ def read_edges(edges: Any, n: int, directed: bool, problems: Problems) -> np.nda
     elif is_frame(edges):
         pairs = _edge_frame(edges, problems)
     else:
-        pairs = to_numpy(edges)
-        if pairs.ndim == 2 and pairs.shape[1] == 2 and pairs.shape[0] != 2:
-            pairs = pairs.T
+        pairs = pair_array("edges", edges, problems)
     return edge_list(pairs, n, directed, problems)
+
+
+def pair_array(argument: str, pairs: Any, problems: Problems) -> np.ndarray:
+    """(2, P) from (2, P), (P, 2), a tuple of two arrays, or a data frame. Two pairs may be meant either way in an
+    array: a problem, unless both ways mean the same."""
+    if is_frame(pairs):
+        return _edge_frame(pairs, problems)
+    if isinstance(pairs, tuple) and len(pairs) == 2 and all(getattr(end, "ndim", 0) == 1 for end in pairs):
+        return np.stack([to_numpy(end) for end in pairs])
+    array = to_numpy(pairs)
+    if array.shape == (2, 2) and not (array == array.T).all():
+        (a, b), (c, d) = array.tolist()
+        given = f"a 2 x 2 array, which may mean the pairs {a}-{b} and {c}-{d}, or {a}-{c} and {b}-{d}"
+        allowed = "a tuple of two arrays (sources, targets), or a data frame with columns source and target"
+        problems.add(argument, given, allowed)
+        return NO_EDGES
+    return array.T if array.ndim == 2 and array.shape[1] == 2 else array
 
 
 def _adjacency(matrix: Any, n: int, problems: Problems) -> np.ndarray:

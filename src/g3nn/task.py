@@ -99,7 +99,7 @@ class NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order.
 
         outcome: what the labels are. Classes are whole numbers, -1 where unknown; everything else is one column (n,)
-        or several (n, T), NaN where unknown.
+        or several (n, T), NaN where unknown. val: None if nothing is to be validated.
 
         Raises one `InputError` that lists every problem.
         """
@@ -108,11 +108,13 @@ class NodeTask:
         n = int(matrix.shape[0])
         pairs = edge_list(edges, n, directed, problems)
         parts = {"train": train, "val": val, "test": test}
-        split = {key: node_indices(key, value, n, problems) for key, value in parts.items()}
+        # No validation nodes at all is a choice, an empty list of them a mistake.
+        given = {key: value for key, value in parts.items() if value is not None}
+        split = {key: node_indices(key, value, n, problems) for key, value in given.items()}
         problems.name("outcome", outcome, OUTCOMES)
         y, K = OUTCOMES.get(outcome, Classes).task_labels(labels, n, num_classes, split, problems)
         problems.raise_if_any()
-        nodes = {key: part for key, part in split.items() if part is not None}
+        nodes = {"val": np.zeros(0, dtype=np.int64), **{key: part for key, part in split.items() if part is not None}}
         return cls(
             matrix, pairs, y, **nodes, num_classes=K, directed=directed, name=name, setting=setting, outcome=outcome
         )

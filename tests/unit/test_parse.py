@@ -40,8 +40,10 @@ def test_edges_of_any_kind(given):
     np.testing.assert_array_equal(found, PAIRS)
 
 
-def test_two_by_two_is_read_as_sources_above_targets():
-    np.testing.assert_array_equal(edges([[0, 1], [2, 3]])[0], [[0, 1], [2, 3]])
+def test_two_by_two_is_refused_unless_both_readings_mean_the_same():
+    np.testing.assert_array_equal(edges((np.array([0, 1]), np.array([2, 3])))[0], [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(edges([[0, 1], [1, 2]])[0], [[0, 1], [1, 2]])
+    assert "the pairs 0-1 and 2-3, or 0-2 and 1-3" in edges([[0, 1], [2, 3]])[1][0]
 
 
 def test_no_edges():

@@ -63,8 +63,8 @@ class GraphEstimator(BaseEstimator):
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
-        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a scipy adjacency matrix, a networkx
-               graph, a data frame with two columns, or None for no edges at all.
+        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
+               adjacency matrix, a networkx graph, a data frame with two columns, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
                the name of a column, empty where the label is unknown.
@@ -184,8 +184,9 @@ class GraphEstimator(BaseEstimator):
         return native_frame(self.answer_table(X, edges, alpha=alpha))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
-        """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
+        """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
+        pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
         probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
         """

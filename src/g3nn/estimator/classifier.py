@@ -12,6 +12,7 @@ from g3nn.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
+from g3nn.estimator.scoring import share_of_classes, share_of_tag_sets
 from g3nn.outcomes import Classes, Labels, Outcome, Tags
 from g3nn.outcomes.labels import table_values
 
@@ -74,8 +75,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
 
-        Nothing given: all nodes of the fitted graph. X alone or with edges: new nodes, answered without a refit; in
-        `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`: those nodes.
+        Nothing given, or the X of the fit: all nodes of the fitted graph. Another X, with edges or without: new nodes,
+        answered without a refit; in `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`:
+        those nodes.
         """
         return self._moments(X, edges)[0]
 
@@ -89,6 +91,16 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             return (probabilities > 0.5).astype(np.int64)
         labels: np.ndarray = self.classes_[probabilities.argmax(1)]
         return labels
+
+    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of nodes, as in `predict_proba`, that are answered right; of tags, of those with all tags right.
+
+        Unknown labels (-1, None or NaN) do not count.
+        """
+        answers = self.predict(X)
+        if self._of_tags:
+            return share_of_tag_sets(answers, y, sample_weight)
+        return share_of_classes(answers, y, self.classes_, sample_weight)
 
     def predict_entropy(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n,) entropy of the probabilities in nats: 0 for a certain answer, log K where nothing is known.

@@ -13,7 +13,7 @@ import torch
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
 from g3nn.errors import G3NNWarning, Problems, TrainingError
-from g3nn.estimator.answers import Answerer, Answers
+from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
@@ -43,7 +43,7 @@ class Fitted:
     answers:  those for the fitted nodes, before calibration.
     features: the names of the feature columns. form: what is done to their values before a model sees them. means: of
               the columns in this form, where missing values are filled in.
-    key:      the fingerprint of the graph.
+    key:      the fingerprint of the features as they came. structural: whether they were made from the edges.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
     tables:   what is to be remembered of the tables of the fit, if there were any.
@@ -66,6 +66,7 @@ class Fitted:
     form: Form
     means: np.ndarray | None
     key: str
+    structural: bool
     tables: FittedTables | None = None
 
     @property
@@ -79,21 +80,31 @@ class Fitted:
     @classmethod
     def fit(cls, request: Request, parameters: Mapping[str, Any]) -> Fitted:
         """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
-        whole, training, seen, form, means = _tasks(request, parameters["inductive"], parameters["missing"] == "impute")
+        whole, training, seen, form, means = _tasks(
+            request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
+        )
         tried = request.candidates
         if not training.num_edges:
             # Without a single edge all models of a panel are the same one.
             tried = tried[:1]
-        if len(tried) > 1:
+        if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
         progress = None if parameters["verbose"] else False
         search = Search(training, request.common, parameters["device"], request.seeds, progress)
-        chosen, result, panel = search.run(tried)
+        if len(request.val):
+            chosen, result, panel = search.run(tried)
+        else:
+            chosen, result, panel = search.unvalidated(tried)
+            _note_unvalidated(panel[0], len(request.candidates) > 1)
         plan = chosen.plan(request.common, result.seeds, parameters["device"])
         infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
-        answerer = Answerer.choose(result.model, training, plan.device, infers)
+        if len(request.val):
+            answerer = Answerer.choose(result.model, training, plan.device, infers)
+        else:
+            nothing = Calibration(scores=np.zeros((0, *training.labels.shape[1:])))
+            answerer = Answerer(result.model, plan.device, Calibrations(nothing, nothing), infers=infers)
         epochs, labelled = int(result.epochs.max()), request.train
-        if parameters["refit"]:
+        if parameters["refit"] and len(request.val):
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
             refit = _refit(plan, training, epochs)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
@@ -118,13 +129,17 @@ class Fitted:
             features=request.features.names,
             form=form,
             means=means,
-            key=fingerprint(request.features, request.edges),
+            key=fingerprint(request.features),
+            structural=request.structural,
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
-        """Nothing given: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of new nodes."""
+        """Nothing, or the features of the fit: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of
+        new nodes."""
         problems = Problems()
         if X is None:
+            if self.structural and edges is not None:
+                return self._structural(edges)
             if edges is not None:
                 problems.add("edges", "edges without X", "both, or neither", "X holds the features of the new nodes.")
                 problems.raise_if_any()
@@ -132,7 +147,11 @@ class Fitted:
         if self.tables is not None and is_table(X):
             return self._rows(asked_of(self.tables, X, edges))
         if not isinstance(X, Nodes):
-            return self._new_nodes(X, edges)
+            features = self._read(X, problems)
+            if fingerprint(features) != self.key:
+                return self._new_nodes(features, edges)
+            self._check_edges(edges)
+            return self.answers
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
             problems.raise_if_any()
@@ -176,7 +195,7 @@ class Fitted:
         features = self._read(nodes.X, problems)
         pairs = read_edges(nodes.edges, features.num_nodes, self.task.directed, problems)
         problems.raise_if_any()
-        if fingerprint(features, pairs) == self.key:
+        if np.array_equal(pairs, self.task.edges) and fingerprint(features) == self.key:
             return self.answers.at(nodes.index)
         self._check_can_transfer()
         features = self._treated(features, problems)
@@ -185,15 +204,44 @@ class Fitted:
         task = self._graph(as_kind(features.matrix, self.task.features), pairs, nobody)
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
-    def _new_nodes(self, X: Any, edges: Any) -> Answers:
+    def _structural(self, edges: Any) -> Answers:
+        """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
+        features are filled in from their neighbours."""
+        n, scratch, problems = self.task.num_nodes, Problems(), Problems()
+        pairs = read_edges(edges, n, self.task.directed, scratch)
+        if not scratch.found and np.array_equal(pairs, self.task.edges):
+            return self.answers
+        pairs = read_edges(edges, np.iinfo(np.int32).max, self.task.directed, problems)
+        problems.raise_if_any()
+        count = max(int(pairs.max(initial=-1)) + 1 - n, 1)
+        return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), tuple(pairs))
+
+    def _check_edges(self, edges: Any) -> None:
+        """Edges beside the features of the fit must be those of the fit."""
+        if edges is None:
+            return
+        problems, scratch = Problems(), Problems()
+        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, scratch)
+        if scratch.found or not np.array_equal(pairs, self.task.edges):
+            advice = "Leave edges out for the fitted nodes; Nodes(X, edges) asks about the same nodes in another graph."
+            problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
+            problems.raise_if_any()
+
+    def _new_nodes(self, features: FeatureTable, edges: Any) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there."""
         problems = Problems()
-        features = self._read(X, problems)
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
         pairs = read_edges(edges, total, self.task.directed, problems)
+        if pairs.size and pairs.max() < n:
+            advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
+            problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
         problems.raise_if_any()
         self._check_can_transfer()
         features = self._treated(features, problems)
+        alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
+        if alone and self.task.num_edges:
+            words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
+            warnings.warn(words, G3NNWarning, stacklevel=5)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union = distinct(np.concatenate(codes))
         merged = np.stack([union // total, union % total])
@@ -208,6 +256,10 @@ class Fitted:
         return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
 
     def _read(self, X: Any, problems: Problems) -> FeatureTable:
+        if self.structural:
+            advice = "Give the edges of new nodes alone: predict(edges=...)."
+            problems.add("X", "features, for a model that was fitted without", "nothing", advice)
+            problems.raise_if_any()
         features = read_features(X, "error" if self.means is None else "impute", problems)
         if features is not None:
             features = features.aligned(self.features, self.task.num_features, problems)
@@ -249,7 +301,7 @@ def _tasks(
         request.edges,
         request.labels.values,
         request.train,
-        request.val,
+        request.val if len(request.val) else None,
         num_classes=len(request.labels.names),
         directed=request.directed,
         outcome=request.outcome.name,
@@ -281,6 +333,16 @@ def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
     return result.select(sound)
+
+
+def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:
+    model = f"{entry.model}, which suits few labels," if automatic else entry.model
+    warnings.warn(
+        f"no labelled node is left to validate on: {model} was trained for {entry.epochs} epochs. Its probabilities "
+        "are rough, and no class or value can be excluded with certainty. Label more nodes, or give val",
+        G3NNWarning,
+        stacklevel=4,
+    )
 
 
 def _warn_of_few(count: int) -> None:

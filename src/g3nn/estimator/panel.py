@@ -29,6 +29,10 @@ _CLOSE_ENOUGH = 1.02
 """After full training a candidate advances only if its loss is at most this many times the lowest one: other seeds
 would not help it."""
 
+_FIXED_EPOCHS = 200
+_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
+"""Where nothing can be validated: how long a model trains, and which of a panel."""
+
 
 @dataclass(frozen=True)
 class Stage:
@@ -165,6 +169,25 @@ class Search:
             raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
         panel = tuple(replace(entries[p], chosen=p == best) for p in range(len(tried)))
         return tried[best], usable(results[best]), panel
+
+    def unvalidated(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
+        """As `run`, where there is nothing to validate on: one model for a fixed number of epochs.
+
+        Of several, the one that makes most of few labels if edges link nodes of a class, as they mostly do: its prior
+        and its likelihood learn from the unlabelled nodes too, and it spreads labels far. Otherwise a plain network.
+        """
+        chosen = min(tried, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
+        plan = chosen.plan(self.common, self.seeds, self.device)
+        plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
+        # The validation loss is recorded, but nothing depends on it.
+        result = usable(plan.fit(replace(self.task, val=self.task.train), self.progress))
+        if not result.trials:
+            raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
+        epochs, options = int(result.epochs.max()), dict(chosen.options)
+        entry = PanelEntry(
+            chosen.name, result.objective, options, math.nan, math.nan, epochs, True, replicas=result.trials
+        )
+        return chosen, result, (entry,)
 
     def _best(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,10 +13,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from g3nn.errors import Problems
+from g3nn.errors import G3NNWarning, Problems
 from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import Candidate, candidates, check_candidates
+from g3nn.estimator.structure import structural_features
 from g3nn.outcomes import Labels, Outcome
 from g3nn.parse import node_indices, read_edges, to_numpy
 
@@ -39,6 +41,8 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
+    structural: bool = False
+    """Whether features were made from the edges, since there were no others."""
 
     @property
     def train(self) -> np.ndarray:
@@ -61,24 +65,52 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     """Raises one error that lists every problem with the parameters and with the data."""
     random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
-    features = read_features(given.X, missing, problems)
+    features = None if given.X is None else read_features(given.X, missing, problems)
+    n = _count(given, problems) if features is None else features.num_nodes
     labels, pairs, val = None, None, np.zeros(0, dtype=np.int64)
-    if features is not None:
-        pairs = read_edges(given.edges, features.num_nodes, given.directed, problems)
-        labels = _labels(given, features.num_nodes, outcome, problems)
+    if n:
+        pairs = read_edges(given.edges, n, given.directed, problems)
+        labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            if given.X is None and not pairs.size:
+                problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
-    assert features is not None
     assert labels is not None
     assert pairs is not None
+    if features is None:
+        features = _structural(pairs, labels.labelled if parameters["inductive"] else np.arange(n), n, problems)
     train = np.setdiff1d(labels.labelled, val)
     balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
     tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common = _common(parameters)
-    return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds)
+    return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds, given.X is None)
+
+
+def _count(given: Given, problems: Problems) -> int:
+    """How many nodes a graph without features has; 0 where X could not be read or nothing tells."""
+    if given.X is not None:
+        return 0
+    if sp.issparse(given.edges):
+        return int(given.edges.shape[0])
+    if hasattr(given.edges, "nodes") and hasattr(given.edges, "edges"):
+        return len(given.edges.nodes)
+    if given.y is None:
+        problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
+        return 0
+    return len(given.y.values if isinstance(given.y, Labels) else given.y)
+
+
+def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
+    if not np.isin(edges, seen).all(axis=0).any():
+        problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
+        problems.raise_if_any()
+    features = structural_features(edges, n, seen)
+    made = f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
+    warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
+    return features
 
 
 def check_parameters(
@@ -88,7 +120,8 @@ def check_parameters(
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
         problems.add("ensemble", repr(ensemble), "a whole number of at least 1")
-    check_share("validation", share, problems)
+    if not _is_zero(share):
+        check_share("validation", share, problems)
     problems.name("missing", parameters["missing"], MISSING)
     for name in ("refit", "inductive", "directed", "verbose"):
         if not isinstance(parameters[name], bool | np.bool_ | int):
@@ -124,9 +157,8 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    for name in ("x", "y"):
-        if X.get(name) is None:
-            problems.add(f"data.{name}", "nothing", "a tensor", f"Set data.{name} first.")
+    if X.get("y") is None:
+        problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
     labels = to_numpy(X.y)
     train, own_val = X.get("train_mask"), X.get("val_mask")
@@ -139,7 +171,7 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    return Given(X.x, labels, X.edge_index, own_val if val is None else val, directed)
+    return Given(X.get("x"), labels, tuple(X.edge_index), own_val if val is None else val, directed)
 
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
@@ -171,6 +203,10 @@ def _validation(
         return np.zeros(0, dtype=np.int64)
     outcome.check_validation(labels, chosen, problems)
     return chosen
+
+
+def _is_zero(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real) and float(value) == 0
 
 
 def check_share(argument: str, value: Any, problems: Problems) -> None:
@@ -206,9 +242,9 @@ def _random(state: Any, problems: Problems) -> np.random.RandomState:
         return np.random.RandomState(0)
 
 
-def fingerprint(features: FeatureTable, edges: np.ndarray | None = None) -> str:
-    """Tells one graph, or without edges one table of features, from another: the same content gives the same text,
-    sparse or dense and in any type of number."""
+def fingerprint(features: FeatureTable) -> str:
+    """Tells one table of features from another: the same content gives the same text, sparse or dense and in any type
+    of number."""
     matrix = features.matrix
     digest = hashlib.sha256(repr(matrix.shape).encode())
     height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
@@ -218,6 +254,4 @@ def fingerprint(features: FeatureTable, edges: np.ndarray | None = None) -> str:
         rows.sort_indices()
         for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             digest.update(array.tobytes())
-    if edges is not None:
-        digest.update(np.ascontiguousarray(edges).tobytes())
     return digest.hexdigest()

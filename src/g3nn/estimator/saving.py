@@ -34,7 +34,7 @@ Json = dict[str, Any]
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, Scaling)},
     "Objective": Objective,
-    "NodeTask": NodeTask.build,
+    "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "float": float,
     "texts": lambda *values: np.array(values, dtype=np.str_),
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),

@@ -66,7 +66,7 @@ class Classes(Outcome):
         if values.shape != (n,):
             problems.add(argument, f"shape {values.shape}", f"one label for each of the {n} nodes")
             return None
-        labelled = ~_unknown(values, minus_one=not in_table)
+        labelled = ~is_unknown(values, minus_one=not in_table)
         given = values[labelled].tolist()
         kinds = {_kind(value) for value in given}
         if len(kinds) > 1 or "other" in kinds:
@@ -82,6 +82,8 @@ class Classes(Outcome):
         if len(classes) < 2:
             few = f"{len(given)} labels of {len(classes)} classes"
             advice = f"Without two there is nothing to tell apart. {cls.unknown_title} is an unknown label."
+            if any(_is_minus_one(value) for value in values.tolist()):
+                advice += " If -1 is a class, write 0 and 1, or strings; in a table, -1 is a class like any other."
             problems.add(argument, few, "labels of at least 2 classes", advice)
             return None
         return Labels(classes, codes)
@@ -120,6 +122,9 @@ class Classes(Outcome):
         parts = check_parts(codes, split, problems)
         if "train" in parts:
             _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
+            if parts["train"].size == codes.size and "val" in parts:
+                allowed = "at least one unlabelled node"
+                problems.add("train", f"all {codes.size} nodes", allowed, "Nothing is left to predict.")
         return codes, K
 
     @classmethod
@@ -133,13 +138,8 @@ class Classes(Outcome):
 
     @classmethod
     def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
-        """A share of each class: at least one node, and never all of them."""
+        """A share of each class: at least one node, and never all of them. So it is none of a class with one label."""
         counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
-        if (counts < 2).any():
-            single = f"class {quoted(labels.names[counts < 2].tolist())} with a single labelled node"
-            advice = "Label another node of it, take its label out, or choose the validation nodes with val."
-            problems.add("y", single, "two of each class: one to train on, one to validate on", advice)
-            return np.zeros(0, dtype=np.int64)
         chosen = []
         for k, count in enumerate(counts.tolist()):
             size = min(max(1, round(share * count)), count - 1)
@@ -271,8 +271,6 @@ def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problem
         shown = ", ".join(map(str, missing[:SHOWN]))
         advice = "Label a node of each class, or number the classes without gaps."
         problems.add("train", f"no training label of class {shown}", "at least one of each class", advice)
-    if train.size == codes.size:
-        problems.add("train", f"all {codes.size} nodes", "at least one unlabelled node", "Nothing is left to predict.")
 
 
 def _advice(example: Any) -> str:
@@ -284,7 +282,8 @@ def _advice(example: Any) -> str:
     return ""
 
 
-def _unknown(values: np.ndarray, minus_one: bool = True) -> np.ndarray:
+def is_unknown(values: np.ndarray, minus_one: bool = True) -> np.ndarray:
+    """(n,) booleans: where a label is None, NaN or, unless it is a class like any other, -1."""
     if values.dtype.kind in "if":
         return (minus_one & (values == UNKNOWN)) | (values != values)
     if values.dtype != object:

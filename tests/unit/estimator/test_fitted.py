@@ -7,10 +7,12 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from g3nn.errors import InputError, Problems
+from g3nn.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.fitted import _tasks
 from g3nn.estimator.request import read_request, take_apart
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
 
 def tasks_of(graph, inductive, **parameters):
@@ -132,6 +134,24 @@ def test_nothing_given_means_the_fitted_nodes(fitted, graph):
         fitted.predict(edges=graph.edges)
 
 
+def test_the_features_of_the_fit_mean_the_fitted_nodes(fitted, graph):
+    expected = fitted.predict_proba()
+    for same in (graph.X, sp.csr_array(graph.X), graph.X.tolist()):
+        np.testing.assert_array_equal(fitted.predict_proba(same), expected)
+    np.testing.assert_array_equal(fitted.predict_proba(graph.X, graph.edges[::-1].T), expected)
+    assert fitted.score(graph.X, graph.truth) == (fitted.predict() == graph.truth).mean()
+    for other in (graph.edges[:, 1:], graph.edges + 150):
+        with pytest.raises(InputError, match=r"Nodes\(X, edges\) asks about the same nodes in another graph"):
+            fitted.predict(graph.X, other)
+
+
+def test_new_nodes_need_edges_of_their_own(fitted, graph):
+    with pytest.raises(InputError, match=r"edges among fitted nodes alone; expected edges of the new nodes 150\.\.152"):
+        fitted.predict(graph.X[:3], graph.edges)
+    with pytest.warns(G3NNWarning, match="2 of 3 new nodes have no edge"):
+        fitted.predict(graph.X[:3], [[0], [151]])
+
+
 def test_nodes_that_are_taken_out_and_put_back_get_the_same_answer(graph, quick):
     """Fit on a part of the graph; new nodes with their edges are then answered as on the whole graph."""
     kept, new = np.arange(120), np.arange(120, 150)
@@ -176,7 +196,7 @@ def test_new_nodes_with_some_or_no_edges(fitted, graph):
 def test_sparse_and_dense_may_meet(fitted, graph, quick):
     sparse = quick().fit(sp.csr_array(graph.X), graph.y, graph.edges, val=graph.val)
     np.testing.assert_allclose(sparse.predict_proba(), fitted.predict_proba(), atol=1e-3)
-    edges = np.array([[150, 151], [0, 1]])
+    edges = np.array([150, 151]), np.array([0, 1])
     for classifier in (sparse, fitted):
         both = [classifier.predict_proba(kind(graph.X[:2]), edges) for kind in (np.array, sp.csr_array)]
         np.testing.assert_allclose(*both, atol=1e-6)

@@ -124,7 +124,8 @@ def test_what_is_far_from_the_fit_is_named(kind):
 
 
 def test_units_do_not_matter(fitted, graph, quick):
-    rescaled = quick().fit(graph.X * [1, 1e6, 1, 1e-6, 1, 1] + [0, 0, 7e4, 0, 0, 0], graph.y, graph.edges, val=graph.val)
+    X = graph.X * [1, 1e6, 1, 1e-6, 1, 1] + [0, 0, 7e4, 0, 0, 0]
+    rescaled = quick().fit(X, graph.y, graph.edges, val=graph.val)
     np.testing.assert_allclose(rescaled.predict_proba(), fitted.predict_proba(), atol=1e-3)
 
 

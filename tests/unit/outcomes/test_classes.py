@@ -54,6 +54,7 @@ def test_labels_of_any_kind(given, classes, codes):
         (["a", 1], "strings and whole numbers mixed", ""),
         ([True, "a"], "booleans and strings mixed", ""),
         (["a", None, "a"], "2 labels of 1 classes", "nothing to tell apart"),
+        ([-1, 1, 1], "2 labels of 1 classes", "If -1 is a class, write 0 and 1"),
         ([-1, None], "0 labels of 0 classes", ""),
         ([(1, 2), (3, 4)], "values such as (1, 2)", "a column of 0 and 1 for each tag"),
     ],
