@@ -90,6 +90,9 @@ def assert_same_task() -> Callable[[NodeTask, NodeTask], None]:
         for name in ("edges", "labels", "train", "val", "test"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
         assert (one.num_classes, one.directed) == (other.num_classes, other.directed)
+        assert (one.weights is None) == (other.weights is None)
+        if one.weights is not None:
+            np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, err_msg="weights")
 
     return check
 

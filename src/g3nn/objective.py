@@ -295,7 +295,8 @@ class Objective:
         if source.num_edges == 0:
             return q.new_zeros(q.shape[0])
         norm, index = q.square().sum(2), source.edges.index
-        return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
+        distance = pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index)
+        return self._reduce(_weighted(distance, source.edges))
 
     def _consistency(self, log_qs: list[Tensor], inputs: Inputs) -> Tensor:
         """|q_s - t|^2, averaged over samples s. The target t, their mean to the power 1 / T and normalised, gets no

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.errors import Problems
-from g3nn.parse import read_edges
+from g3nn.parse import read_edges, read_weighted_edges
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -38,6 +38,32 @@ def test_edges_of_any_kind(given):
     found, problems = edges(given)
     assert problems == []
     np.testing.assert_array_equal(found, PAIRS)
+
+
+WEIGHTED = {
+    "2E": (PAIRS, [1, 2, 3]),
+    "E2": (PAIRS.T, [1, 2, 3]),
+    "matrix": (sp.coo_array(([1, 2, 3], tuple(PAIRS)), shape=(4, 4)), None),
+    "networkx": (nx.Graph([(0, 1), (1, 2, {"weight": 2}), (1, 3, {"weight": 3})]), None),
+    "frame": (pa.table({"weight": [1.0, 2.0, 3.0], "target": PAIRS[1], "source": PAIRS[0]}), None),
+}
+
+
+@pytest.mark.parametrize(("given", "weights"), WEIGHTED.values(), ids=WEIGHTED)
+def test_weights_of_any_kind(given, weights):
+    problems = Problems()
+    found = read_weighted_edges(given, 4, False, problems, weights)
+    problems.raise_if_any()
+    np.testing.assert_array_equal(found.pairs, PAIRS)
+    np.testing.assert_array_equal(found.weights, [1, 2, 3])
+    assert read_weighted_edges(given, 4, False, problems, False).weights is None
+
+
+def test_a_weight_that_is_no_number_is_refused():
+    problems = Problems()
+    read_weighted_edges(nx.Graph([(0, 1, {"weight": "a"})]), 4, False, problems)
+    (problem,) = problems.found
+    assert str(problem).startswith("weights: got values of type <U1; expected numbers")
 
 
 def test_two_by_two_is_refused_unless_both_readings_mean_the_same():
