@@ -160,7 +160,7 @@ class NodeTask:
         test = data.get("test_mask")
         directed = data.is_directed()
         if weights is None:
-            weights, directed = _pyg_weights(data, directed)
+            weights, directed = pyg_weights(data, directed)
         return cls.build(
             data.x,
             data.edge_index,
@@ -238,7 +238,7 @@ def _relative(totals: np.ndarray | None) -> np.ndarray | None:
     return np.asarray(totals / totals.mean())
 
 
-def _pyg_weights(data: Data, directed: bool) -> tuple[Any, bool]:
+def pyg_weights(data: Data, directed: bool) -> tuple[Any, bool]:
     """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
     from torch_geometric.utils import is_undirected
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from itertools import repeat
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -93,14 +94,20 @@ def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> PairScores:
         left=torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
         right=torch.cat(list(right), dim=1).cpu().numpy(),
         table=likelihood.table().mean(0).cpu().numpy(),
-        edges=_of_edges(likelihood, state, inputs.edges).cpu().numpy(),
+        edges=_of_edges(likelihood, state, inputs).cpu().numpy(),
     )
 
 
-def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, edges: Tensor) -> Tensor:
+def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, inputs: Inputs) -> Tensor:
     """(E,): each edge is left out of the graph that judges it."""
-    chunks = edges.split(_CHUNK, dim=1)
-    return torch.cat([likelihood.base(state, Pairs(i, j, present=True)).mean(0) for i, j in chunks])
+    weights: Any = inputs.edge_weight
+    parts = zip(
+        inputs.edges.split(_CHUNK, dim=1),
+        repeat(None) if weights is None else weights.split(_CHUNK),
+        strict=False,
+    )
+    pairs = [Pairs(i, j, present=True, weight=weight) for (i, j), weight in parts]
+    return torch.cat([likelihood.base(state, part).mean(0) for part in pairs])
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:

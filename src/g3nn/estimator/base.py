@@ -58,7 +58,16 @@ class GraphEstimator(BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "impute"
         return tags
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None, id: str | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        *,
+        val: Any = None,
+        id: str | None = None,
+        weights: Any = None,
+    ) -> Self:
         """Train on the labelled nodes of a graph.
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
@@ -68,13 +77,15 @@ class GraphEstimator(BaseEstimator):
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
                the name of a column, empty where the label is unknown.
+        weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
+               of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
         if graph is None:
-            given = take_apart(X, y, edges, val, bool(self.directed), problems)
+            given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
         else:
-            given = given_by(graph, y, edges, val)
+            given = given_by(graph, y, edges, val, weights)
         outcome = self.outcome_for(given.y, problems)
         request = read_request(parameters, outcome, given, problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")

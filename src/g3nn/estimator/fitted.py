@@ -23,7 +23,7 @@ from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
 from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome, unlabelled
-from g3nn.parse import Matrix, distinct, read_edges
+from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
@@ -46,6 +46,7 @@ class Fitted:
     key:      the fingerprint of the features as they came. structural: whether they were made from the edges.
     epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
     hyperparameters: every option of the model, defaults included.
+    unit:     the mean of the weights of the edges, as they came; 1 without weights.
     tables:   what is to be remembered of the tables of the fit, if there were any.
     """
 
@@ -67,6 +68,7 @@ class Fitted:
     means: np.ndarray | None
     key: str
     structural: bool
+    unit: float
     tables: FittedTables | None = None
 
     @property
@@ -131,6 +133,7 @@ class Fitted:
             means=means,
             key=fingerprint(request.features),
             structural=request.structural,
+            unit=1.0 if request.weights is None else float(request.weights.mean()),
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
@@ -161,7 +164,13 @@ class Fitted:
         """Rows of a table: nodes of the fit, new ones, or both."""
         if not asked.count:
             return self.answers.at(asked.numbers)
-        new = self.ask(features_of(asked.features), asked.edges)
+        features = features_of(asked.features)
+        if features is None:
+            features = FeatureTable(np.full((asked.count, self.task.num_features), np.nan, np.float32))
+        elif not asked.known and fingerprint(features) == self.key:
+            self._check_edges(tuple(asked.edges) if asked.edges.size else None)
+            return self.answers
+        new = self._new_nodes(features, Edges(asked.edges, asked.weights))
         if asked.count == len(asked.numbers):
             return new
         return Answers.joined(self.answers, new).at(asked.numbers)
@@ -193,15 +202,17 @@ class Fitted:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
         problems = Problems()
         features = self._read(nodes.X, problems)
-        pairs = read_edges(nodes.edges, features.num_nodes, self.task.directed, problems)
+        how = (features.num_nodes, self.task.directed, problems)
+        pairs, weights = self._weighted(read_weighted_edges(nodes.edges, *how, nodes.weights))
         problems.raise_if_any()
-        if np.array_equal(pairs, self.task.edges) and fingerprint(features) == self.key:
+        same = np.array_equal(pairs, self.task.edges) and _equal(weights, self.task.weights)
+        if same and fingerprint(features) == self.key:
             return self.answers.at(nodes.index)
         self._check_can_transfer()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         nobody = np.zeros(0, dtype=np.int64)
-        task = self._graph(as_kind(features.matrix, self.task.features), pairs, nobody)
+        task = self._graph(as_kind(features.matrix, self.task.features), pairs, weights, nobody)
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: Any) -> Answers:
@@ -227,11 +238,20 @@ class Fitted:
             problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
             problems.raise_if_any()
 
+    def _weighted(self, edges: Edges) -> Edges:
+        """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean."""
+        if self.task.weights is None:
+            return Edges(edges.pairs)
+        weights = np.ones(edges.pairs.shape[1]) if edges.weights is None else edges.weights / self.unit
+        return Edges(edges.pairs, weights)
+
     def _new_nodes(self, features: FeatureTable, edges: Any) -> Answers:
-        """The fitted graph is enlarged by the new nodes, and the trained replicas answer there."""
+        """The fitted graph is enlarged by the new nodes, and the trained replicas answer there. An edge that was in the
+        fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        pairs = read_edges(edges, total, self.task.directed, problems)
+        given, own = (edges.pairs, edges.weights) if isinstance(edges, Edges) else (edges, None)
+        pairs, weights = self._weighted(read_weighted_edges(given, total, self.task.directed, problems, own))
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
             problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
@@ -243,17 +263,20 @@ class Fitted:
             words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
             warnings.warn(words, G3NNWarning, stacklevel=5)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
-        union = distinct(np.concatenate(codes))
+        union, first = np.unique(np.concatenate(codes), return_index=True)
         merged = np.stack([union // total, union % total])
+        if weights is not None:
+            weights = np.concatenate([self.task.weights, weights])[first]
         table = FeatureTable(self.task.features, self.features).above(features)
         table = table if self.means is None else table.filled(merged, self.means)
-        task = self._graph(table.matrix, merged, self.seen)
+        task = self._graph(table.matrix, merged, weights, self.seen)
         return self.answerer(task, np.arange(total) >= n).at(np.arange(n, total))
 
-    def _graph(self, features: Matrix, edges: np.ndarray, seen: np.ndarray) -> NodeTask:
+    def _graph(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None, seen: np.ndarray) -> NodeTask:
         """A graph to be answered, with the labels of these nodes."""
+        parts = {"features": features, "edges": edges, "weights": weights}
         labels = self._labels_of(seen, features.shape[0])
-        return replace(self.task, features=features, edges=edges, labels=labels, train=seen, val=seen[:0])
+        return replace(self.task, **parts, labels=labels, train=seen, val=seen[:0])
 
     def _read(self, X: Any, problems: Problems) -> FeatureTable:
         if self.structural:
@@ -290,7 +313,8 @@ def _tasks(
     seen = request.labels.labelled if inductive else np.arange(n)
     number = np.full(n, -1, dtype=np.int64)
     number[seen] = np.arange(len(seen))
-    inside = number[request.edges[:, np.isin(request.edges, seen).all(axis=0)]]
+    among = np.isin(request.edges, seen).all(axis=0)
+    inside = number[request.edges[:, among]]
     problems = Problems()
     form = Form.fit(request.features.at(seen))
     request = replace(request, features=form.apply(request.features, problems))
@@ -305,10 +329,12 @@ def _tasks(
         num_classes=len(request.labels.names),
         directed=request.directed,
         outcome=request.outcome.name,
+        weights=False if request.weights is None else request.weights,
     )
     if len(seen) == n:
         return whole, whole, seen, form, means
     own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
+    own["weights"] = None if whole.weights is None else whole.weights[among]
     return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, form, means
 
 
@@ -324,6 +350,11 @@ def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Fea
     rows = part.above(replace(part, matrix=request.features.matrix[rest]))
     order = np.argsort(np.concatenate([seen, rest]))
     return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
+
+
+def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:
+    """Whether two sets of weights are the same."""
+    return first is second or (first is not None and second is not None and np.allclose(first, second, rtol=1e-12))
 
 
 def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:

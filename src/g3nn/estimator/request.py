@@ -19,7 +19,8 @@ from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import Candidate, candidates, check_candidates
 from g3nn.estimator.structure import structural_features
 from g3nn.outcomes import Labels, Outcome
-from g3nn.parse import node_indices, read_edges, to_numpy
+from g3nn.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.task import pyg_weights
 
 MISSING = ("error", "impute")
 COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
@@ -34,6 +35,7 @@ class Request:
 
     features: FeatureTable
     edges: np.ndarray
+    weights: np.ndarray | None
     outcome: type[Outcome]
     labels: Labels
     val: np.ndarray
@@ -59,6 +61,7 @@ class Given:
     val: Any
     directed: bool
     nodes: np.ndarray | None = None
+    weights: Any = None
 
 
 def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
@@ -67,9 +70,9 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, pairs, val = None, None, np.zeros(0, dtype=np.int64)
+    labels, pairs, weights, val = None, None, None, np.zeros(0, dtype=np.int64)
     if n:
-        pairs = read_edges(given.edges, n, given.directed, problems)
+        pairs, weights = read_weighted_edges(given.edges, n, given.directed, problems, given.weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
@@ -86,7 +89,9 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common = _common(parameters)
-    return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds, given.X is None)
+    return Request(
+        features, pairs, weights, outcome, labels, val, given.directed, tried, common, seeds, given.X is None
+    )
 
 
 def _count(given: Given, problems: Problems) -> int:
@@ -146,14 +151,14 @@ def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems) -> Given:
+def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
     """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too."""
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index)
+        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, X.weights if weights is None else weights)
     if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
-        return Given(X, y, edges, val, directed)
+        return Given(X, y, edges, val, directed, weights=weights)
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
@@ -171,7 +176,8 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    return Given(X.get("x"), labels, tuple(X.edge_index), own_val if val is None else val, directed)
+    weights = pyg_weights(X, directed)[0] if weights is None else weights
+    return Given(X.get("x"), labels, tuple(X.edge_index), own_val if val is None else val, directed, weights=weights)
 
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:

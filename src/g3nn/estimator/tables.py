@@ -52,12 +52,13 @@ def _are_columns(frame: Any, y: Any) -> bool:
     return names and set(y) <= {str(name) for name in frame.columns}
 
 
-def given_by(graph: TableGraph, y: Any, edges: Any, val: Any) -> Given:
+def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = None) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     labels = y if graph.labels is None else graph.labels
     pairs = edges if edges is not None and not is_frame(edges) else graph.edges
     chosen = graph.val if val is None else val
-    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed)
+    weights = graph.weights if weights is None and pairs is graph.edges else weights
+    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed, weights=weights)
 
 
 def features_of(encoded: Encoded) -> FeatureTable | None:

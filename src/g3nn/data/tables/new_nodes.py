@@ -25,7 +25,7 @@ class NewNodes:
     """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
 
     ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
-    content: all columns of the table.
+    content: all columns of the table. known: whether rows have ids by which nodes of the fit can be told.
     """
 
     ids: pa.Array
@@ -34,6 +34,7 @@ class NewNodes:
     edges: np.ndarray
     weights: np.ndarray | None
     content: pa.Table
+    known: bool = True
 
     @property
     def count(self) -> int:
@@ -76,7 +77,8 @@ def read_new_nodes(
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
         warnings.warn(f"{nodes.name}: {share}; their answers are those of the fit", G3NNWarning, stacklevel=2)
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
-    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content)
+    known = tables.node_columns.id is not None
+    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)
 
 
 def _columns(tables: FittedTables, source: Source) -> NodeColumns:
