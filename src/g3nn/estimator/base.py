@@ -125,7 +125,8 @@ class GraphEstimator(BaseEstimator):
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
 
-        Classes: accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier. Tags: accuracy,
+        Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
+        and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
         nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
         log-probability or density of a value) and coverage (share of the values inside 90 % intervals); of several
         columns these are means, and `columns` holds them for each. Always: the number of nodes.
