@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -54,16 +54,17 @@ class GraphEstimator(BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "impute"
         return tags
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None, sample_weight: Any = None) -> Self:
         """Train on the labelled nodes of a graph.
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame; `Nodes`; or a PyG `Data` alone.
         y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
                adjacency matrix, a networkx graph, a data frame with two columns, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
+        sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        given = take_apart(X, y, edges, val, bool(self.directed), problems)
+        given = replace(take_apart(X, y, edges, val, bool(self.directed), problems), weights=sample_weight)
         request = read_request(parameters, self.outcome_for(given.y, problems), given, problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
         self.restore(Fitted.fit(request, parameters))

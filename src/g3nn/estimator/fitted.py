@@ -18,6 +18,7 @@ from g3nn.estimator.inferring import can_infer
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
 from g3nn.estimator.request import Request, fingerprint
+from g3nn.estimator.weights import repeated
 from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Matrix, distinct, read_edges
@@ -85,7 +86,9 @@ class Fitted:
         if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
         progress = None if parameters["verbose"] else False
-        search = Search(training, request.common, parameters["device"], request.seeds, progress)
+        weights = None if request.weights is None else request.weights[seen]
+        training = replace(training, val=repeated(training.val, weights))
+        search = Search(training, request.common, parameters["device"], request.seeds, progress, weights)
         if len(request.val):
             chosen, result, panel = search.run(tried)
         else:
@@ -101,7 +104,7 @@ class Fitted:
         epochs, labelled = int(result.epochs.max()), request.train
         if parameters["refit"] and len(request.val):
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
-            refit = _refit(plan, training, epochs)
+            refit = _refit(plan, training, epochs, weights)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
         own = answerer.model.posterior.nodes
         new = ~np.isin(np.arange(whole.num_nodes), seen)
@@ -310,9 +313,9 @@ def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Fea
     return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
 
 
-def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:
+def _refit(plan: Plan, task: NodeTask, epochs: int, weights: np.ndarray | None) -> FitResult:
     """Replicas trained on the labels of training and validation nodes alike."""
-    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False)
+    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False, weights)
     sound = [trial for trial, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")

@@ -18,6 +18,7 @@ from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import Candidate, candidates, check_candidates
 from g3nn.estimator.structure import structural_features
+from g3nn.estimator.weights import label_weights
 from g3nn.outcomes import Labels, Outcome
 from g3nn.parse import node_indices, read_edges, to_numpy
 
@@ -41,6 +42,8 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
+    weights: np.ndarray | None = None
+    """(n,): how often the label of each node counts."""
     structural: bool = False
     """Whether features were made from the edges, since there were no others."""
 
@@ -51,7 +54,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y is about, None for all."""
+    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
 
     X: Any
     y: Any
@@ -59,6 +62,7 @@ class Given:
     val: Any
     directed: bool
     nodes: np.ndarray | None = None
+    weights: Any = None
 
 
 def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
@@ -67,12 +71,15 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, pairs, val = None, None, np.zeros(0, dtype=np.int64)
+    labels, pairs, val, weights = None, None, np.zeros(0, dtype=np.int64), None
     if n:
         pairs = read_edges(given.edges, n, given.directed, problems)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            weights = label_weights(
+                parameters.get("class_weight"), given.weights, given.nodes, labels, val, outcome, problems
+            )
             if given.X is None and not pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
@@ -86,7 +93,9 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common = _common(parameters)
-    return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds, given.X is None)
+    return Request(
+        features, pairs, outcome, labels, val, given.directed, tried, common, seeds, weights, given.X is None
+    )
 
 
 def _count(given: Given, problems: Problems) -> int:
