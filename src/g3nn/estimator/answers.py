@@ -57,9 +57,12 @@ class Calibration:
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def fit(cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray) -> Calibration:
+    def fit(cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> Calibration:
+        """By answers and labels of `nodes`, of which some may count more than once in the scaling."""
         scaling = outcome.fit_scaling(answer, labels)
-        return cls(scaling, np.sort(outcome.conformal_scores(outcome.scaled(answer, scaling), labels), axis=0))
+        once = np.unique(nodes, return_index=True)[1]
+        scaled = outcome.scaled(answer[once], scaling)
+        return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,14 +124,14 @@ class Answerer:
         isolated: dict[str, Calibration] = {}
         for who in (PRIOR, POSTERIOR, BOTH) if model.prior is not None else (POSTERIOR,):
             answer = replace(uncalibrated, isolated_answer=who)(without_edges).answer[val]
-            isolated[who] = Calibration.fit(outcome, answer, labels)
+            isolated[who] = Calibration.fit(outcome, answer, labels, val)
             losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, isolated[who].scaling), labels)
         chosen = min(losses, key=lambda who: losses[who])
         answerer = replace(uncalibrated, isolated_answer=chosen)
 
         def calibration(answerer: Answerer, where: np.ndarray, new: np.ndarray | None = None) -> Calibration:
             """By the validation nodes `where`."""
-            return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where])
+            return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where], val[where])
 
         linked = ~task.isolated[val]
         if not linked.any():

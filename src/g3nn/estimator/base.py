@@ -67,6 +67,7 @@ class GraphEstimator(BaseEstimator):
         val: Any = None,
         id: str | None = None,
         weights: Any = None,
+        sample_weight: Any = None,
     ) -> Self:
         """Train on the labelled nodes of a graph.
 
@@ -79,6 +80,7 @@ class GraphEstimator(BaseEstimator):
                the name of a column, empty where the label is unknown.
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
+        sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
@@ -87,7 +89,7 @@ class GraphEstimator(BaseEstimator):
         else:
             given = given_by(graph, y, edges, val, weights)
         outcome = self.outcome_for(given.y, problems)
-        request = read_request(parameters, outcome, given, problems)
+        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
         fitted = Fitted.fit(request, parameters)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
@@ -158,7 +160,8 @@ class GraphEstimator(BaseEstimator):
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
 
-        Classes: accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier. Tags: accuracy,
+        Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
+        and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
         nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
         log-probability or density of a value) and coverage (share of the values inside 90 % intervals); of several
         columns these are means, and `columns` holds them for each. Always: the number of nodes.

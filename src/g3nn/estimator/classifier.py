@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,8 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     inductive:    keep unlabelled nodes and their edges out of the training; they are answered with the whole graph.
     directed:     whether edges have a direction.
     hidden, lr, weight_decay, epochs, patience: as in `g3nn.fit`; options: any other option of the parts, by name.
+    class_weight: None, "balanced" (rare classes count as much as frequent ones) or a mapping from classes to weights.
+                  Probabilities are then those of a graph in which the classes have these weights.
     device:       "auto", "cpu" or "cuda".
     random_state: None, a number or a RandomState; the validation nodes and all training follow from it.
     verbose:      say what is going on.
@@ -49,6 +52,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     (learning curves of the chosen model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty;
     whatever is put there is saved with the model).
     """
+
+    _: KW_ONLY
+    class_weight: str | Mapping[Any, float] | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -21,6 +21,7 @@ from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import PanelEntry, Search
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
+from g3nn.estimator.weights import repeated
 from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
@@ -92,7 +93,9 @@ class Fitted:
         if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
         progress = None if parameters["verbose"] else False
-        search = Search(training, request.common, parameters["device"], request.seeds, progress)
+        weights = None if request.weights is None else request.weights[seen]
+        training = replace(training, val=repeated(training.val, weights))
+        search = Search(training, request.common, parameters["device"], request.seeds, progress, weights)
         if len(request.val):
             chosen, result, panel = search.run(tried)
         else:
@@ -108,7 +111,7 @@ class Fitted:
         epochs, labelled = int(result.epochs.max()), request.train
         if parameters["refit"] and len(request.val):
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
-            refit = _refit(plan, training, epochs)
+            refit = _refit(plan, training, epochs, weights)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
         own = answerer.model.posterior.nodes
         new = ~np.isin(np.arange(whole.num_nodes), seen)
@@ -133,7 +136,7 @@ class Fitted:
             means=means,
             key=fingerprint(request.features),
             structural=request.structural,
-            unit=1.0 if request.weights is None else float(request.weights.mean()),
+            unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
@@ -329,7 +332,7 @@ def _tasks(
         num_classes=len(request.labels.names),
         directed=request.directed,
         outcome=request.outcome.name,
-        weights=False if request.weights is None else request.weights,
+        weights=False if request.edge_weights is None else request.edge_weights,
     )
     if len(seen) == n:
         return whole, whole, seen, form, means
@@ -357,9 +360,9 @@ def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:
     return first is second or (first is not None and second is not None and np.allclose(first, second, rtol=1e-12))
 
 
-def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:
+def _refit(plan: Plan, task: NodeTask, epochs: int, weights: np.ndarray | None) -> FitResult:
     """Replicas trained on the labels of training and validation nodes alike."""
-    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False)
+    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False, weights)
     sound = [trial for trial, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")

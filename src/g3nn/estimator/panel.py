@@ -149,6 +149,8 @@ class Search:
     seeds: tuple[int, ...]
     """One for each replica of the chosen candidate."""
     progress: bool | None = False
+    weights: np.ndarray | None = None
+    """(n,): how often the label of each node counts in training."""
 
     def run(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
         """The chosen candidate, its replicas that did not diverge, and how all candidates did, in the order given."""
@@ -180,7 +182,7 @@ class Search:
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.
-        result = usable(plan.fit(replace(self.task, val=self.task.train), self.progress))
+        result = usable(plan.fit(replace(self.task, val=self.task.train), self.progress, self.weights))
         if not result.trials:
             raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
         epochs, options = int(result.epochs.max()), dict(chosen.options)
@@ -219,7 +221,7 @@ class Search:
         self, tried: Sequence[Candidate], left: Sequence[int], seeds: Sequence[int], common: Options
     ) -> dict[int, FitResult]:
         """A replica for each seed of every remaining candidate, in one stack for each candidate."""
-        return {p: tried[p].plan(common, seeds, self.device).fit(self.task, self.progress) for p in left}
+        return {p: tried[p].plan(common, seeds, self.device).fit(self.task, self.progress, self.weights) for p in left}
 
 
 def usable(result: FitResult) -> FitResult:

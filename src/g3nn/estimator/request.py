@@ -18,6 +18,7 @@ from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import Candidate, candidates, check_candidates
 from g3nn.estimator.structure import structural_features
+from g3nn.estimator.weights import label_weights
 from g3nn.outcomes import Labels, Outcome
 from g3nn.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.task import pyg_weights
@@ -35,7 +36,7 @@ class Request:
 
     features: FeatureTable
     edges: np.ndarray
-    weights: np.ndarray | None
+    edge_weights: np.ndarray | None
     outcome: type[Outcome]
     labels: Labels
     val: np.ndarray
@@ -43,6 +44,8 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
+    weights: np.ndarray | None = None
+    """(n,): how often the label of each node counts."""
     structural: bool = False
     """Whether features were made from the edges, since there were no others."""
 
@@ -53,7 +56,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y is about, None for all."""
+    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
 
     X: Any
     y: Any
@@ -61,6 +64,7 @@ class Given:
     val: Any
     directed: bool
     nodes: np.ndarray | None = None
+    edge_weights: Any = None
     weights: Any = None
 
 
@@ -70,12 +74,16 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, pairs, weights, val = None, None, None, np.zeros(0, dtype=np.int64)
+    labels, pairs, edge_weights = None, None, None
+    val, weights = np.zeros(0, dtype=np.int64), None
     if n:
-        pairs, weights = read_weighted_edges(given.edges, n, given.directed, problems, given.weights)
+        pairs, edge_weights = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            weights = label_weights(
+                parameters.get("class_weight"), given.weights, given.nodes, labels, val, outcome, problems
+            )
             if given.X is None and not pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
@@ -90,7 +98,18 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common = _common(parameters)
     return Request(
-        features, pairs, weights, outcome, labels, val, given.directed, tried, common, seeds, given.X is None
+        features,
+        pairs,
+        edge_weights,
+        outcome,
+        labels,
+        val,
+        given.directed,
+        tried,
+        common,
+        seeds,
+        weights,
+        given.X is None,
     )
 
 
@@ -152,13 +171,14 @@ def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too."""
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, X.weights if weights is None else weights)
+        weights = X.weights if weights is None else weights
+        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
     if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
-        return Given(X, y, edges, val, directed, weights=weights)
+        return Given(X, y, edges, val, directed, edge_weights=weights)
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
@@ -177,7 +197,8 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
     weights = pyg_weights(X, directed)[0] if weights is None else weights
-    return Given(X.get("x"), labels, tuple(X.edge_index), own_val if val is None else val, directed, weights=weights)
+    val = own_val if val is None else val
+    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
 
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:

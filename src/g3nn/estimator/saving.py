@@ -59,6 +59,8 @@ def save_model(
     given = dict(parameters)
     if not isinstance(plain(given["random_state"]), int):
         given["random_state"] = None  # It has moved on since the fit.
+    if isinstance(given.get("class_weight"), Mapping):
+        given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
     parts = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
     parts["answerer"] = _fields(fitted.answerer, "model", "device")
@@ -74,6 +76,8 @@ def save_model(
 def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]:
     """The parameters of a saved estimator and what its fit learned, from the parts of its folder."""
     parameters, parts, rest = (_unpacked(record[name], arrays) for name in ("parameters", "fitted", "answerer"))
+    if isinstance(parameters.get("class_weight"), tuple):
+        parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
     if len(parts["columns"]) != task.num_classes:
         raise ValueError(f"{len(parts['columns'])} names for {task.num_classes} {task.kind.columns_title}")

@@ -58,7 +58,7 @@ def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = Non
     pairs = edges if edges is not None and not is_frame(edges) else graph.edges
     chosen = graph.val if val is None else val
     weights = graph.weights if weights is None and pairs is graph.edges else weights
-    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed, weights=weights)
+    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed, edge_weights=weights)
 
 
 def features_of(encoded: Encoded) -> FeatureTable | None:

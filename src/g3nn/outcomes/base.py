@@ -34,6 +34,7 @@ class Targets:
     observed: of the shape of `values`: what training may see.
     train:    (|L|,): the training nodes.
     scale:    (T,): how many of the caller's units one of ours is.
+    weight:   (|L|,): how often each training node counts in the terms of observed labels; None: once.
     """
 
     values: Tensor
@@ -41,6 +42,7 @@ class Targets:
     observed: Tensor
     train: Tensor
     scale: Tensor
+    weight: Tensor | None = None
 
     @cached_property
     def label(self) -> Tensor:
@@ -202,6 +204,10 @@ class Outcome(ABC):
     @abstractmethod
     def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, |L|): the log-probability of what was observed of each training node."""
+
+    def observed_prior(self, q: Tensor, p: Tensor, targets: Targets) -> Tensor:
+        """(R, |L|): minus what each training node adds to the prior term of `node_terms`."""
+        return self.supervised(p, targets)
 
     @abstractmethod
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:

@@ -39,6 +39,9 @@ from g3nn.parse import SHOWN, UNKNOWN, to_numpy
 _TEMPERATURES = 25
 """From 0.1 to 10, in equal ratios."""
 
+_MEASURES = ("precision", "recall", "f1", "support")
+"""Of one class."""
+
 _DTYPES: dict[str, Any] = {"strings": np.str_, "whole numbers": np.int64, "booleans": np.bool_}
 
 
@@ -239,13 +242,24 @@ class Classes(Outcome):
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
     ) -> dict[str, Any]:
-        """accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier."""
+        """accuracy, balanced_accuracy (the mean recall of the classes that occur), f1_macro, nll (mean of - log p), ece
+        (expected calibration error, 15 bins) and brier; `classes` has precision, recall, f1 and support of each."""
+        from sklearn.metrics import precision_recall_fscore_support
+
         probabilities = np.exp(answer)
+        given, each = probabilities.argmax(1), np.arange(self.columns)
+        precision, recall, f1, support = precision_recall_fscore_support(labels, given, labels=each, zero_division=0.0)
+        seen = np.isin(each, np.union1d(labels, given))
+        columns = (precision.tolist(), recall.tolist(), f1.tolist(), support.tolist())
+        rows = [dict(zip(_MEASURES, row, strict=True)) for row in zip(*columns, strict=True)]
         return {
-            "accuracy": float((probabilities.argmax(1) == labels).mean()),
+            "accuracy": float((given == labels).mean()),
+            "balanced_accuracy": float(recall[support > 0].mean()),
+            "f1_macro": float(f1[seen].mean()),
             "nll": negative_log_likelihood(np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels),
             "ece": expected_calibration_error(probabilities, labels),
             "brier": brier_score(probabilities, labels),
+            "classes": dict(zip(map(str, names.tolist()), rows, strict=True)),
         }
 
     def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -89,6 +89,10 @@ class Counts(NormalOutcome):
         )
         return torch.stack(parts, dim=1), self.beliefs(q if of_posterior else p, targets)
 
+    def observed_prior(self, q: Tensor, p: Tensor, targets: Targets) -> Tensor:
+        prior = self.cross_entropy(q, p) - self.entropy(q) - self.expected_log_prob(q, targets.values)
+        return -(prior * targets.observed).sum(2).index_select(1, targets.train)
+
     def beliefs(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, n, 2T): mean and variance of each log-rate, of observed counts too."""
         return torch.cat(_moments(answer), dim=2)

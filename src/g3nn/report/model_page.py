@@ -49,7 +49,8 @@ def write_model_report(
     view = view_of(estimator)
     chosen = next(entry for entry in estimator.panel_ if entry.chosen)
     # Nodes that the model was trained on cannot judge it.
-    scores = None if estimator.refit else estimator.evaluate(task.val, view.labels)
+    judged = len(task.val) and not estimator.refit
+    scores = estimator.evaluate(task.val, view.labels) if judged else None
     evaluations = {"Test": test, "Validation": scores}
     graph = embedded(Graph(task, names, view.doubt, view.beliefs, likely, None if audit is None else audit.missing))
     page = assets.render(

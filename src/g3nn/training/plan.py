@@ -93,8 +93,8 @@ class Plan:
             self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
         )
 
-    def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
-        """Train and evaluate all trials on a task."""
+    def fit(self, task: NodeTask, progress: bool | None = None, label_weights: np.ndarray | None = None) -> FitResult:
+        """Train and evaluate all trials on a task. label_weights: (n,), how often the label of each node counts."""
         problems = Problems()
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         problems.raise_if_any()
@@ -106,6 +106,9 @@ class Plan:
             )
         start = time.perf_counter()
         inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
+        if label_weights is not None:
+            weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
+            inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
         with monitor(self.spec.name, len(self.seeds), progress) as watch:
             parts = self._run(task, inputs, watch)
         return self._result(task, inputs, parts, time.perf_counter() - start)

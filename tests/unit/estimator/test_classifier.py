@@ -108,7 +108,7 @@ def test_alpha_is_a_share(fitted, alpha):
 def test_evaluate(fitted, graph):
     rest = np.flatnonzero(graph.y < 0)
     found = fitted.evaluate(rest, graph.truth[rest])
-    assert found.keys() == {"accuracy", "nll", "ece", "brier", "nodes"}
+    assert found.keys() == {*("accuracy", "balanced_accuracy", "f1_macro", "nll", "ece", "brier", "classes", "nodes")}
     assert found["accuracy"] == (fitted.predict()[rest] == graph.truth[rest]).mean()
     assert found == fitted.evaluate(graph.y < 0, graph.truth[rest])
     turned = rest[::-1]

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from g3nn.errors import Problems
 from g3nn.outcomes import Classes, Labels, Targets
@@ -171,3 +172,14 @@ def test_a_certain_and_wrong_answer_has_a_finite_measured_loss():
     measures = Classes(2).evaluate(answer, np.array([1]), np.ones((1, 2), dtype=bool), np.arange(2), True)
     assert 700 < measures["nll"] < np.inf
     assert (measures["accuracy"], measures["brier"], measures["ece"]) == (0.0, 2.0, 1.0)
+
+
+def test_measures_of_each_class_are_those_of_scikit_learn():
+    truth, given = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 0, 0])
+    answer = np.log(0.1 + 0.6 * np.eye(4)[given])
+    measures = Classes(4).evaluate(answer, truth, np.ones((6, 4), dtype=bool), np.array(list("abcd")), True)
+    assert measures["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, given))
+    assert measures["f1_macro"] == pytest.approx(f1_score(truth, given, average="macro"))
+    assert measures["classes"]["a"] == pytest.approx({"precision": 0.5, "recall": 2 / 3, "f1": 4 / 7, "support": 3})
+    assert measures["classes"]["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    assert list(measures["classes"]) == ["a", "b", "c", "d"]
