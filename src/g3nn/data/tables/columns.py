@@ -24,6 +24,7 @@ _PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "
 
 _WHOLE_NUMBER = r"^[+-]?[0-9]+(\.0*)?$"
 _FIRST_ROWS = 1000
+_LONGEST = 60
 
 
 def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
@@ -31,8 +32,10 @@ def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
 
 
 def listed(values: Any) -> str:
-    """The first values of a sequence or an array, and how many more there are."""
-    return quoted(values if isinstance(values, list | tuple) else values.tolist())
+    """The first values of a sequence or an array, not too long, and how many more there are."""
+    items = values if isinstance(values, list | tuple) else values.tolist()
+    short = [f"{item[:_LONGEST]}..." if isinstance(item, str) and len(item) > _LONGEST else item for item in items]
+    return quoted(short)
 
 
 def counted(number: int, noun: str) -> str:
@@ -40,7 +43,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
-    """One array, not encoded by a dictionary. In a CSV file, blanks around text belong to the separators."""
+    """One array of a plain type. In a CSV file, blanks around text belong to the separators."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     if is_text(column.type):

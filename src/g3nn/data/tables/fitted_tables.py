@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.edge_table import EdgeColumns
+from g3nn.data.tables.edge_table import NO_WEIGHT, EdgeColumns
 from g3nn.data.tables.graph import TableGraph
 from g3nn.data.tables.node_table import NodeColumns
 from g3nn.data.tables.schema import ColumnRead, FeatureSchema
@@ -38,7 +38,9 @@ class FittedTables:
     def of(cls, graph: TableGraph) -> FittedTables:
         nodes = graph.nodes
         ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
-        return cls(nodes.columns, graph.edge_columns, graph.schema, ids, whole, nodes.typed, graph.columns)
+        # Edges that counted alike in the fit will do so later.
+        edges = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
+        return cls(nodes.columns, edges, graph.schema, ids, whole, nodes.typed, graph.columns)
 
     @cached_property
     def node_ids(self) -> pa.Array:
