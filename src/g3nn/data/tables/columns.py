@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.cells import is_text
+from g3nn.data.tables.cells import is_text, plain_numbers
 from g3nn.errors import InputError, Problem
 from g3nn.outcomes.labels import quoted
 
@@ -58,6 +58,15 @@ def texts(column: pa.Array) -> pa.Array:
     """The column as text, with null where a value is missing or empty."""
     column = pc.cast(column, pa.large_string())
     return pc.if_else(pc.equal(column, ""), None, column)
+
+
+def means_text(raw: pa.Array, cells: pa.Array, typed: bool) -> bool:
+    """Whether a table says that numbers are text. `cells`: those of `raw` that say something.
+
+    Where some cells say that nothing is known, the others may be numbers that became text for that reason.
+    """
+    declared = typed and is_text(raw.type) and texts(raw).null_count == cells.null_count
+    return declared and pc.all(plain_numbers(cells)).as_py() is True
 
 
 def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:

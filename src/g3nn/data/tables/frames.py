@@ -63,9 +63,10 @@ def read_excel(path: Path) -> pa.Table:
     except ImportError as error:
         raise DataError(f"{path}: {_NEEDS_OPENPYXL}") from error
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
-        book.close()
+        # A path would have to end as Excel wants it.
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = list(book.worksheets[0].iter_rows(values_only=True))
     except Exception as error:  # the reader raises whatever its parsers do
         raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({error}).") from error
     rows = [row for row in rows if any(cell is not None for cell in row)]

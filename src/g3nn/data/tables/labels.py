@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.data.tables.cells import NULL_WORDS, decimal_of, floats, is_number, is_text, known, numbers
-from g3nn.data.tables.columns import counted, int64, listed, plain
+from g3nn.data.tables.columns import counted, int64, listed, means_text, plain
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
@@ -35,7 +35,9 @@ def read_labels(
     problems = remarks.problems
     columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
-        outcome = guessed_outcome(len(names), _has_fractions(label_values(columns[names[0]], source.typed))).name
+        raw, first = plain(table[names[0]], source.typed), columns[names[0]]
+        fractions = not means_text(raw, first, source.typed) and _has_fractions(label_values(first, source.typed))
+        outcome = guessed_outcome(len(names), fractions).name
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."

@@ -22,10 +22,9 @@ from g3nn.data.tables.cells import (
     is_text,
     known,
     numbers,
-    plain_numbers,
     some,
 )
-from g3nn.data.tables.columns import counted, listed, texts
+from g3nn.data.tables.columns import counted, listed, means_text, texts
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
 from g3nn.parse import Matrix
@@ -76,7 +75,8 @@ class Encoded(NamedTuple):
     """Features of n nodes.
 
     matrix: (n, d) float64, NaN where a number is missing; a scipy CSR array if most features are zero, else dense.
-    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where the values decide.
+    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where the values
+            decide.
     names:  (d,)
     """
 
@@ -236,9 +236,8 @@ class FeatureSchema:
         for column in table.column_names:
             raw = table[column].combine_chunks()
             cells = _cells(raw, nulls)
-            # Where some cells say that nothing is known, the others may be numbers that became text for that reason.
-            declared = typed and is_text(raw.type) and texts(raw).null_count == cells.null_count
-            made = _learned(f"{name}, column {column!r}", cells, declared, chosen.get(column), remarks.problems)
+            place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
+            made = _learned(place, cells, as_text, chosen.get(column), remarks.problems)
             if made is None:
                 continue
             if isinstance(made, Oddity):
@@ -309,11 +308,11 @@ def _is_date(kind: pa.DataType) -> bool:
 
 
 def _learned(
-    place: str, cells: pa.Array, declared: bool, chosen: str | None, problems: Problems
+    place: str, cells: pa.Array, as_text: bool, chosen: str | None, problems: Problems
 ) -> Column | Oddity | None:
     """How to read a column; why it is left out; or None if it cannot be used.
 
-    declared: whether numbers that are written as text are meant as text.
+    as_text: whether numbers that are written as text are meant as text.
     """
     kind, given = cells.type, cells.drop_null()
     if len(given) == 0:
@@ -335,12 +334,12 @@ def _learned(
         return Date.fit(cells, "") if len(pc.unique(given)) > 1 else CONSTANT
     if is_number(kind) or pa.types.is_temporal(kind):
         return _numbers(place, cells, ".", problems)
-    return _words(place, cells, given, declared, problems)
+    return _words(place, cells, given, as_text, problems)
 
 
-def _words(place: str, cells: pa.Array, given: pa.Array, declared: bool, problems: Problems) -> Column | Oddity | None:
+def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool, problems: Problems) -> Column | Oddity | None:
     """How to read a column of text: as numbers, dates, categories or sentences."""
-    if (decimal := _decimal(given)) and not (declared and pc.all(plain_numbers(given)).as_py()):
+    if not as_text and (decimal := _decimal(given)):
         return _numbers(place, cells, decimal, problems)
     found = date_format(given)
     if found is not None:
@@ -409,7 +408,8 @@ def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, rem
         remarks.note(f"{table}, column {column!r}", Oddity(found, allowed, "taken as missing"))
     elif cells.null_count:
         remarks.column(table, column, MISSING)
-    if isinstance(how, Date) and how.format and (both := date_format(given)) is not None and both.other:
+    both = date_format(given) if isinstance(how, Date) and how.format and is_text(given.type) else None
+    if isinstance(how, Date) and both is not None and both.other:
         found = f"dates that can be read as {how.format} and as {both.other}"
         remarks.note(f"{table}, column {column!r}", Oddity(found, "dates such as 2020-12-31", f"read as {how.format}"))
 
