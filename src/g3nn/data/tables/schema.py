@@ -339,11 +339,14 @@ def _learned(
 
 def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool, problems: Problems) -> Column | Oddity | None:
     """How to read a column of text: as numbers, dates, categories or sentences."""
-    if not as_text and (decimal := _decimal(given)):
-        return _numbers(place, cells, decimal, problems)
-    found = date_format(given)
-    if found is not None:
-        return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
+    if cells.null_count == 0 and len(pc.unique(given)) == 1:
+        return CONSTANT
+    if pc.any(pc.match_substring_regex(some(given), "[0-9]")).as_py():
+        if not as_text and (decimal := _decimal(given)):
+            return _numbers(place, cells, decimal, problems)
+        found = date_format(given)
+        if found is not None:
+            return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
     category = _categories(given, len(cells))
     if category is NAMES and pc.mean(pc.count_substring_regex(given, r"\S+")).as_py() >= LEAST_WORDS:
         text = Text.fit(cells)

@@ -116,13 +116,13 @@ def test_excel(tmp_path):
         "mixed": ["x", "7", None],
     }
     assert read_nodes(path, "id").ids.to_pylist() == [14, 15, 16]
-    with pytest.raises(DataError, match="n.xlsx: has a header but no rows"):
+    with pytest.raises(DataError, match=r"n\.xlsx: has a header but no rows"):
         read_nodes(sheet(path, ["id", "y"]), "id")
 
 
 def test_excel_that_cannot_be_read(tmp_path, monkeypatch):
     empty = sheet(tmp_path / "empty.xlsx", [None])
-    with pytest.raises(DataError, match="empty.xlsx: is empty"):
+    with pytest.raises(DataError, match=r"empty\.xlsx: is empty"):
         read_excel(empty)
     (tmp_path / "n.zip").write_bytes(b"PK\x03\x04zzzz")
     with pytest.raises(DataError, match="is a zip file but no Excel sheet that can be read"):
