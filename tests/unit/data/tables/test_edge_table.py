@@ -16,27 +16,24 @@ NODES = pa.table({"y": labels(4), "x": [1, 2, 4, 9]})
 
 
 class TestReading:
-    @pytest.mark.parametrize(
-        ("header", "ends"),
-        [
+    def test_ends(self, tmp_path):
+        cases = [
             ("x,Target,SOURCE", ("SOURCE", "Target")),
             ("dst,src,source", ("src", "dst")),
             ("from,w,to", ("from", "to")),
             ("paper,cites,w", ("paper", "cites")),
-        ],
-    )
-    def test_ends(self, tmp_path, header, ends):
-        edges = read_edges(text_file(tmp_path, f"{header}\n1,2,3\n"))
-        assert (edges.columns.source, edges.columns.target) == ends
+        ]
+        for header, ends in cases:
+            edges = read_edges(text_file(tmp_path, f"{header}\n1,2,3\n"))
+            assert (edges.columns.source, edges.columns.target) == ends
 
     def test_chosen_columns(self, tmp_path):
         edges = read_edges(text_file(tmp_path, "source,target,a,b,w\n1,2,3,4,5\n"), "b", "a", "w")
         assert (edges.source.to_pylist(), edges.target.to_pylist()) == ([4], [3])
         assert (edges.weights, edges.columns) == (np.array([5.0]), EdgeColumns("b", "a", "w"))
 
-    @pytest.mark.parametrize(
-        ("text", "options", "words"),
-        [
+    def test_problems(self, tmp_path):
+        cases = [
             ("a\n1\n", {}, "one column 'a'"),
             ("a,b\n1,2\n", {"source": "a"}, "both names or none"),
             ("a,b\n1,2\n", {"source": "a", "target": "c", "weight": "w"}, "2 problems"),
@@ -44,12 +41,11 @@ class TestReading:
             ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': got whole numbers and 1 other value ('x')"),
             ("a,b,w\n1,2,-1\n2,3,\n4,5,inf\n", {"weight": "w"}, "infinite weights (-1.0, None, inf); expected numbers"),
             ("a,b,weight\n1,2,heavy\n2,3,1\n", {}, "weights ('heavy'); expected numbers of at least 0. --weight none"),
-        ],
-    )
-    def test_problems(self, tmp_path, text, options, words):
-        with pytest.raises(InputError) as caught:
-            read_edges(text_file(tmp_path, text), **options)
-        assert words in str(caught.value)
+        ]
+        for text, options, words in cases:
+            with pytest.raises(InputError) as caught:
+                read_edges(text_file(tmp_path, text), **options)
+            assert words in str(caught.value)
 
     def test_ends_of_two_types(self, tmp_path):
         with pytest.raises(InputError, match="text in one of the columns 'a', 'b' and whole numbers in the other"):

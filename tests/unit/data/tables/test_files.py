@@ -14,9 +14,8 @@ from g3nn.errors import DataError
 NODES = "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rome,true\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_dialects(tmp_path):
+    cases = [
         ("n.csv", NODES),
         ("n.tsv", NODES.replace(",", "\t")),
         ("n.csv", NODES.replace(",", ";")),
@@ -26,16 +25,14 @@ NODES = "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rom
         ("n.csv", NODES.replace(",", ", ")),
         ("n.csv", NODES.replace("age", '"age"').replace("Rome", '"Rome"')),
         ("n.csv", "\n" + NODES.replace("\n", "\n\n").replace("Rome", '"Rome"')),
-    ],
-    ids=["csv", "tabs", "semicolons", "suffix", "windows", "byte order mark", "blanks", "quotes", "empty lines"],
-)
-def test_dialects(tmp_path, name, text):
-    nodes = read_nodes(text_file(tmp_path, text, name), "id", "label")
-    assert nodes.ids.to_pylist() == ["a", "b", "c"]
-    assert nodes.features.to_pydict()["city"] == ["Rome", "Oslo", "Rome"]
-    assert nodes.labels is not None
-    assert (nodes.labels.names.tolist(), nodes.labels.values.tolist()) == (["x", "y"], [0, 1, -1])
-    assert not nodes.typed
+    ]
+    for name, text in cases:
+        nodes = read_nodes(text_file(tmp_path, text, name), "id", "label")
+        assert nodes.ids.to_pylist() == ["a", "b", "c"]
+        assert nodes.features.to_pydict()["city"] == ["Rome", "Oslo", "Rome"]
+        assert nodes.labels is not None
+        assert (nodes.labels.names.tolist(), nodes.labels.values.tolist()) == (["x", "y"], [0, 1, -1])
+        assert not nodes.typed
 
 
 @pytest.mark.parametrize(
@@ -96,9 +93,8 @@ class TestQuotes:
             read_edges(text_file(tmp_path, text))
 
 
-@pytest.mark.parametrize(
-    ("content", "name", "words"),
-    [
+def test_what_cannot_be_read(tmp_path):
+    cases = [
         (b"", "n.csv", "is empty"),
         (b" \n\n", "n.csv", "is empty"),
         (gzip.compress(b"", mtime=0), "n.csv.gz", "is empty"),
@@ -112,15 +108,14 @@ class TestQuotes:
         (gzip.compress(b"id,x\n1,2\n" * 99, mtime=0)[:-9], "n.csv.gz", "damaged or cut short"),
         (b"id,x,x\n1,2,3\n", "n.csv", "several columns are called 'x'"),
         (b"id,x,\n1,2,3\n", "n.csv", "a column has no name"),
-    ],
-)
-def test_what_cannot_be_read(tmp_path, content, name, words):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        read_nodes(path, "id")
-    assert words in str(caught.value)
-    assert str(path) in str(caught.value)
+    ]
+    for content, name, words in cases:
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(DataError) as caught:
+            read_nodes(path, "id")
+        assert words in str(caught.value)
+        assert str(path) in str(caught.value)
 
 
 def test_damaged_parquet(tmp_path):

@@ -27,29 +27,28 @@ def nodes(folder: Any, *columns: list[Any]) -> Any:
 
 
 class TestOutcome:
-    @pytest.mark.parametrize(
-        ("columns", "outcome"),
-        [
+    def test_of_a_csv_file_is_seen(self, tmp_path):
+        cases = [
             ([["1.5", "2", "", "3"]], "real"),
             ([["1,5", "2,25", "3,0", ""]], "real"),
             ([["1.0", "2.0", "", "1", "2"]], "classes"),
             ([["a", "1.5", "a", "1.5"]], "classes"),
             ([[1, 0, 1, 0], [0, 1, 1, 0]], "tags"),
-        ],
-    )
-    def test_of_a_csv_file_is_seen(self, tmp_path, columns, outcome):
-        assert read_graph(nodes(tmp_path, *columns), label=list("ab"[: len(columns)])).outcome == outcome
+        ]
+        for columns, outcome in cases:
+            assert read_graph(nodes(tmp_path, *columns), label=list("ab"[: len(columns)])).outcome == outcome
 
-    @pytest.mark.parametrize(
-        ("values", "outcome"),
-        [([1.5, 2.0, None, 3.0], "real"), ([1.0, 2.0, 1.0, 2.0, None], "classes"), (["1.5", "2"] * 2, "classes")],
-    )
-    def test_of_a_typed_table_is_seen(self, values, outcome):
-        assert read_graph(pa.table({"y": values, "x": [n**2 for n in range(len(values))]})).outcome == outcome
+    def test_of_a_typed_table_is_seen(self):
+        cases = [
+            ([1.5, 2.0, None, 3.0], "real"),
+            ([1.0, 2.0, 1.0, 2.0, None], "classes"),
+            (["1.5", "2"] * 2, "classes"),
+        ]
+        for values, outcome in cases:
+            assert read_graph(pa.table({"y": values, "x": [n**2 for n in range(len(values))]})).outcome == outcome
 
-    @pytest.mark.parametrize(
-        ("values", "outcome", "words"),
-        [
+    def test_what_it_does_not_allow(self):
+        cases = [
             ([1.5, 2.0], "classes", "column 'y': got values such as 1.5"),
             ([[1], [2]], "classes", "values such as [1]"),
             ([datetime.date(2020, 1, 1)] * 2, "classes", "values such as datetime.date"),
@@ -59,12 +58,11 @@ class TestOutcome:
             ([1e200, 1.0], "real", "values such as 1e+200"),
             ([-1, 2], "counts", "values such as -1"),
             ([1, 2], "ral", "outcome: got 'ral'"),
-        ],
-    )
-    def test_what_it_does_not_allow(self, values, outcome, words):
-        with pytest.raises(InputError) as caught:
-            read_graph(pa.table({"y": values, "x": [1, 3]}), outcome=outcome)
-        assert words in str(caught.value)
+        ]
+        for values, outcome, words in cases:
+            with pytest.raises(InputError) as caught:
+                read_graph(pa.table({"y": values, "x": [1, 3]}), outcome=outcome)
+            assert words in str(caught.value)
 
     def test_several_columns_are_tags(self, tmp_path):
         graph = read_graph(nodes(tmp_path, ["1", "", "0", "1"], ["true", "false", "true", "NA"]), label=["a", "b"])
@@ -137,9 +135,8 @@ def test_classes_that_are_probably_meant_in_another_way(tmp_path, values, notes)
             read_graph(path, label="a", strict=True)
 
 
-@pytest.mark.parametrize(
-    ("values", "typed", "expected"),
-    [
+def test_classes():
+    cases = [
         (["1.0", None, "0."], False, [1, None, 0]),
         (["01", "2"], False, ["01", "2"]),
         (["-0", "1"], False, ["-0", "1"]),
@@ -148,12 +145,11 @@ def test_classes_that_are_probably_meant_in_another_way(tmp_path, values, notes)
         (["1", None], True, ["1", None]),
         (pa.array([1, 2**64 - 1], pa.uint64()), True, ["1", str(2**64 - 1)]),
         ([None, None], True, [None, None]),
-    ],
-)
-def test_classes(values, typed, expected):
-    found = label_values(pa.array(values), typed, classes=True).tolist()
-    assert found == expected
-    assert list(map(type, found)) == list(map(type, expected))
+    ]
+    for values, typed, expected in cases:
+        found = label_values(pa.array(values), typed, classes=True).tolist()
+        assert found == expected
+        assert list(map(type, found)) == list(map(type, expected))
 
 
 def test_a_few_long_labels_take_little_memory(tmp_path):
@@ -177,21 +173,19 @@ def labels_of(values: Any, outcome: str = "classes") -> Labels:
 TAGS = [[1, 0], [0, 1], [1, 1], [0, 0], [NAN, NAN]]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "values", "split", "words"),
-    [
+def test_a_split_that_leaves_too_little():
+    cases = [
         ("classes", ["a", "a", "b", "c", None], None, "n.csv, labels: got class 'b', 'c' with a single labelled node"),
         ("classes", ["a", "a", "b", "b"], ["train", "val", "val", "val"], "n.csv, split: got every label of class 'b'"),
         ("classes", ["a", "a", "b", "b", "c"], ["train", "val"] * 2 + ["test"], "every label of class 'c'"),
         ("tags", TAGS[:2], None, "n.csv, labels: got 2 labelled nodes, of which none can be spared"),
         ("tags", TAGS, ["train", "test", "train", "val", "val"], "none left to train on in column 0"),
-    ],
-)
-def test_a_split_that_leaves_too_little(outcome, values, split, words):
-    remarks = Remarks()
-    check_split("n.csv", labels_of(values, outcome), None if split is None else np.array(split), outcome, remarks)
-    (problem,) = remarks.problems.found
-    assert words in str(problem)
+    ]
+    for outcome, values, split, words in cases:
+        remarks = Remarks()
+        check_split("n.csv", labels_of(values, outcome), None if split is None else np.array(split), outcome, remarks)
+        (problem,) = remarks.problems.found
+        assert words in str(problem)
 
 
 def test_test_labels_are_kept_apart(tmp_path):

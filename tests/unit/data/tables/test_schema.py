@@ -42,20 +42,18 @@ def told(remarks: Remarks) -> list[str]:
 
 
 class TestNumbers:
-    @pytest.mark.parametrize(
-        ("cells", "expected"),
-        [
+    def test_of_a_csv_file(self, tmp_path):
+        cases = [
             (["1,5", "2,25", "-3,0"], [1.5, 2.25, -3]),
             (["1,234", "2,500", "7"], [1234, 2500, 7]),
             (["$ 5", "$6.50", "-$1,000"], [5, 6.5, -1000]),
             (["5%", "12.5 %", "100%"], [0.05, 0.125, 1]),
             (["1 234", "12 345 678", "9"], [1234, 12345678, 9]),
-        ],
-    )
-    def test_of_a_csv_file(self, tmp_path, cells, expected):
-        graph = one_column(tmp_path, [*cells, cells[0]])
-        np.testing.assert_allclose(matrix(graph.features)[:, 0], [*expected, expected[0]], rtol=1e-15)
-        assert (graph.features.kinds.tolist(), graph.notes) == (["guess"], ())
+        ]
+        for cells, expected in cases:
+            graph = one_column(tmp_path, [*cells, cells[0]])
+            np.testing.assert_allclose(matrix(graph.features)[:, 0], [*expected, expected[0]], rtol=1e-15)
+            assert (graph.features.kinds.tolist(), graph.notes) == (["guess"], ())
 
     def test_a_few_words_among_them_are_missing(self, tmp_path):
         graph = one_column(tmp_path, ["1", "2", "x", "7", "9.5", "y"])
@@ -102,23 +100,21 @@ class TestNumbers:
 
 
 class TestDates:
-    @pytest.mark.parametrize(
-        "cells",
-        [
+    def test_become_four_numbers(self, tmp_path):
+        cases = [
             ["2020-01-31", "2020-02-29", "2019-12-01"],
             ["31.01.2020", "29.02.2020", "01.12.2019"],
             ["01/31/2020", "02/29/2020", "12/01/2019"],
             ["2020-01-31 00:00:00.5", "2020-02-29 00:00:00", "2019-12-01 00:00:00"],
             ["2020-01-31T00:00Z", "2020-02-29T00:00Z", "2019-12-01T00:00Z"],
-        ],
-    )
-    def test_become_four_numbers(self, tmp_path, cells):
-        graph = one_column(tmp_path, [*cells, ""])
-        assert graph.features.names == ("x: year", "x: month", "x: weekday", "x: age in days")
-        assert graph.features.kinds.tolist() == ["number"] * 4
-        expected = [[2020, 1, 4, 29], [2020, 2, 5, 0], [2019, 12, 6, 90], [NAN] * 4]
-        np.testing.assert_allclose(matrix(graph.features), expected, atol=1e-12)
-        assert said(graph) == ["column 'x': missing numbers; filled in from the neighbours, or with the mean"]
+        ]
+        for cells in cases:
+            graph = one_column(tmp_path, [*cells, ""])
+            assert graph.features.names == ("x: year", "x: month", "x: weekday", "x: age in days")
+            assert graph.features.kinds.tolist() == ["number"] * 4
+            expected = [[2020, 1, 4, 29], [2020, 2, 5, 0], [2019, 12, 6, 90], [NAN] * 4]
+            np.testing.assert_allclose(matrix(graph.features), expected, atol=1e-12)
+            assert said(graph) == ["column 'x': missing numbers; filled in from the neighbours, or with the mean"]
 
     def test_that_can_be_read_in_two_ways_are_noted(self, tmp_path):
         graph = one_column(tmp_path, ["01/02/2020", "03/04/2020"] * 2)
