@@ -293,7 +293,7 @@ def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problem
 def _advice(example: Any) -> str:
     """What fits values that are no classes."""
     if isinstance(example, float | np.floating):
-        return "Numbers need outcome 'real' (G3NNRegressor)."
+        return "Unknown label type: continuous. Numbers need outcome 'real' (G3NNRegressor)."
     if isinstance(example, list | tuple | set | frozenset | np.ndarray):
         return "For several tags of a node give (n, T): a column of 0 and 1 for each tag."
     return ""
