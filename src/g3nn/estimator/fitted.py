@@ -253,7 +253,7 @@ class Fitted:
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (edges.pairs, edges.weights) if isinstance(edges, Edges) else (edges, None)
+        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges, None)
         pairs, weights = self._weighted(read_weighted_edges(given, total, self.task.directed, problems, own))
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
