@@ -25,6 +25,7 @@ from g3nn.posteriors import LabelPosterior
 from g3nn.priors.uniform import UniformPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training import TrainingOptions
 from g3nn.training.stack import LAST, Stack
 
@@ -78,10 +79,11 @@ def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, 
     training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
     model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
     stack = Stack(model, objective, inputs, replicas, training)
-    while not stack.finished:
-        stack.step()
-    stack.end()
-    return _scores(likelihood, inputs)
+    with enough_for(inputs.task.extent, replicas.size):
+        while not stack.finished:
+            stack.step()
+        stack.end()
+        return _scores(likelihood, inputs)
 
 
 @torch.no_grad()

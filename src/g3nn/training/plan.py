@@ -21,6 +21,7 @@ from g3nn.outcomes import OUTCOMES
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training.checks import (
     CUSTOM,
     check_outcome,
@@ -107,9 +108,12 @@ class Plan:
             )
         start = time.perf_counter()
         inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
-        with monitor(self.spec.name, len(self.seeds), progress) as watch:
+        with (
+            enough_for(task.extent, len(self.seeds) * self.training.ensemble),
+            monitor(self.spec.name, len(self.seeds), progress) as watch,
+        ):
             parts = self._run(task, inputs, watch)
-        return self._result(task, inputs, parts, time.perf_counter() - start)
+            return self._result(task, inputs, parts, time.perf_counter() - start)
 
     def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
