@@ -22,7 +22,8 @@ from itertools import chain
 
 BUSY = (0, 1, 2)
 TARGET = 1.5
-_COUNT = "while True: pass"
+_COUNT = "import os; parent = os.getppid()\nwhile os.getppid() == parent: sum(range(10000))"
+"""Until its parent is gone, however that ended."""
 
 
 def trainings(quick: bool) -> dict[str, list[tuple[object, str, int]]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -157,7 +157,8 @@ class GraphEstimator(BaseEstimator):
 
     def sample_graph(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
-        return self._graph_audit().sample(seed)
+        drawn = self._graph_audit().sample(seed)
+        return replace(drawn, labels=self.fitted_.drawn_labels(drawn.labels, np.random.default_rng(seed % 2**63)))
 
     def _graph_audit(self) -> GraphAudit:
         """Fitted when it is first asked for."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.audit import MergedGroups
 from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Answers
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
@@ -139,10 +140,20 @@ class Fitted:
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
+        codes, beliefs, merged = self._merged_groups()
+        return self.task.with_classes(merged.codes(codes), merged.count), merged.beliefs(beliefs)
+
+    def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n,): labels out of the groups (n,) that were drawn for the nodes."""
+        _, beliefs, merged = self._merged_groups()
+        return merged.members(groups, beliefs, rng)
+
+    def _merged_groups(self) -> tuple[np.ndarray, np.ndarray, MergedGroups]:
+        """Labels (n,) and beliefs (n, K) as the outcome has them, and which of the K are merged."""
         labelled = np.concatenate([self.task.train, self.task.val])
         labels = self._labels_of(labelled, self.task.num_nodes)
         codes, beliefs = self.outcome.groups(self.calibrated(), labels)
-        return self.task.with_classes(codes, beliefs.shape[1]), beliefs
+        return codes, beliefs, MergedGroups.of(beliefs, self.task.edges)
 
     def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
         """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""
