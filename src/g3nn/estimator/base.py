@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -22,6 +21,7 @@ from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Outcome
 from g3nn.parse import node_numbers
+from g3nn.training.progress import course, say
 
 
 @dataclass(eq=False, repr=False)
@@ -66,13 +66,14 @@ class GraphEstimator(BaseEstimator):
         given = take_apart(X, y, edges, val, bool(self.directed), problems)
         request = read_request(parameters, self.outcome_for(given.y, problems), given, problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        self.restore(Fitted.fit(request, parameters))
+        with course(self.verbose) as progress:
+            self.restore(Fitted.fit(request, parameters, progress))
         self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
         return self
 
     def _say(self, text: str) -> None:
         if self.verbose:
-            print(text, file=sys.stderr)
+            say(text)
 
     @abstractmethod
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
@@ -165,7 +166,11 @@ class GraphEstimator(BaseEstimator):
         check_is_fitted(self)
         if self.graph_audit_ is None:
             seed = self.fitted_.seeds[0]
-            self.graph_audit_ = GraphAudit.fit(*self.fitted_.groups(), seed=seed, device=self.device)
+            with course(self.verbose) as progress:
+                progress.stage("judging edges", 1.0, 1)
+                self.graph_audit_ = GraphAudit.fit(
+                    *self.fitted_.groups(), seed=seed, device=self.device, progress=progress
+                )
         return self.graph_audit_
 
     def save(self, folder: str | Path) -> None:

@@ -25,6 +25,7 @@ from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
+from g3nn.training.progress import Course
 from g3nn.training.result import history_names
 
 FEW_VALIDATION_NODES = 30
@@ -70,7 +71,7 @@ class Fitted:
         return history_names(self.outcome)
 
     @classmethod
-    def fit(cls, request: Request, parameters: Mapping[str, Any]) -> Fitted:
+    def fit(cls, request: Request, parameters: Mapping[str, Any], progress: Course) -> Fitted:
         """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
         whole, training, seen, means = _tasks(request, parameters["inductive"], parameters["missing"] == "impute")
         tried = request.candidates
@@ -79,7 +80,6 @@ class Fitted:
             tried = tried[:1]
         if len(tried) > 1:
             _warn_of_few(len(request.val))
-        progress = None if parameters["verbose"] else False
         search = Search(training, request.common, parameters["device"], request.seeds, progress)
         chosen, result, panel = search.run(tried)
         plan = chosen.plan(request.common, result.seeds, parameters["device"])
@@ -88,7 +88,8 @@ class Fitted:
         epochs, labelled = int(result.epochs.max()), request.train
         if parameters["refit"]:
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
-            refit = _refit(plan, training, epochs)
+            progress.stage("training on all labels", 1.0, 1)
+            refit = _refit(plan, training, epochs, progress)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
         own = answerer.model.posterior.nodes
         new = ~np.isin(np.arange(whole.num_nodes), seen)
@@ -251,9 +252,9 @@ def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[Fea
     return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
 
 
-def _refit(plan: Plan, task: NodeTask, epochs: int) -> FitResult:
+def _refit(plan: Plan, task: NodeTask, epochs: int, progress: Course) -> FitResult:
     """Replicas trained on the labels of training and validation nodes alike."""
-    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False)
+    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), progress)
     sound = [trial for trial, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")

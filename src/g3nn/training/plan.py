@@ -7,6 +7,7 @@ import itertools
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -32,7 +33,7 @@ from g3nn.training.checks import (
     plain,
 )
 from g3nn.training.memory import replicas_that_fit
-from g3nn.training.progress import Watch, monitor
+from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 
@@ -95,8 +96,8 @@ class Plan:
             self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
         )
 
-    def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
-        """Train and evaluate all trials on a task."""
+    def fit(self, task: NodeTask, progress: bool | Course | None = None) -> FitResult:
+        """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit."""
         problems = Problems()
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         problems.raise_if_any()
@@ -110,10 +111,15 @@ class Plan:
         inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
         with (
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
-            monitor(self.spec.name, len(self.seeds), progress) as watch,
+            self._watched(progress) as watch,
         ):
             parts = self._run(task, inputs, watch)
             return self._result(task, inputs, parts, time.perf_counter() - start)
+
+    def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
+        if isinstance(progress, Course):
+            return progress.training(self.training.epochs)
+        return monitor(self.spec.name, len(self.seeds), progress)
 
     def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
