@@ -163,7 +163,8 @@ def _candidates(
     parameters: Mapping[str, Any], outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
     options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
-    models = outcome.panel(columns, balance)
+    # Which models a panel has to leave out is of no interest to who names one.
+    models = outcome.panel(columns, balance) if parameters["model"] == "auto" else ()
     return candidates(parameters["model"], parameters["objective"], options, models, problems, outcome)
 
 
