@@ -17,6 +17,7 @@ from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
 from g3nn.errors import Problems
 from g3nn.estimator.answer_table import answer_table
+from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
@@ -197,6 +198,15 @@ class GraphEstimator(BaseEstimator):
         miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
         """
         return native_frame(self.answer_table(X, edges, alpha=alpha))
+
+    def explain(self, nodes: Any) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+        check_is_fitted(self)
+        problems = Problems()
+        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems.raise_if_any()
+        assert chosen is not None
+        return explain(self.fitted_, chosen)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
