@@ -34,6 +34,7 @@ LAYERS = (
     ("training",),
     ("catalogue",),
     ("audit",),
+    ("page",),
     ("estimator",),
     ("experiments",),
     ("report",),

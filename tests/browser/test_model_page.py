@@ -10,7 +10,7 @@ from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 import g3nn
 from g3nn.audit import AuditTables
 from g3nn.estimator import G3NNClassifier
-from g3nn.report import write_model_report
+from g3nn.page import write_model_report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 WILD = "<img src=x onerror=document.title='broken'> & <b>law</b>"

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.report import assets
+from g3nn.page import assets
 
 
 class Tags(HTMLParser):

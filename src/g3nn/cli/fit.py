@@ -198,7 +198,7 @@ def write_results(
     from g3nn.data.folders import new_folder
     from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
-    from g3nn.report import write_model_report
+    from g3nn.page import write_model_report
 
     ids = graph.nodes.ids
     found = audit(classifier) if audited else None

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.calibrate import FEW_VALIDATION_NODES
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
 from g3nn.errors import G3NNWarning, Problems, TrainingError
@@ -30,8 +31,6 @@ from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 from g3nn.training.result import history_names
-
-FEW_VALIDATION_NODES = 30
 
 
 @dataclass(frozen=True, eq=False)

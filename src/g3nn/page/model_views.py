@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from g3nn.calibrate import degree_bins, reliability_bins
-from g3nn.report.averages import pooled
-from g3nn.report.model_graph import FULL, degrees, packed, shares
-
-if TYPE_CHECKING:
-    from g3nn.estimator import GraphEstimator
+from g3nn.page.averages import pooled
+from g3nn.page.model_graph import FULL, degrees, packed, shares
 
 ALPHA = 0.1
 """A set of classes, or an interval, misses the true value at most this often."""
@@ -47,7 +44,7 @@ class View(ABC):
     files: ClassVar[str]
     doubt: np.ndarray
 
-    def __init__(self, estimator: GraphEstimator) -> None:
+    def __init__(self, estimator: Any) -> None:
         self.task = estimator.task_
         self.outcome: Any = estimator.fitted_.outcome
         self.names = [clean(name) for name in estimator.fitted_.columns.tolist()]
@@ -231,7 +228,7 @@ VIEWS: dict[str, type[View]] = {"classes": ClassView, "tags": TagView, "numbers"
 """By what an outcome calls its view."""
 
 
-def view_of(estimator: GraphEstimator) -> View:
+def view_of(estimator: Any) -> View:
     return VIEWS[estimator.fitted_.outcome.view](estimator)
 
 

@@ -16,8 +16,9 @@ from g3nn.experiments.statistics import LEVEL
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Suite
 from g3nn.experiments.tables import REPRODUCED_WITHIN, layouts, summaries
-from g3nn.report import assets, views
-from g3nn.report.averages import curves, pooled
+from g3nn.page import assets
+from g3nn.page.averages import curves, pooled
+from g3nn.report import views
 
 
 def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:

@@ -8,7 +8,7 @@ from number_graph import known_numbers
 from pages import Tags, data_of, numbers, own_text
 
 import g3nn
-from g3nn.report import model_graph, write_model_report
+from g3nn.page import model_graph, write_model_report
 
 WILD = "</script><b>bold</b> & 茶"
 

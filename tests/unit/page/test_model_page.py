@@ -10,7 +10,7 @@ from pages import Tags, data_of, numbers, own_text
 from g3nn.audit import AuditTables
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.report import model_graph, model_views, write_model_report
+from g3nn.page import model_graph, model_views, write_model_report
 
 MEGABYTE = 1_000_000
 WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"

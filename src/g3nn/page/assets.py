@@ -109,7 +109,7 @@ def write(path: Path, text: str) -> None:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=PackageLoader("g3nn.report"),
+        loader=PackageLoader("g3nn.page"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -123,7 +123,7 @@ def _environment() -> Environment:
 @cache
 def _sources(*names: str) -> Markup:
     """Our own styles or scripts. None holds a closing tag, so they need no escaping."""
-    folder = files("g3nn.report") / "templates"
+    folder = files("g3nn.page") / "templates"
     return Markup("\n".join((folder / name).read_text(encoding="utf-8") for name in names))
 
 

@@ -10,10 +10,10 @@ from types import MappingProxyType
 import pytest
 
 from g3nn.errors import InputError
-from g3nn.report import assets
+from g3nn.page import assets
 
 SOURCES = sorted(
-    path.name for path in (files("g3nn.report") / "templates").iterdir() if path.name.endswith((".js", ".css"))
+    path.name for path in (files("g3nn.page") / "templates").iterdir() if path.name.endswith((".js", ".css"))
 )
 
 
@@ -46,7 +46,7 @@ def test_counts():
 
 def test_a_style_or_script_can_stand_inside_its_tag():
     for name in SOURCES:
-        source = (files("g3nn.report") / "templates" / name).read_text(encoding="utf-8")
+        source = (files("g3nn.page") / "templates" / name).read_text(encoding="utf-8")
         assert "</script" not in source
         assert "</style" not in source
         assert "<!--" not in source

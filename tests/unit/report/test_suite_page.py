@@ -12,7 +12,8 @@ from g3nn.experiments.records import Record
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Cell
 from g3nn.experiments.suite_file import load_suite
-from g3nn.report import assets, write_report
+from g3nn.page import assets
+from g3nn.report import write_report
 
 MEGABYTE = 1_000_000
 

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 from g3nn.calibrate import Bin
-from g3nn.report.assets import plain
-from g3nn.report.averages import CURVE_POINTS, curves, pooled
+from g3nn.page.assets import plain
+from g3nn.page.averages import CURVE_POINTS, curves, pooled
 
 
 def test_curves_are_mean_lowest_and_highest():

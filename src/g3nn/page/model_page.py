@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from g3nn.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.errors import Problems
-from g3nn.experiments.statistics import wilson_interval
-from g3nn.report import assets
-from g3nn.report.averages import History, curves
-from g3nn.report.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded
-from g3nn.report.model_views import ALPHA, Columns, clean, table, view_of
+from g3nn.page import assets
+from g3nn.page.averages import History, curves
+from g3nn.page.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded
+from g3nn.page.model_views import ALPHA, Columns, clean, table, view_of
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
-    from g3nn.estimator import GraphEstimator, PanelEntry
     from g3nn.task import NodeTask
 
 SCRIPTS = ("model_drawing.js", "model_explorer.js", "model.js")
@@ -26,7 +25,7 @@ SCRIPTS = ("model_drawing.js", "model_explorer.js", "model.js")
 
 
 def write_model_report(
-    estimator: GraphEstimator,
+    estimator: Any,
     out_path: str | Path,
     *,
     ids: Sequence[Any] | None = None,
@@ -40,8 +39,6 @@ def write_model_report(
     audit: the result of `estimator.audit`: how likely every edge is, and pairs that lack one.
     test:  the result of `estimator.evaluate` on nodes that had no part in the fit.
     """
-    from g3nn.estimator.fitted import FEW_VALIDATION_NODES
-
     path = Path(out_path)
     assets.check_target(path)
     task = estimator.task_
@@ -99,7 +96,7 @@ def _checked(
     return names, likely
 
 
-def _histories(estimator: GraphEstimator) -> list[History]:
+def _histories(estimator: Any) -> list[History]:
     """The learning curves of each replica, up to its last epoch. A replica that was never trained has none."""
     histories: list[History] = []
     for values in np.moveaxis(estimator.history_, 2, 0):
@@ -109,7 +106,7 @@ def _histories(estimator: GraphEstimator) -> list[History]:
     return histories
 
 
-def _panel(panel: Sequence[PanelEntry], score: str) -> dict[str, Any]:
+def _panel(panel: Sequence[Any], score: str) -> dict[str, Any]:
     """The models that were tried, the lowest validation loss first."""
     rows = []
     for rank, entry in enumerate(sorted(panel, key=lambda entry: entry.val_loss), 1):
