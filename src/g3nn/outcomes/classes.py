@@ -79,9 +79,12 @@ class Classes(Outcome):
             problems.add(argument, mixed, allowed, _advice(example))
             return None
         kind = kinds.pop() if kinds else "whole numbers"
-        classes, positions = np.unique(values[labelled].astype(_DTYPES[kind]), return_inverse=True)
+        # Among numpy's strings every label would take the room of the longest, so there is one for each class only.
+        distinct = list(dict.fromkeys(given))
+        classes, positions = np.unique(np.array(distinct, dtype=_DTYPES[kind]), return_inverse=True)
+        position = dict(zip(distinct, positions.tolist(), strict=True))
         codes = np.full(n, UNKNOWN, dtype=np.int64)
-        codes[labelled] = positions
+        codes[labelled] = [position[label] for label in given]
         if len(classes) < 2:
             few = f"{len(given)} labels of {len(classes)} classes"
             advice = f"Without two there is nothing to tell apart. {cls.unknown_title} is an unknown label."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,8 +16,10 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _CURRENCY = r"([$€£¥₹]|USD|EUR|GBP|CHF|JPY|INR)"
 _CLOCK_END = r"(\d{2}:\d{2}(:\d{2})?)(\.\d+)?(Z|[+-]\d{2}:?\d{2})?$"
 
-_FIRST_ROWS = 1000
+_SOME = 1000
 """Rows by which most formats are ruled out before all rows are read."""
+
+_LIKE_A_DATE = r"^\s*(\d{1,4}[-/. ]\s?[0-9A-Za-z]|[A-Za-z]{3,9}\.? \d)"
 
 _DAYS = ("%Y-%m-%d", "%Y/%m/%d", "%m/%d/%Y", "%d/%m/%Y", "%d.%m.%Y", "%d-%m-%Y", "%d.%m.%y", "%m/%d/%y", "%d/%m/%y")
 _NAMED_DAYS = ("%d %b %Y", "%d %B %Y", "%d-%b-%Y", "%b %d, %Y", "%B %d, %Y", "%b %d %Y")
@@ -58,7 +61,18 @@ def plain_numbers(cells: pa.Array) -> pa.Array:
 def numbers(cells: pa.Array, decimal: str = ".") -> pa.Array:
     """Text cells as float64, null where there is no number: `1,234.5`, `1.234,5` if the decimal is a comma, `$ 5`,
     `12 %` as 0.12."""
-    cells = pc.utf8_trim_whitespace(pc.cast(cells, pa.large_string()))
+    return _word_by_word(pc.utf8_trim_whitespace(pc.cast(cells, pa.large_string())), lambda one: _numbers(one, decimal))
+
+
+def _word_by_word(cells: pa.Array, read: Callable[[pa.Array], pa.Array]) -> pa.Array:
+    """Cells are read once for each text that occurs, since that is slow."""
+    encoded = cells.dictionary_encode()
+    return read(encoded.dictionary).take(encoded.indices)
+
+
+def _numbers(cells: pa.Array, decimal: str) -> pa.Array:
+    if decimal == "." and pc.all(plain_numbers(cells)).as_py() is True:
+        return pc.cast(cells, pa.float64())
     percent = pc.ends_with(cells, "%")
     cells = pc.replace_substring_regex(cells, r"\s*%$", "")
     cells = pc.replace_substring_regex(cells, rf"^([+-]?)\s*{_CURRENCY}\s*", r"\1")
@@ -75,16 +89,25 @@ def numbers(cells: pa.Array, decimal: str = ".") -> pa.Array:
 
 def decimal_of(cells: pa.Array) -> str:
     """The decimal sign with which more cells are numbers; a point if both do, so `1,234` is a thousand."""
-    point, comma = (numbers(cells, decimal).null_count for decimal in (".", ","))
-    return "," if comma < point else "."
+    point = numbers(cells, ".").null_count
+    return "," if point > 0 and numbers(cells, ",").null_count < point else "."
+
+
+def some(cells: pa.Array) -> pa.Array:
+    """Cells from everywhere in a column, enough to rule out what it does not hold."""
+    if len(cells) <= _SOME:
+        return cells
+    return cells.take(pa.array(np.linspace(0, len(cells) - 1, _SOME).astype(np.int64)))
 
 
 def date_format(cells: pa.Array) -> DateFormat | None:
     """The format of text cells that are dates, none of them null."""
-    first = cells[:_FIRST_ROWS]
+    first = some(cells)
+    if not pc.any(pc.match_substring_regex(first, _LIKE_A_DATE)).as_py():
+        return None
     read = {one: len(first) - dates(first, one).null_count for one in DATE_FORMATS}
     best = max(read, key=lambda one: read[one])
-    if read[best] == 0 or read[best] < LEAST_DATES * len(first):
+    if read[best] < LEAST_DATES * len(first):
         return None
     whole = {one: dates(cells, one) for one in DATE_FORMATS if read[one] == read[best]}
     fewest = min(moments.null_count for moments in whole.values())
@@ -95,8 +118,12 @@ def date_format(cells: pa.Array) -> DateFormat | None:
 
 def dates(cells: pa.Array, format: str) -> pa.Array:
     """Text cells as timestamps in seconds, null where there is no date. Fractions of seconds and zones are dropped."""
-    cells = pc.replace_substring_regex(pc.utf8_trim_whitespace(cells), _CLOCK_END, r"\1")
-    return pc.strptime(cells, format=format, unit="s", error_is_null=True)
+
+    def read(words: pa.Array) -> pa.Array:
+        words = pc.replace_substring_regex(pc.utf8_trim_whitespace(words), _CLOCK_END, r"\1")
+        return pc.strptime(words, format=format, unit="s", error_is_null=True)
+
+    return _word_by_word(cells, read)
 
 
 def floats(column: pa.Array) -> np.ndarray:

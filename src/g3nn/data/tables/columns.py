@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.cells import is_text
+from g3nn.data.tables.cells import is_text, plain_numbers
 from g3nn.errors import InputError, Problem
 from g3nn.outcomes.labels import quoted
 
@@ -24,6 +24,7 @@ _PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "
 
 _WHOLE_NUMBER = r"^[+-]?[0-9]+(\.0*)?$"
 _FIRST_ROWS = 1000
+_LONGEST = 60
 
 
 def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
@@ -31,8 +32,10 @@ def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
 
 
 def listed(values: Any) -> str:
-    """The first values of a sequence or an array, and how many more there are."""
-    return quoted(values if isinstance(values, list | tuple) else values.tolist())
+    """The first values of a sequence or an array, not too long, and how many more there are."""
+    items = values if isinstance(values, list | tuple) else values.tolist()
+    short = [f"{item[:_LONGEST]}..." if isinstance(item, str) and len(item) > _LONGEST else item for item in items]
+    return quoted(short)
 
 
 def counted(number: int, noun: str) -> str:
@@ -40,7 +43,9 @@ def counted(number: int, noun: str) -> str:
 
 
 def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
-    """One array, not encoded by a dictionary. In a CSV file, blanks around text belong to the separators."""
+    """One array of a plain type. In a CSV file, blanks around text belong to the separators."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     if is_text(column.type):
@@ -53,6 +58,15 @@ def texts(column: pa.Array) -> pa.Array:
     """The column as text, with null where a value is missing or empty."""
     column = pc.cast(column, pa.large_string())
     return pc.if_else(pc.equal(column, ""), None, column)
+
+
+def means_text(raw: pa.Array, cells: pa.Array, typed: bool) -> bool:
+    """Whether a table says that numbers are text. `cells`: those of `raw` that say something.
+
+    Where some cells say that nothing is known, the others may be numbers that became text for that reason.
+    """
+    declared = typed and is_text(raw.type) and texts(raw).null_count == cells.null_count
+    return declared and pc.all(plain_numbers(cells)).as_py() is True
 
 
 def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,6 @@ from g3nn.data.tables.cells import decimal_of, floats, is_number, is_text, numbe
 from g3nn.data.tables.columns import identifiers, listed, plain, refuse
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Oddity, Remarks
-from g3nn.errors import G3NNWarning
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -69,6 +68,9 @@ def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable 
         with problems.gathered():
             weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
     _remark_on_columns(source, columns, asked, remarks)
+    if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
+        oddity = Oddity("numbers for names of columns", "a first line with names", "the first line is no edge")
+        remarks.note(source.name, oddity._replace(advice="If it is one, write a line with names above it."))
     if content.num_rows == 0:
         remarks.note(source.name, Oddity("no rows", "at least one edge", "there are no edges"))
     if len(ends) < 2:
@@ -120,13 +122,14 @@ def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
 def _weights(place: str, column: pa.Array) -> np.ndarray:
     """(E,) at least 0."""
     cells = numbers(column, decimal_of(column.drop_null())) if is_text(column.type) else column
-    if not is_number(cells.type):
-        refuse(place, f"values of type {column.type}", "numbers of at least 0")
+    allowed, advice = "numbers of at least 0", f"--weight {NO_WEIGHT} ignores them."
+    if not (is_number(cells.type) or pa.types.is_null(cells.type)):
+        refuse(place, f"values of type {column.type}", allowed, advice)
     weights = floats(cells)
     wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        given = f"missing, negative or infinite weights ({listed(weights[wrong])})"
-        refuse(place, given, "numbers of at least 0", f"--weight {NO_WEIGHT} ignores them.")
+        given = f"missing, negative or infinite weights ({listed(pc.filter(column, pa.array(wrong)))})"
+        refuse(place, given, allowed, advice)
     return weights
 
 
@@ -139,7 +142,7 @@ def of_one_type(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_typed: bool) -> None:
     """Two files that both say what their ids are must agree. Numbers in a CSV file may stand for text."""
-    if typed and nodes_typed and is_text(ids.type) != is_text(nodes.type):
+    if typed and nodes_typed and len(ids) and is_text(ids.type) != is_text(nodes.type):
         words = {True: "text", False: "whole numbers"}
         given, allowed = words[is_text(ids.type)], words[is_text(nodes.type)]
         advice = "Write the ids of both tables with the same type."
@@ -147,11 +150,11 @@ def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_t
 
 
 def join(
-    edges: EdgeTable, ids: pa.Array, typed: bool, *, drop_unknown: bool = False
+    edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, *, drop_unknown: bool = False
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any.
 
-    Edges with unknown ids are an error, or with `drop_unknown` left out with a warning. Edges of weight 0 are left out.
+    Edges with unknown ids are an error, or with `drop_unknown` left out with a note. Edges of weight 0 are left out.
     typed: whether a table says that `ids` are numbers or text.
     """
     names = listed([edges.columns.source, edges.columns.target])
@@ -167,9 +170,10 @@ def join(
             ends = zip((source, target), positions, strict=True)
             absent = [pc.filter(end, position.is_null()) for end, position in ends]
             given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
-            advice = "Both tables must use the same ids." if drop_unknown else "--drop-unknown-edges leaves them out."
+            same = "Both tables must use the same ids; --id names the column of the node table that has them."
+            advice = same if unknown.all() else "--drop-unknown-edges leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
-        warnings.warn(f"{edges.name}: left out {share}, with ids that no node has", G3NNWarning, stacklevel=2)
+        remarks.say(f"{edges.name}: left out {share}, with ids that no node has")
     if edges.weights is None:
         return pairs[:, ~unknown], None
     kept = ~unknown & (edges.weights > 0)

@@ -66,7 +66,9 @@ class Source:
 
     @classmethod
     def open(cls, table: Any, argument: str, remarks: Remarks) -> Source:
-        """table: the path of a file, or any data frame."""
+        """table: the path of a file, any data frame, or what this has returned before."""
+        if isinstance(table, Source):
+            return table
         if not isinstance(table, str | Path):
             content = from_frame(table, argument)
             return cls(f"{argument} (data frame)", _distinct(argument, content.column_names), content=content)
@@ -80,7 +82,7 @@ class Source:
             return cls(name, _distinct(name, content.column_names), content=content)
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
-        encoding = _encoding(path, start, remarks)
+        encoding = _encoding(path, remarks)
         raw, delimiter = _header(path, encoding)
         return cls(name, _distinct(name, raw), False, path, delimiter, encoding)
 
@@ -128,15 +130,16 @@ class Source:
         parse = pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=skip)
         kinds = dict.fromkeys(text, pa.large_string())
         convert = pa_csv.ConvertOptions(include_columns=columns, column_types=kinds, null_values=list(nulls))
-        with _binary(path) as stream:
-            if self.encoding != UTF8:
-                stream = io.BytesIO(stream.read().decode(self.encoding).encode(UTF8))
+        with _utf8(path, self.encoding) as stream:
             try:
                 table = pa_csv.read_csv(stream, pa_csv.ReadOptions(block_size=_BLOCK), parse, convert)
             except pa.ArrowInvalid as error:
                 if "Empty CSV" not in str(error):
+                    _check_quotes(path, self.encoding, self.delimiter)
                     raise
                 table = pa.table({name: pa.nulls(0) for name in columns})
+        if _has_long_rows(path, self.encoding, table.num_rows):
+            _check_quotes(path, self.encoding, self.delimiter)
         if bad:
             first = bad[0]
             what = f"{counted(len(bad), 'row')} with more or fewer values than the header"
@@ -194,30 +197,64 @@ def _header(path: Path, encoding: str) -> tuple[list[str], str]:
         return next(csv.reader(chain([first], lines), delimiter=delimiter)), delimiter
 
 
-def _encoding(path: Path, start: bytes, remarks: Remarks) -> str:
+def _has_long_rows(path: Path, encoding: str, rows: int) -> bool:
+    """Whether there are quotes, and more lines than rows: a value runs over several lines, or lines are empty."""
+    quotes, breaks, last = False, Counter[bytes](), b""
+    with _utf8(path, encoding) as stream:
+        while chunk := stream.read(_BLOCK):
+            quotes = quotes or b'"' in chunk
+            breaks.update({end: chunk.count(end) for end in (b"\n", b"\r")})
+            last = chunk[-1:]
+    lines = max(breaks.values(), default=0) + (last not in (b"\n", b"\r"))
+    return quotes and lines > rows + 1
+
+
+def _check_quotes(path: Path, encoding: str, delimiter: str) -> None:
+    """Without its second quote, a value would swallow the rows up to the next quote in the file."""
+    line, limit = 0, csv.field_size_limit(2**31 - 1)
+    with _utf8(path, encoding) as stream:
+        rows = csv.reader(io.TextIOWrapper(stream, UTF8, newline=""), delimiter=delimiter, strict=True)
+        try:
+            for _ in rows:
+                line = rows.line_num
+        except csv.Error as error:
+            advice = 'Close it, and write a quote inside a value twice ("").'
+            raise DataError(f"{path}: a quote in line {line + 1} is not closed as it should be. {advice}") from error
+        finally:
+            csv.field_size_limit(limit)
+
+
+def _encoding(path: Path, remarks: Remarks) -> str:
     """UTF-8, UTF-16 if the file says so, else what Windows uses in the West; anything but UTF-8 is noted."""
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if _is_utf8(path):
+        return UTF8
+    with _binary(path) as stream:
+        content = stream.read()
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and _decodes(content, "utf-16"):
         found = "utf-16"
+    elif b"\0" in content:
+        raise DataError(f"{path}: is not text. {_SAVE_AS}")
     else:
-        decoder, line = codecs.getincrementaldecoder(UTF8)(), 1
-        with _readable(path), _binary(path) as stream:
-            try:
-                while chunk := stream.read(_BLOCK):
-                    decoder.decode(chunk)
-                    line += chunk.count(b"\n")
-                decoder.decode(b"", final=True)
-                return UTF8
-            except UnicodeDecodeError as error:
-                line += error.object.count(b"\n", 0, error.start)
-        with _binary(path) as stream:
-            content = stream.read()
-        if b"\0" in content:
-            raise DataError(f"{path}: is not text, first in line {line}. {_SAVE_AS}")
         # Some bytes mean nothing in Windows-1252; Latin-1 has a sign for each.
         found = "cp1252" if _decodes(content, "cp1252") else "latin-1"
     done = f"read as {found}"
     remarks.note(str(path), Oddity("text that is not UTF-8", "UTF-8", done, "Look at words with accents."))
     return found
+
+
+def _is_utf8(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder(UTF8)()
+    with _readable(path), _binary(path) as stream:
+        try:
+            while chunk := stream.read(_BLOCK):
+                decoder.decode(chunk)
+                # Zeros are valid UTF-8 but in no text.
+                if b"\0" in chunk:
+                    return False
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
 
 
 def _decodes(content: bytes, encoding: str) -> bool:
@@ -235,6 +272,13 @@ def _binary(path: Path) -> Iterator[Any]:
         gzipped = file.read(2) == b"\x1f\x8b"
     with gzip.open(path) if gzipped else path.open("rb") as stream:
         yield stream
+
+
+@contextmanager
+def _utf8(path: Path, encoding: str) -> Iterator[Any]:
+    """The bytes of a text file in UTF-8."""
+    with _binary(path) as stream:
+        yield stream if encoding == UTF8 else io.BytesIO(stream.read().decode(encoding).encode(UTF8))
 
 
 @contextmanager

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.edge_table import EdgeColumns
+from g3nn.data.tables.edge_table import NO_WEIGHT, EdgeColumns
 from g3nn.data.tables.graph import TableGraph
 from g3nn.data.tables.node_table import NodeColumns
 from g3nn.data.tables.schema import ColumnRead, FeatureSchema
@@ -44,7 +44,8 @@ class FittedTables:
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
         return cls(
             nodes.columns,
-            graph.edge_columns,
+            # Edges that counted alike in the fit will do so later.
+            replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT),
             graph.schema,
             ids,
             whole,

@@ -8,6 +8,7 @@ from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
@@ -17,6 +18,9 @@ from g3nn.parse import is_frame
 
 EXCEL = b"PK\x03\x04"
 """How an Excel file begins, as any zip file does."""
+
+_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
+"""Among cells of several types; no code such as 007, and no number that a float would round."""
 
 TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".xlsx")
 """The files that `write_table` can write."""
@@ -28,24 +32,28 @@ def from_frame(frame: Any, argument: str) -> pa.Table:
     """Any data frame. A column of mixed objects becomes text."""
     if not is_frame(frame):
         raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
-    columns = nw.from_native(frame, eager_only=True)
-    return pa.table([_array(columns[name]) for name in columns.columns], names=[str(name) for name in columns.columns])
+    try:
+        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"{argument}: several columns have the same name. Rename them or take them out.") from error
+    return pa.table([_array(column) for column in columns], names=[str(column.name) for column in columns])
 
 
 def _array(column: Any) -> Any:
     try:
         return column.to_arrow()
-    except (pa.ArrowException, TypeError, ValueError):
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _from_objects(column.to_list())
 
 
 def _from_objects(items: Sequence[Any]) -> pa.Array:
-    """Values of one type as they are, of several types as text."""
+    """Values of one type as they are, of several types as text, or as numbers if all of them are."""
     items = [None if is_missing(item) else item for item in items]
     try:
         return pa.array(items)
-    except (pa.ArrowException, TypeError, ValueError):
-        return pa.array([None if item is None else str(item) for item in items], pa.large_string())
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        texts = pa.array([None if item is None else str(item) for item in items], pa.large_string())
+    return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
 
 
 def read_excel(path: Path) -> pa.Table:
@@ -55,9 +63,10 @@ def read_excel(path: Path) -> pa.Table:
     except ImportError as error:
         raise DataError(f"{path}: {_NEEDS_OPENPYXL}") from error
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        rows = list(book.worksheets[0].iter_rows(values_only=True))
-        book.close()
+        # A path would have to end as Excel wants it.
+        with path.open("rb") as file:
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = list(book.worksheets[0].iter_rows(values_only=True))
     except Exception as error:  # the reader raises whatever its parsers do
         raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({error}).") from error
     rows = [row for row in rows if any(cell is not None for cell in row)]

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.cells import NULL_WORDS, is_text, known
+from g3nn.data.tables.columns import plain
 from g3nn.data.tables.edge_table import EdgeColumns, join, load_edges
 from g3nn.data.tables.labels import AUTO, check_split
 from g3nn.data.tables.node_table import NodeColumns, NodeTable, load_nodes
@@ -60,7 +61,8 @@ class TableGraph:
         nodes, columns, read = self.nodes, self.nodes.columns, {one.column: one for one in self.schema.read}
         rows = []
         for name in nodes.content.column_names:
-            missing = nodes.content[name].null_count
+            cells = plain(nodes.content[name], typed=False)
+            missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
             if name == columns.id:
                 rows.append(ColumnRead(name, "id", 0, "names of the nodes"))
             elif name in columns.labels:
@@ -165,7 +167,7 @@ def _read(
         if edges is not None:
             edge_columns = edges.columns
             with problems.gathered():
-                pairs, weights = join(edges, nodes.ids, nodes.typed, drop_unknown=drop_unknown)
+                pairs, weights = join(edges, nodes.ids, nodes.typed, remarks, drop_unknown=drop_unknown)
     if nodes is None or split is None or schema is None or problems.found:
         return None
     features = schema.encode(nodes.name, nodes.features, nodes.num_nodes, remarks, quiet=True)

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.cells import decimal_of, floats, is_number, is_text, known, numbers
-from g3nn.data.tables.columns import counted, int64, listed, plain
+from g3nn.data.tables.cells import NULL_WORDS, decimal_of, floats, is_number, is_text, known, numbers
+from g3nn.data.tables.columns import counted, int64, listed, means_text, plain
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
@@ -32,7 +32,9 @@ def read_labels(
     problems = remarks.problems
     columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
-        values = _numbers(label_values(columns[names[0]], source.typed))
+        raw, first = plain(table[names[0]], source.typed), columns[names[0]]
+        text = means_text(raw, first, source.typed)
+        values = None if text else _numbers(label_values(first, source.typed))
         outcome = guessed_outcome(len(names), values).name
         if outcome != Tags.name and values is not None and (values % 1 == 0).all():
             _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
@@ -57,11 +59,12 @@ def read_labels(
 
 
 def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], remarks: Remarks) -> pa.Array:
-    """Words for nothing are unknown labels, which is noted unless the cells are just empty."""
+    """Words for nothing are unknown labels, which is noted unless the cells are empty or the caller named the word."""
     if not is_text(column.type):
         return column
     cells = known(column, nulls)
-    words = pc.filter(column, pc.and_(cells.is_null(), pc.fill_null(pc.not_equal(column, ""), False)))
+    usual = pa.array([word for word in NULL_WORDS if word], pa.large_string())
+    words = pc.filter(column, pc.and_(cells.is_null(), pc.is_in(pc.utf8_trim_whitespace(column), value_set=usual)))
     if len(words):
         found = f"{counted(len(words), 'label')} written as {listed(pc.unique(words))}"
         advice = "--keep-na takes them as they are."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +15,6 @@ from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.remarks import Remarks
 from g3nn.data.tables.schema import CATEGORICAL, TEXT, Encoded
-from g3nn.errors import G3NNWarning
 from g3nn.parse import NO_EDGES
 
 
@@ -49,8 +47,8 @@ def read_new_nodes(
     problems, before = remarks.problems, len(remarks.problems.found)
     nodes, edges, pairs, weights = None, None, NO_EDGES, None
     with remarks.of_table("nodes"):
-        # What is odd about the file is said when its content is read.
-        nodes = load_nodes(nodes_table, _columns(tables, Source.open(nodes_table, "nodes", Remarks())), remarks)
+        source = Source.open(nodes_table, "nodes", remarks)
+        nodes = load_nodes(source, _columns(tables, source), remarks)
     if edges_table is not None:
         with remarks.of_table("edges"):
             edges = load_edges(edges_table, tables.edge_columns, remarks)
@@ -70,12 +68,12 @@ def read_new_nodes(
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with problems.gathered():
-            pairs, weights = join(edges, everyone, tables.typed and nodes.typed, drop_unknown=drop_unknown)
+            pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
     if features is None or len(problems.found) > before:
         return None
     if not new.all():
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
-        warnings.warn(f"{nodes.name}: {share}; their answers are those of the fit", G3NNWarning, stacklevel=2)
+        remarks.say(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
     known = tables.node_columns.id is not None
     return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)

@@ -102,11 +102,15 @@ def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable 
             parts = split_parts(source.place(columns.split), content[columns.split])
     if ids is None:
         return None
-    left = [name for name in content.column_names if name not in {*columns.special, *columns.ignore}]
+    other = {*columns.special, *columns.ignore}
+    left = [name for name in content.column_names if name not in other]
     # Without ids or labels, a column that was meant for them would pass for a feature.
     if not {*([columns.id] if columns.id else []), *columns.labels} <= set(source.names):
         left = []
-    features = pa.table([plain(content[name], source.typed) for name in left], names=left)
+    # A table without columns, unlike a selection of none, would have no rows.
+    features = (
+        pa.table([plain(content[name], typed=False) for name in left], names=left) if left else content.select([])
+    )
     return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed)
 
 

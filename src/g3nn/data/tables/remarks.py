@@ -41,6 +41,10 @@ class Remarks:
             text = f"{place}: {oddity.found}; {oddity.done}"
             self.notes.append(f"{text}. {oddity.advice}" if oddity.advice else text)
 
+    def say(self, text: str) -> None:
+        """A note on what the caller asked for, which is never a problem."""
+        self.notes.append(text)
+
     def column(self, table: str, name: str, oddity: Oddity) -> None:
         """A note about one column; columns of one table with the same oddity share a note."""
         self._columns[table, oddity].append(name)

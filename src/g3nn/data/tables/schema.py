@@ -22,9 +22,9 @@ from g3nn.data.tables.cells import (
     is_text,
     known,
     numbers,
-    plain_numbers,
+    some,
 )
-from g3nn.data.tables.columns import counted, listed, texts
+from g3nn.data.tables.columns import counted, listed, means_text, texts
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
 from g3nn.parse import Matrix
@@ -58,9 +58,7 @@ CONSTANT = Oddity("the same value in every row", "columns whose values differ", 
 NAMES = Oddity("almost as many values as rows", "values that repeat", "left out as names", _KEEP)
 ROWS = Oddity("the numbers of the rows", "columns that say something about the nodes", "left out")
 MISSING = Oddity("missing numbers", "a number in every row", "filled in from the neighbours, or with the mean")
-SENTENCES = Oddity(
-    "sentences", "--text for sentences", "their words become features", "--ignore leaves them out, --categorical not."
-)
+SENTENCES = Oddity("sentences", "--text for sentences", "their words become features", "--ignore leaves them out.")
 EXTRA = Oddity("columns that the model was not fitted with", "the columns of the fit", "left out")
 
 
@@ -236,8 +234,9 @@ class FeatureSchema:
         columns, read = dict[str, Column](), []
         for column in table.column_names:
             raw = table[column].combine_chunks()
-            cells = known(raw, nulls) if is_text(raw.type) else raw
-            made = _learned(f"{name}, column {column!r}", cells, typed, chosen.get(column), remarks.problems)
+            cells = _cells(raw, nulls)
+            place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
+            made = _learned(place, cells, as_text, chosen.get(column), remarks.problems)
             if made is None:
                 continue
             if isinstance(made, Oddity):
@@ -259,18 +258,18 @@ class FeatureSchema:
         """The features of n rows; None where a column is absent or cannot be read. `quiet`: on the table of the fit,
         which was remarked on."""
         problems, before = remarks.problems, len(remarks.problems.found)
-        absent = [column for column in self.columns if column not in table.column_names]
+        present, left_out = set(table.column_names), self.left_out
+        absent = [column for column in self.columns if column not in present]
         if absent:
             problems.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
-        extra = [one for one in table.column_names if one not in self.columns and one not in self.left_out]
-        for column in extra:
-            remarks.column(name, column, EXTRA)
+        for column in table.column_names:
+            if column not in self.columns and column not in left_out:
+                remarks.column(name, column, EXTRA)
         blocks = []
         for column, how in self.columns.items():
-            if column in absent:
+            if column not in present:
                 continue
-            raw = table[column].combine_chunks()
-            cells = known(raw, self.nulls) if is_text(raw.type) else raw
+            cells = _cells(table[column].combine_chunks(), self.nulls)
             if not quiet:
                 _check_kind(f"{name}, column {column!r}", cells, how, problems)
                 _remark_on_values(name, column, how, cells, remarks)
@@ -297,10 +296,24 @@ def _side_by_side(blocks: list[Any], n: int) -> Matrix:
     return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
 
 
+def _cells(raw: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
+    """The values of a column, null where nothing is known."""
+    if is_text(raw.type):
+        return known(raw, nulls)
+    return pc.if_else(pc.is_nan(raw), None, raw) if pa.types.is_floating(raw.type) else raw
+
+
+def _is_date(kind: pa.DataType) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
 def _learned(
-    place: str, cells: pa.Array, typed: bool, chosen: str | None, problems: Problems
+    place: str, cells: pa.Array, as_text: bool, chosen: str | None, problems: Problems
 ) -> Column | Oddity | None:
-    """How to read a column; why it is left out; or None if it cannot be used."""
+    """How to read a column; why it is left out; or None if it cannot be used.
+
+    as_text: whether numbers that are written as text are meant as text.
+    """
     kind, given = cells.type, cells.drop_null()
     if len(given) == 0:
         return EMPTY
@@ -317,29 +330,38 @@ def _learned(
         return Oddity("no word that repeats", "words that occur in at least two rows", "left out")
     if pa.types.is_boolean(kind):
         return Number(BOOLEAN) if len(pc.unique(given)) > 1 or cells.null_count else CONSTANT
-    if pa.types.is_temporal(kind) and not pa.types.is_time(kind) and not pa.types.is_duration(kind):
+    if _is_date(kind):
         return Date.fit(cells, "") if len(pc.unique(given)) > 1 else CONSTANT
     if is_number(kind) or pa.types.is_temporal(kind):
         return _numbers(place, cells, ".", problems)
-    return _words(place, cells, given, typed, problems)
+    return _words(place, cells, given, as_text, problems)
 
 
-def _words(place: str, cells: pa.Array, given: pa.Array, typed: bool, problems: Problems) -> Column | Oddity | None:
+def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool, problems: Problems) -> Column | Oddity | None:
     """How to read a column of text: as numbers, dates, categories or sentences."""
-    decimal: Any = decimal_of(given)
-    share = 1 - numbers(given, decimal).null_count / len(given)
-    declared_text = typed and pc.all(plain_numbers(given)).as_py() is True
-    if share > LEAST_NUMBERS and not declared_text:
-        return _numbers(place, cells, decimal, problems)
-    found = date_format(given)
-    if found is not None:
-        return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
+    if cells.null_count == 0 and len(pc.unique(given)) == 1:
+        return CONSTANT
+    if pc.any(pc.match_substring_regex(some(given), "[0-9]")).as_py():
+        if not as_text and (decimal := _decimal(given)):
+            return _numbers(place, cells, decimal, problems)
+        found = date_format(given)
+        if found is not None:
+            return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
     category = _categories(given, len(cells))
     many = category is NAMES or (isinstance(category, Category) and category.other)
     if many and pc.mean(pc.count_substring_regex(given, r"\S+")).as_py() >= LEAST_WORDS:
         text = Text.fit(cells)
         return text if text.words else category
     return category
+
+
+def _decimal(given: pa.Array) -> str:
+    """The decimal sign of text that is mostly numbers; nothing if it is not."""
+    first = some(given)
+    if all(numbers(first, sign).null_count == len(first) for sign in (".", ",")):
+        return ""
+    decimal = decimal_of(given)
+    return decimal if numbers(given, decimal).null_count < (1 - LEAST_NUMBERS) * len(given) else ""
 
 
 def _numbers(place: str, cells: pa.Array, decimal: Any, problems: Problems) -> Column | Oddity | None:
@@ -381,16 +403,17 @@ def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, rem
     if isinstance(how, Text):
         return
     given = cells.drop_null()
-    unread = int(np.isnan(how.encode(given)[:, 0]).sum()) if len(given) else 0
-    if unread and is_text(given.type):
-        examples = listed(pc.unique(pc.filter(given, pa.array(np.isnan(how.encode(given)[:, 0])))))
+    unread = pc.filter(given, pa.array(np.isnan(how.encode(given)[:, 0]))) if is_text(given.type) else []
+    if len(unread):
         what = "date" if isinstance(how, Date) else "number"
-        found = f"{counted(unread, 'value')} that {'is' if unread == 1 else 'are'} no {what} ({examples})"
+        many = f"{counted(len(unread), 'value')} that {'is' if len(unread) == 1 else 'are'} no {what}"
+        found = f"{many} ({listed(pc.unique(unread))})"
         allowed = f"{what}s; empty where unknown"
         remarks.note(f"{table}, column {column!r}", Oddity(found, allowed, "taken as missing"))
     elif cells.null_count:
         remarks.column(table, column, MISSING)
-    if isinstance(how, Date) and how.format and (both := date_format(given)) is not None and both.other:
+    both = date_format(given) if isinstance(how, Date) and how.format and is_text(given.type) else None
+    if isinstance(how, Date) and both is not None and both.other:
         found = f"dates that can be read as {how.format} and as {both.other}"
         remarks.note(f"{table}, column {column!r}", Oddity(found, "dates such as 2020-12-31", f"read as {how.format}"))
 
@@ -400,10 +423,15 @@ def _check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) ->
     given = cells.drop_null()
     if isinstance(how, Category | Text) or len(given) == 0:
         return
-    temporal = pa.types.is_temporal(given.type)
-    readable = temporal if isinstance(how, Date) else (is_number(given.type) or pa.types.is_boolean(given.type))
-    if is_text(given.type):
+    kind = given.type
+    if is_text(kind):
         readable = np.isnan(how.encode(given)[:, 0]).mean() <= LEAST_NUMBERS
+    elif isinstance(how, Date):
+        readable = _is_date(kind)
+    else:
+        readable = is_number(kind) or pa.types.is_boolean(kind) or (pa.types.is_temporal(kind) and not _is_date(kind))
+    if readable and isinstance(how, Number) and np.nanmax(np.abs(how.encode(given))) > LARGEST:
+        problems.add(place, *_HUGE)
     if not readable:
         what = f"{listed(pc.unique(given))}, which are no {'dates' if isinstance(how, Date) else 'numbers'}"
         problems.add(place, what, f"values like those of the fit ({how.kind})")
@@ -426,7 +454,9 @@ def _plain(cells: pa.Array) -> pa.Array:
 def _seconds(cells: pa.Array, format: str) -> np.ndarray:
     """(n,) seconds since 1970, NaN where there is no date."""
     if is_text(cells.type):
-        moments = dates(cells, format)
+        # A table that knew dates as such has no format; a later one may have them as text.
+        found = None if format else date_format(cells.drop_null())
+        moments = dates(cells, found.format if found else format)
     elif pa.types.is_temporal(cells.type):
         moments = pc.cast(cells, pa.timestamp("s"), safe=False)
     else:
