@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from g3nn.page.described import Described, clean
+from g3nn.page.layout import Layout, laid_out
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -20,6 +23,9 @@ MOST_NODES, MOST_EDGES = 20_000, 100_000
 
 MOST_NEIGHBOURS = 30
 """At most this many neighbours are drawn around a node."""
+
+MOST_EXPLAINED, MOST_REASONS = 200, 8
+"""So many of the least certain nodes come with reasons for their answers, and each with so many of a kind."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
@@ -32,17 +38,20 @@ FULL = np.iinfo(np.uint16).max
 class Graph:
     """What a page shows of a graph.
 
-    doubt: (n,) the higher, the less certain the answer. beliefs: what is believed about these nodes, packed for the
-    scripts. likely: (E,) the probability of each edge, None if the edges were not audited. missing: pairs without an
-    edge that should have one, as `AuditTables` lists them.
+    doubt: (n,) the higher, the less certain the answer. key: (n,) what nodes are sorted by inside a bubble of the map.
+    beliefs: what is believed about these nodes, packed for the scripts. likely: (E,) the probability of each edge, None
+    if the edges were not audited. missing: pairs without an edge that should have one, as `AuditTables` lists them.
+    explain: as `estimator.explain`, if there is such a thing.
     """
 
     task: NodeTask
-    ids: list[str]
+    described: Described
     doubt: np.ndarray
+    key: np.ndarray
     beliefs: Callable[[np.ndarray], dict[str, Any]]
     likely: np.ndarray | None = None
     missing: np.ndarray | None = None
+    explain: Callable[[np.ndarray], Sequence[Any]] | None = None
 
     @cached_property
     def degree(self) -> np.ndarray:
@@ -111,6 +120,8 @@ def embedded(graph: Graph) -> dict[str, Any]:
         "start": int(place[_start(graph)]),
         **_nodes(graph, nodes),
         **_edges(graph, edges, place),
+        "map": _map(laid_out(task.edges, task.num_nodes, graph.key), nodes),
+        "why": _why(graph, explorable, place),
         "uncertain": place[graph.uncertain].tolist(),
         "suspicious": edge_place[graph.suspicious].tolist(),
         "missing": list(zip(*place[graph.pairs].tolist(), missing, strict=False)),
@@ -168,7 +179,7 @@ def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
     use = np.zeros(graph.task.num_nodes)
     use[graph.task.train], use[graph.task.val] = 1, 2
     return {
-        "ids": [graph.ids[node] for node in nodes.tolist()],
+        **graph.described.at(nodes),
         "degree": packed(graph.degree[nodes], np.uint32),
         "use": packed(use[nodes], np.uint8),
         **graph.beliefs(nodes),
@@ -183,6 +194,31 @@ def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]
         return {**ends, "probability": None, "quantiles": []}
     quantiles = np.quantile(graph.likely, np.linspace(0, 1, 101)).tolist() if graph.likely.size else []
     return {**ends, "probability": packed(graph.likely[edges], np.float32), "quantiles": quantiles}
+
+
+def _map(layout: Layout, nodes: np.ndarray) -> dict[str, Any]:
+    """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges]."""
+    return {
+        "x": shares(layout.points[nodes, 0]),
+        "y": shares(layout.points[nodes, 1]),
+        "bubbles": np.column_stack([layout.bubbles, layout.sizes]).tolist(),
+        "links": layout.links.T.tolist(),
+    }
+
+
+def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, Any]:
+    """By the place of a node: its neighbours, [place, change of the log-probability without the edge, exact], and its
+    features, [name, gradient times input]. Only the least certain nodes are asked about."""
+    if graph.explain is None:
+        return {}
+    asked = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
+    told = {}
+    for node, (neighbours, features) in zip(asked, graph.explain(np.array(asked)), strict=True):
+        shown = [reason for reason in neighbours if place[reason[0]] >= 0][:MOST_REASONS]
+        near = [[int(place[other]), float(change), bool(exact)] for other, change, exact in shown]
+        own = [[clean(name), float(value)] for name, value in features[:MOST_REASONS]]
+        told[int(place[node])] = {"neighbours": near, "features": own}
+    return told
 
 
 def shares(values: np.ndarray) -> str:

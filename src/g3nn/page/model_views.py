@@ -9,8 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from g3nn.calibrate import degree_bins, reliability_bins
+from g3nn.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
 from g3nn.page.averages import pooled
+from g3nn.page.described import clean
 from g3nn.page.model_graph import FULL, degrees, packed, shares
 
 ALPHA = 0.1
@@ -38,11 +39,13 @@ class View(ABC):
     """The answers of a fitted estimator as a page shows them.
 
     files: what its template and its script are called. names: of classes, tags or columns. labels: of the validation
-    nodes, as `evaluate` takes them. doubt: (n,), the higher, the less certain the answer.
+    nodes, as `evaluate` takes them. doubt: (n,), the higher, the less certain the answer. key: (n,), what nodes are
+    sorted by inside a bubble of the map.
     """
 
     files: ClassVar[str]
     doubt: np.ndarray
+    key: np.ndarray
 
     def __init__(self, estimator: Any) -> None:
         self.task = estimator.task_
@@ -69,7 +72,7 @@ class ClassView(View):
     def __init__(self, estimator: Any) -> None:
         super().__init__(estimator)
         self.probabilities, self.sets = estimator.predict_proba(), estimator.predict_set(ALPHA)
-        self.answers = self.probabilities.argmax(1)
+        self.answers = self.key = self.probabilities.argmax(1)
         self.truth, self.labels = self.labels, estimator.classes_[self.labels]
         self.doubt, self.most_entropy = estimator.predict_entropy(), math.log(len(self.names))
         self.full_sets = len(self.truth) < math.ceil(1 / ALPHA) - 1
@@ -107,8 +110,8 @@ class ClassView(View):
         p, degree = self.probabilities[self.task.val], degrees(self.task)[self.task.val]
         return {
             "confusion": self._confusion(self.truth, p.argmax(1)),
-            "reliability": pooled([reliability_bins(p, self.truth)]),
-            "degrees": pooled([degree_bins(p, self.truth, degree)]),
+            "reliability": _certain(reliability_bins(p, self.truth)),
+            "degrees": _certain(degree_bins(p, self.truth, degree)),
         }
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
@@ -132,6 +135,7 @@ class TagView(View):
         super().__init__(estimator)
         self.probabilities = estimator.predict_proba()
         self.doubt = estimator.predict_entropy()
+        self.key = np.where(self.probabilities.max(1) > 0.5, self.probabilities.argmax(1), -1)
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
         """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
@@ -168,7 +172,7 @@ class TagView(View):
         known = ~np.isnan(self.labels)
         p = self.probabilities[self.task.val][known]
         bins = reliability_bins(np.stack([1 - p, p], axis=1), self.labels[known].astype(np.int64))
-        return {"reliability": pooled([bins])}
+        return {"reliability": _certain(bins)}
 
 
 class NumberView(View):
@@ -179,7 +183,12 @@ class NumberView(View):
         shape = self.task.num_nodes, len(self.names)
         self.mean, self.deviation = estimator.predict().reshape(shape), estimator.predict_std().reshape(shape)
         self.low, self.high = estimator.predict_interval(1 - ALPHA).reshape(2, *shape)
-        self.doubt = self.deviation[:, 0]
+        self.doubt, self.key = self.deviation[:, 0], self.mean[:, 0]
+        # The share of the deviance of counts is no part of an evaluation.
+        answer = estimator.fitted_.calibrated()[self.task.val]
+        deviance = self.outcome.score_key == "d2" and len(self.labels) > 0
+        self.score = self.outcome.loss_and_score(answer, self.labels)[1] if deviance else None
+        self.explained = {"r2": ("R²", "variance"), "d2": ("D²", "deviance")}[self.outcome.score_key]
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
         """The first columns; a label that is not given is NaN. Of the first column, scale: the ends of the colours and
@@ -199,12 +208,22 @@ class NumberView(View):
     def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
         rows, training = [], self.task.labels[self.task.train]
         measured = list(scores.get("columns", {"": scores}).values()) if scores else [{}] * len(self.names)
-        for name, column, own in zip(self.names, training.T, measured, strict=True):
+        for t, (name, column, own) in enumerate(zip(self.names, training.T, measured, strict=True)):
             figures = [own.get(key) for key in ("rmse", "mae", "r2", "coverage")]
+            if own and self.outcome.score_key == "d2":
+                figures[2] = self._explained(t)
             known = int((~np.isnan(column)).sum())
             rows.append([name, known, _mean(column), float(np.nanstd(column)), *figures])
         columns: Columns = {"column": None, "training labels": 0, "mean": 3, "deviation": 3}
-        return table("Columns", {**columns, "RMSE": 3, "MAE": 3, "R²": 3, "coverage": 3}, rows)
+        return table("Columns", {**columns, "RMSE": 3, "MAE": 3, self.explained[0]: 3, "coverage": 3}, rows)
+
+    def _explained(self, t: int) -> float | None:
+        """The share of the deviance of a column of counts, on the validation nodes; None where values do not differ."""
+        from sklearn.metrics import d2_tweedie_score
+
+        known = ~np.isnan(self.labels[:, t])
+        values, answers = self.labels[known, t], self.mean[self.task.val][known, t]
+        return float(d2_tweedie_score(values, answers, power=1)) if len(np.unique(values)) > 1 else None
 
     def charts(self, ids: list[str]) -> dict[str, Any]:
         """residuals: [id, answer, value less answer] of the first column. coverage: [level, share of the values
@@ -237,9 +256,9 @@ def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, An
     return {"caption": caption, "columns": columns, "rows": rows}
 
 
-def clean(value: Any) -> str:
-    """Text that can be written to a file: half a surrogate pair cannot."""
-    return str(value).encode("utf-8", "replace").decode("utf-8")
+def _certain(bins: list[Bin]) -> list[list[float]]:
+    """As `pooled`, with both ends of an interval that holds the accuracy 19 times in 20."""
+    return [[*row, *wilson_interval(row[3], round(row[2]))] for row in pooled([bins])]
 
 
 def _mean(values: np.ndarray) -> float | None:

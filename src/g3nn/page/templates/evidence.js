@@ -41,8 +41,14 @@ const evidence = (() => {
     };
   }
 
-  // A bin is [low, high, nodes per trial, accuracy, confidence].
+  // A bin is [low, high, nodes per trial, accuracy, confidence], of a single model with both ends of an interval.
   const column = (bins, index) => bins.map((bin) => bin[index]);
+  const whiskers = (bins) => (bins[0].length < 7 ? {} : {
+    error_y: {
+      type: "data", symmetric: false, array: bins.map((bin) => bin[6] - bin[3]),
+      arrayminus: bins.map((bin) => bin[3] - bin[5]), color: colour("accent", 0.55), thickness: 1.25, width: 3,
+    },
+  });
   const counts = (bins) => bins.map((bin) => Math.round(bin[2]));
 
   function degrees(bins = [], things) {
@@ -61,8 +67,8 @@ const evidence = (() => {
   }
 
   // A line through points between 0 and 1, to be compared with the diagonal.
-  const points = (x, y, customdata, hover) => ({
-    x, y, customdata, mode: "lines+markers", line: { color: colour("accent"), width: 1.75 }, marker: { size: 7 },
+  const points = (x, y, customdata, hover, more = {}) => ({
+    x, y, customdata, ...more, mode: "lines+markers", line: { color: colour("accent"), width: 1.75 }, marker: { size: 7 },
     hovertemplate: `${hover}<extra></extra>`,
   });
 
@@ -76,11 +82,13 @@ const evidence = (() => {
       };
       const hover = "confidence %{x:.3f}: accuracy %{y:.3f}, %{customdata} answers";
       return {
-        traces: [amounts, guide([0, 1], [0, 1]), points(column(bins, 4), column(bins, 3), counts(bins), hover)],
+        traces: [amounts, guide([0, 1], [0, 1]), points(column(bins, 4), column(bins, 3), counts(bins), hover,
+          whiskers(bins))],
         height: 280, x: ["confidence", { range: [0, 1.03] }], y: ["accuracy", { range: [0, 1.08], nticks: 6 }],
       };
     };
-    const note = `On the dotted line answers are right as often as they claim. Grey: how many of the ${things}.`;
+    const note = `On the dotted line answers are right as often as they claim. Grey: how many of the ${things}.`
+      + `${bins[0].length < 7 ? "" : " Whiskers: 95 % intervals; with few answers they are long."}`;
     return section("Reliability", note, figure("Reliability diagram", build));
   }
 

@@ -36,14 +36,18 @@
 
   function uncertain() {
     const columns = [parts.reference, beliefs.answer, ...beliefs.doubts, parts.degree, beliefs.given];
-    return tables.paged("Uncertain nodes", columns, packed.uncertain.map(beliefs.node),
-      { search: (one) => [one.id, ...beliefs.words(one)] });
+    return tables.paged("Uncertain nodes", columns, packed.uncertain.map(beliefs.node), {
+      search: (one) => [one.id, one.name, ...beliefs.words(one)], filters: beliefs.filters, also: parts.original,
+    });
   }
 
   // edges: {source, target, probability}, the most remarkable first.
   function pairs(caption, edges, empty) {
     const end = (side, label) =>
-      [{ ...parts.reference, label }, beliefs.answer].map((column) => parts.about(side, column));
+      [{ ...parts.reference, label }, beliefs.answer].map((column) => parts.about(side, column, label));
+    const filters = beliefs.filters.map(({ label, options }) => ({
+      label, options: options.map(({ text, test }) => ({ text, test: ({ one, other }) => test(one) || test(other) })),
+    }));
     const columns = [
       { label: "rank", value: (row) => row.rank },
       ...end("one", packed.directed ? "from" : "node"), ...end("other", packed.directed ? "to" : "other node"),
@@ -51,12 +55,13 @@
     ];
     const rows = edges.map(({ source, target, probability }, index) =>
       ({ rank: index + 1, one: beliefs.node(source), other: beliefs.node(target), probability }));
-    const search = ({ one, other }) => [one, other].flatMap((side) => [side.id, String(beliefs.answer.value(side))]);
-    return tables.paged(caption, columns, rows, { search, empty });
+    const search = ({ one, other }) => [one, other].flatMap((side) => [side.id, side.name, String(beliefs.answer.value(side))]);
+    return tables.paged(caption, columns, rows, { search, empty, filters });
   }
 
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
+  fill("schema-table", data.schema && tables.simple(data.schema));
   fill("models-body", ...models(data.panel));
   fill("validation-body", judged.length ? element("div", { class: "pairs judged" }, ...judged) : null,
     evidence.curves(data.curves, "replicas of the chosen model"));
@@ -66,4 +71,5 @@
     ({ source, target, probability })), "No pair was found that would be expected to have an edge."));
   g3nn.drawFigures();
   explorer.follow();
+  map.show();
 })();

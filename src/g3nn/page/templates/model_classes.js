@@ -59,7 +59,9 @@ const beliefs = (() => {
   }
 
   const probability = { label: "probability", value: (one) => one.probability, show: (one) => number(one.probability) };
-  const belief = { label: "belief", value: (one) => one.probability, show: beliefBar, word: true };
+  const belief = { label: "belief", value: (one) => one.probability, show: beliefBar, word: true, files: [] };
+  const setNames = ({ belief: own, setSize }) => own.slice(0, setSize).map(({ name }) => names[name]).join(" | ");
+  const ofClass = (test) => names.map((text, name) => ({ text, test: (one) => test(one, name) }));
 
   function validation() {
     const { confusion: { names: rows, counts, cut } = {}, reliability, degrees } = data;
@@ -77,7 +79,19 @@ const beliefs = (() => {
       probability,
       { label: "entropy", value: (one) => one.entropy, show: (one) => number(one.entropy) },
       belief,
-      { label: "also in its set", value: (one) => one.setSize, show: setCell, word: true },
+      {
+        label: "also in its set", value: (one) => one.setSize, show: setCell, word: true,
+        files: [{ label: "set", value: setNames }],
+      },
+    ],
+    filters: [
+      { label: "Answer", options: ofClass((one, name) => one.answer === name) },
+      {
+        label: "Label", options: [
+          { text: "given", test: (one) => one.known }, { text: "not given", test: (one) => !one.known },
+          { text: "differs from the answer", test: differs }, ...ofClass((one, name) => one.label === name),
+        ],
+      },
     ],
     words: (one) => [answerOf(one), labelOf(one) ?? "", one.use],
     colour: (one) => parts.colour(one.answer),

@@ -6,7 +6,7 @@ const drawing = (() => {
   const UNLIKELY = 80; // An edge is dashed if at least this percentage of edges are likelier.
   const LETTER = 7.6; // The width of a wide letter, about.
 
-  // Ids often begin alike, so the middle is cut out.
+  // Names often begin alike, so the middle is cut out.
   function short(text, length) {
     const letters = [...text];
     if (letters.length <= length) return text;
@@ -19,7 +19,7 @@ const drawing = (() => {
     const count = spokes.length;
     const turned = count > MOST_LEVEL_LABELS;
     const letters = Math.floor(Math.min(110, (turned ? 0.16 : 0.19) * width) / LETTER);
-    const longest = Math.max(1, ...spokes.map(({ one }) => [...one.id].length));
+    const longest = Math.max(1, ...spokes.map(({ one }) => [...one.name].length));
     const room = LETTER * Math.min(letters, longest) + 36;
     const height = turned ? Math.min(width, 620) : Math.min(Math.max((count > 3 ? 0.8 : 0.6) * width, 290), 500);
     const radius = turned ? Math.min(width, height) / 2 - room : Math.min(width / 2 - room, height / 2 - 46);
@@ -43,7 +43,7 @@ const drawing = (() => {
   }
 
   function name(one, angle, { radius, dot, turned, letters }) {
-    const text = short(one.id, letters);
+    const text = short(one.name, letters);
     const right = Math.cos(angle) >= -1e-9;
     const distance = radius + dot + 10;
     if (turned) {
@@ -85,7 +85,7 @@ const drawing = (() => {
   const edgeText = (link) => (missing(link.probability) ? (link.suggested ? "suggested edge" : "edge")
     : `${link.suggested ? "suggested edge" : "edge"} with probability ${graph.odds(link.probability)}`);
   const describe = ({ one, links }) =>
-    `${one.id}: ${beliefs.describe(one)}; ${links.map(edgeText).join("; ")}`;
+    `${one.name}: ${beliefs.describe(one)}; ${links.map(edgeText).join("; ")}`;
 
   // spokes: [{one, links}], one for each neighbour, in the order in which they are drawn.
   function draw(centre, spokes, width, { directed }) {
@@ -112,7 +112,7 @@ const drawing = (() => {
     });
     return shape("svg", {
       viewBox: `${-width / 2} ${-sizes.height / 2} ${width} ${sizes.height}`, width, height: sizes.height,
-      role: "group", "aria-label": `${centre.id} and its neighbours`,
+      role: "group", "aria-label": `${centre.name} and its neighbours`,
     }, ...groups, disc(centre, 0, 0, middle, 5),
     spokes.length ? null : shape("text", { class: "name", y: middle + 34, "text-anchor": "middle" }, "no edges"));
   }

@@ -1,6 +1,6 @@
 // One node: its drawing, what is believed about it, and a table of its neighbours. The address after # holds its id.
 const explorer = (() => {
-  const { data, element, missing, whole } = g3nn;
+  const { data, element, missing, signed, whole } = g3nn;
   const { packed } = graph;
   const { node } = beliefs;
   const MOST_SUGGESTED = 5;
@@ -70,9 +70,40 @@ const explorer = (() => {
     ...[beliefs.answer, ...beliefs.beside, parts.degree, beliefs.given].map((column) => parts.about("one", column)),
   ];
   const table = tables.paged("Neighbours", columns, [], {
-    empty: "This node has no edges.", mark: (row) => (row.link.suggested ? "suggested" : null),
+    empty: "This node has no edges.", also: parts.original.map((column) => parts.about("one", column)), mark: (row) => (row.link.suggested ? "suggested" : null),
   });
   document.getElementById("neighbours-table").append(table);
+
+  // What pulled the answer, for the nodes that were asked about. A bar to the right speaks for the answer.
+  function reasons({ place }) {
+    const { neighbours = [], features = [] } = packed.why[place] ?? {};
+    const most = Math.max(...[...neighbours, ...features].map(([, value]) => Math.abs(value)), 1e-12);
+    const row = (name, pull) => element("li", { class: pull < 0 ? "against" : "for" },
+      element("span", { class: "text" }, name), element("i", { class: "bar", "aria-hidden": "true" },
+        element("i", { style: `width: ${50 * Math.abs(pull) / most}%` })),
+      element("span", { class: "value" }, signed(pull)));
+    const part = (title, note, rows) => (rows.length ? [element("h4", {}, title),
+      element("p", { class: "note" }, note), element("ul", { class: "bars pulls" }, ...rows)] : []);
+    const way = neighbours.every(([, , exact]) => exact)
+      ? "measured: each edge was left out and the node answered again" : "estimated from the gradient";
+    return [
+      ...part("Why: neighbours", `How much log-probability the answer owes to each edge, ${way}. `
+        + "An edge below zero speaks against the answer.",
+      neighbours.map(([other, change]) => row(graph.reference(other), -change))),
+      ...part("Why: features", "How much each feature speaks for the answer, by gradient times input.",
+        features.map(([name, value]) => row(name, value))),
+    ];
+  }
+
+  // What the reader's own table says about a node.
+  function original(one) {
+    if (!parts.original.length) return [];
+    const left = packed.columns_left_out;
+    return [element("h4", {}, "From your table"),
+      element("dl", { class: "facts own" }, ...parts.original.map(({ label, value }) =>
+        g3nn.fact(label, element("span", { class: "text" }, value(one) ?? "–")))),
+      left ? element("p", { class: "note" }, `${whole(left)} more columns are not on this page.`) : ""];
+  }
 
   function show(place) {
     const links = [...graph.links(place), ...graph.suggestions(place).slice(0, MOST_SUGGESTED)];
@@ -83,13 +114,16 @@ const explorer = (() => {
     document.getElementById("legend").replaceChildren(
       ...beliefs.legend([one, ...around.map((spoke) => spoke.one)]), element("p", { class: "note" }, count(one)));
     document.getElementById("node").replaceChildren(
-      element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.id), ...beliefs.details(one));
+      element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.name),
+      one.name === one.id ? "" : element("p", { class: "note" }, `id ${one.id}`),
+      ...beliefs.details(one), ...reasons(one), ...original(one));
     const hidden = one.degree - links.filter((link) => !link.suggested).length;
     const absent = hidden > 0 ? ` (${whole(hidden)} more are not on this page)` : "";
-    document.getElementById("neighbours-title").textContent = `Neighbours of ${one.id}${absent}`;
+    document.getElementById("neighbours-title").textContent = `Neighbours of ${one.name}${absent}`;
     table.refill(links.map((link) => ({ link, one: node(link.neighbour) })));
-    input.value = one.id;
+    input.value = one.name;
     status.textContent = "";
+    dispatchEvent(new Event("shown"));
   }
 
   // A step that "back" undoes.
@@ -104,12 +138,16 @@ const explorer = (() => {
     show(graph.explorable(asked) ? asked : packed.start);
   }
 
-  document.addEventListener("click", (event) => {
-    const reference = event.target.closest("[data-node]");
-    if (!reference) return;
-    go(Number(reference.dataset.node));
+  // Show a node where the reader sees it.
+  function open(place) {
+    go(place);
     document.getElementById("explorer").scrollIntoView();
     document.getElementById("node-name").focus({ preventScroll: true });
+  }
+
+  document.addEventListener("click", (event) => {
+    const reference = event.target.closest("[data-node]");
+    if (reference) open(Number(reference.dataset.node));
   });
 
   // The tab key reaches one neighbour of the drawing, from there the arrow keys walk around.
@@ -143,24 +181,28 @@ const explorer = (() => {
   function matches(text) {
     const wanted = text.trim().toLowerCase();
     if (!wanted) return [];
-    const known = packed.ids.slice(0, packed.explorable);
-    const starting = known.filter((id) => id.toLowerCase().startsWith(wanted));
-    const inside = starting.length < MOST_MATCHES ? known.filter((id) => id.toLowerCase().indexOf(wanted) > 0) : [];
-    return [...new Set([...starting, ...inside])].slice(0, MOST_MATCHES);
+    const [starting, inside] = [[], []];
+    for (let place = 0; place < packed.explorable && starting.length < MOST_MATCHES; place += 1) {
+      const at = [packed.ids[place], graph.names[place]].map((one) => one.toLowerCase().indexOf(wanted));
+      if (at.includes(0)) starting.push(place);
+      else if (Math.max(...at) > 0) inside.push(place);
+    }
+    return [...starting, ...inside].slice(0, MOST_MATCHES);
   }
 
   input.addEventListener("input", () => {
     status.textContent = "";
-    const options = matches(input.value).map((id) => element("option", { value: id }));
+    const options = matches(input.value).map((place) => element("option",
+      { value: packed.ids[place] }, packed.ids[place] === graph.names[place] ? null : graph.names[place]));
     document.getElementById("find-list").replaceChildren(...options);
   });
 
-  // Go to the node with this id, else to the first whose id begins with it or holds it.
+  // Go to the node with this id or name, else to the first whose id or name begins with it or holds it.
   document.getElementById("find").addEventListener("submit", (event) => {
     event.preventDefault();
-    const exact = graph.place(input.value.trim());
-    const place = graph.explorable(exact) ? exact : graph.place(matches(input.value)[0]);
-    const reason = exact === null ? "No node has such an id." : "The neighbours of this node are not on this page.";
+    const exact = graph.place(input.value.trim()) ?? graph.called(input.value.trim());
+    const place = graph.explorable(exact) ? exact : matches(input.value)[0] ?? null;
+    const reason = exact === null ? "No node has such an id or name." : "The neighbours of this node are not on this page.";
     status.textContent = place === null ? reason : "";
     if (place !== null) go(place);
   });
@@ -168,5 +210,5 @@ const explorer = (() => {
   addEventListener("popstate", follow);
   new ResizeObserver(() => Math.floor(holder.clientWidth) !== drawnWidth && draw()).observe(holder);
 
-  return { follow };
+  return { follow, open, current: () => current };
 })();

@@ -12,11 +12,22 @@ const graph = (() => {
   const source = unpack(packed.source, Uint16Array);
   const target = unpack(packed.target, Uint16Array);
   const probability = packed.probability === null ? null : unpack(packed.probability, Float32Array);
-  const places = new Map();
-  packed.ids.forEach((id, place) => places.has(id) || places.set(id, place));
+  const names = packed.title === null ? packed.ids
+    : packed.columns[packed.title].map((text, place) => text ?? packed.ids[place]);
 
-  // A node by its place, without its answer.
-  const node = (place) => ({ place, id: packed.ids[place], degree: degree[place], use: USES[use[place]] });
+  // Where each text first stands in a list.
+  function places(texts) {
+    const found = new Map();
+    texts.forEach((text, place) => found.has(text) || found.set(text, place));
+    return found;
+  }
+
+  const byId = places(packed.ids);
+  const byName = places(names);
+
+  // A node by its place, without its answer. name: its id, if the table has no column with names.
+  const node = (place) =>
+    ({ place, id: packed.ids[place], name: names[place], degree: degree[place], use: USES[use[place]] });
 
   const incident = packed.ids.map(() => []);
   for (const ends of [source, target]) ends.forEach((place, edge) => incident[place].push(edge));
@@ -56,14 +67,16 @@ const graph = (() => {
 
   // A button that goes to the node, or only its name where its surroundings are not on the page.
   function reference(place) {
-    const id = packed.ids[place];
-    const attributes = { class: "id text", title: id };
+    const [id, name] = [packed.ids[place], names[place]];
+    const attributes = { class: "id text", title: id === name ? id : `${name} (${id})` };
     return place < packed.explorable
-      ? element("button", { ...attributes, type: "button", "data-node": place }, id) : element("span", attributes, id);
+      ? element("button", { ...attributes, type: "button", "data-node": place }, name)
+      : element("span", attributes, name);
   }
 
   return {
-    packed, unpack, node, edge, links, suggestions, odds, rarity, reference, place: (id) => places.get(id) ?? null,
+    packed, unpack, names, node, edge, links, suggestions, odds, rarity, reference, size: source.length,
+    place: (id) => byId.get(id) ?? null, called: (name) => byName.get(name) ?? null,
     explorable: (place) => place !== null && place < packed.explorable,
   };
 })();

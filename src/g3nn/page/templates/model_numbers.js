@@ -62,12 +62,24 @@ const beliefs = (() => {
   ]).filter(Boolean);
 
   const shown = (name) => ({ label: name, value: (one) => one[name], show: (one) => short(one[name]) });
-  const line = { label: "interval", value: (one) => one.high - one.low, show: scale, word: true };
+  const line = { label: "interval", value: (one) => one.high - one.low, show: scale, word: true, files: [] };
 
   function legend(nodes) {
     const means = nodes.map(({ mean }) => mean);
     const ends = [...new Set([Math.min(...means), Math.max(...means)])];
     return ends.map((mean) => element("span", { class: "entry" }, parts.marked(shade({ mean }), short(mean))));
+  }
+
+  // A quarter of the nodes each, from the lowest answers to the highest.
+  function quarters() {
+    const means = packed.ids.map((_, place) => numbers.mean[place * packed.width]).sort((one, other) => one - other);
+    const [first, second, third] = [0.25, 0.5, 0.75].map((share) => means[Math.floor(share * (means.length - 1))]);
+    return [
+      { text: `up to ${short(first)}`, test: ({ mean }) => mean <= first },
+      { text: `${short(first)} to ${short(second)}`, test: ({ mean }) => mean > first && mean <= second },
+      { text: `${short(second)} to ${short(third)}`, test: ({ mean }) => mean > second && mean <= third },
+      { text: `above ${short(third)}`, test: ({ mean }) => mean > third },
+    ];
   }
 
   // rows: [id, answer, value less answer].
@@ -93,6 +105,15 @@ const beliefs = (() => {
     },
     given: { label: "label", value: (one) => one.label, show: labelCell, word: true },
     doubts: [shown("deviation"), shown("low"), shown("high"), line, shown("residual")],
+    filters: [
+      { label: "Answer", options: quarters() },
+      {
+        label: "Label", options: [
+          { text: "given", test: (one) => one.known }, { text: "not given", test: (one) => !one.known },
+          { text: "outside its interval", test: outside },
+        ],
+      },
+    ],
     words: (one) => [one.use],
     colour: shade,
     order: (one, other) => one.mean - other.mean,

@@ -48,12 +48,26 @@ const parts = (() => {
   const label = (content, title, differs) =>
     element("span", { class: differs ? "label differs" : "label", title }, differs ? "≠ " : "", content);
 
-  // Columns of tables of nodes, and a column about one of the nodes that a row is about.
-  const reference = { label: "node", value: (one) => one.id, show: (one) => graph.reference(one.place), word: true };
+  // Columns of tables of nodes. A file has the id beside the name.
+  const reference = {
+    label: "node", value: (one) => one.name, show: (one) => graph.reference(one.place), word: true,
+    files: [{ label: "id", value: (one) => one.id },
+      ...(packed.title === null ? [] : [{ label: packed.title, value: (one) => one.name }])],
+  };
   const degree = { label: "degree", value: (one) => one.degree };
-  const about = (side, column) => ({
-    ...column, value: (row) => column.value(row[side]), show: (row) => (column.show ?? column.value)(row[side]),
-  });
 
-  return { reference, degree, about, FULL, belief, colour, marked, named, bars, counted, label };
+  // The columns of the reader's own table.
+  const original = Object.entries(packed.columns).filter(([name]) => name !== packed.title)
+    .map(([name, texts]) => ({ label: name, value: (one) => texts[one.place] }));
+
+  // A column about one of the nodes that a row is about. In a file its name begins with `which`.
+  function about(side, column, which = "") {
+    const of = ({ label, value }) => ({ label: `${which} ${label}`.trim(), value: (row) => value(row[side]) });
+    return {
+      ...column, value: (row) => column.value(row[side]), show: (row) => (column.show ?? column.value)(row[side]),
+      files: (column.files ?? [column]).map(of),
+    };
+  }
+
+  return { reference, degree, original, about, FULL, belief, colour, marked, named, bars, counted, label };
 })();

@@ -46,6 +46,7 @@ const beliefs = (() => {
       fact("Most doubtful tag", names[one.doubtful], `probability ${number(one.doubtfulProbability)}`))];
   }
 
+  const ofTag = (test) => names.map((text, tag) => ({ text, test: (one) => test(one, tag) }));
   const doubt = { label: "entropy", value: (one) => one.entropy, show: (one) => number(one.entropy) };
 
   return {
@@ -61,6 +62,23 @@ const beliefs = (() => {
       {
         label: "its probability", value: (one) => one.doubtfulProbability,
         show: (one) => number(one.doubtfulProbability),
+      },
+    ],
+    filters: [
+      {
+        label: "Answer", options: [
+          { text: "none", test: (one) => !one.answered },
+          ...ofTag((one, tag) => one.belief.slice(0, one.answered).some(({ name }) => name === tag)),
+        ],
+      },
+      {
+        label: "Labels", options: [
+          { text: "given", test: (one) => one.known }, { text: "not given", test: (one) => !one.known },
+          { text: "differ from the answer", test: (one) => one.differing > 0 },
+          // Of many tags only the likeliest are on the page.
+          ...(names.length > packed.width ? [] : ofTag((one, tag) =>
+            one.belief.some(({ name, label }) => name === tag && label === 1))),
+        ],
       },
     ],
     words: (one) => [answerOf(one, packed.width), names[one.doubtful], one.use],

@@ -43,9 +43,20 @@ const g3nn = (() => {
     return `rgba(${red}, ${green}, ${blue}, ${opacity})`;
   }
 
+  // Any colour as a canvas takes it: resolved for the present theme.
+  function resolved(text) {
+    probe.style.color = text;
+    return getComputedStyle(probe).color;
+  }
+
+  function drawAll() {
+    charts.forEach(draw);
+    dispatchEvent(new Event("themed"));
+  }
+
   function showTheme() {
     document.getElementById("theme").setAttribute("aria-pressed", String(isDark()));
-    charts.forEach(draw);
+    drawAll();
   }
 
   document.getElementById("theme").addEventListener("click", () => {
@@ -59,7 +70,7 @@ const g3nn = (() => {
   // Paper is white, also for charts, whose colours the style sheet cannot reach.
   function drawAs(theme) {
     root.dataset.theme = theme;
-    charts.forEach(draw);
+    drawAll();
   }
 
   addEventListener("beforeprint", () => {
@@ -141,7 +152,7 @@ const g3nn = (() => {
   showTheme();
 
   return {
-    data, element, shape, missing, number, signed, whole, plain, short, fact, facts, colour, section, chart, figure,
+    data, element, shape, missing, number, signed, whole, plain, short, fact, facts, colour, resolved, section, chart, figure,
     drawFigures, removeCharts,
   };
 })();

@@ -10,11 +10,41 @@ const tables = (() => {
     return direction * (one - other);
   }
 
+  // A list of choices, the first of which is to choose nothing.
+  function chooser({ label, options }, caption) {
+    const made = element("select", { "aria-label": `${label}: ${caption}` },
+      element("option", { value: -1 }, `${label}: any`),
+      ...options.map(({ text }, index) => element("option", { value: index }, `${label}: ${text}`)));
+    return { element: made, test: (row) => options[made.value]?.test(row) ?? true };
+  }
+
+  // A sheet would run text that begins like a formula; an apostrophe keeps it text.
+  const FORMULA = /^\s*[=+\-@＝＋－＠]/;
+
+  function field(value) {
+    if (missing(value) || Number.isNaN(value)) return "";
+    const text = String(value);
+    const harmless = typeof value === "number" || (text.trim() && Number.isFinite(Number(text))) || !FORMULA.test(text);
+    const safe = harmless ? text : `'${text}`;
+    return /[",\r\n]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  }
+
+  function save(caption, columns, rows) {
+    const lines = [columns.map(({ label }) => label), ...rows.map((row) => columns.map(({ value }) => value(row)))];
+    // The mark at the beginning tells Excel that this is UTF-8.
+    const text = `\ufeff${lines.map((line) => line.map(field).join(",")).join("\r\n")}\r\n`;
+    const address = URL.createObjectURL(new Blob([text], { type: "text/csv;charset=utf-8" }));
+    element("a", { href: address, download: `${caption.toLowerCase().replaceAll(/[^a-z0-9]+/g, "-")}.csv` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 1000);
+  }
+
   // columns: {label, value(row), show(row) [the value], word: true for text}. Rows keep their order until a column is
   // chosen. options: search(row) gives the texts to search in, without it there is no search; size of a page; empty,
-  // what is said where there are no rows; mark(row), the class of a row. The element returned has refill(rows).
+  // what is said where there are no rows; mark(row), the class of a row; filters, [{label, options: [{text, test(row)}]}];
+  // also, further columns of the file. A file has the rows that match, all pages of them; `files` of a column,
+  // [{label, value}], stand there in its place. The element returned has refill(rows).
   function paged(caption, columns, rows, options = {}) {
-    const { search = null, size = 10, empty = "Nothing to list.", mark = () => null } = options;
+    const { search = null, size = 10, empty = "Nothing to list.", mark = () => null, filters = [], also = [] } = options;
     let all = rows;
     let page = 0;
     let order = null;
@@ -25,6 +55,9 @@ const tables = (() => {
       element("button", { type: "button", class: "quiet", "aria-label": `${label} page: ${caption}` }, sign);
     const earlier = turner("Previous", "←");
     const later = turner("Next", "→");
+    const saver = element("button", { type: "button", class: "quiet save", "aria-label": `Download as CSV: ${caption}` },
+      "CSV");
+    const choosers = filters.map((filter) => chooser(filter, caption));
     const nothing = element("p", { class: "empty" });
     const heads = columns.map((column, index) => {
       const button = element("button", { type: "button" }, column.label);
@@ -34,7 +67,8 @@ const tables = (() => {
     });
     const table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
       element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads)), body));
-    const bar = element("div", { class: "table-bar" }, search && input, status, earlier, later);
+    const bar = element("div", { class: "table-bar" }, search && input,
+      ...choosers.map((one) => one.element), status, saver, earlier, later);
 
     function sort(index, direction) {
       heads.forEach((head) => head.setAttribute("aria-sort", "none"));
@@ -45,8 +79,9 @@ const tables = (() => {
 
     function matching() {
       const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
-      if (!words.length) return [...all];
-      return all.filter((row) => {
+      const chosen = all.filter((row) => choosers.every((one) => one.test(row)));
+      if (!words.length) return chosen;
+      return chosen.filter((row) => {
         const text = search(row).join("\n").toLowerCase();
         return words.every((word) => text.includes(word));
       });
@@ -57,10 +92,11 @@ const tables = (() => {
       return element("td", { class: column.word ? "word" : null }, value instanceof Node ? value : String(value));
     };
 
+    const listed = () => (order ? matching().sort(order) : matching());
+
     function fill(turned) {
       page = turned;
-      const left = matching();
-      if (order) left.sort(order);
+      const left = listed();
       const start = page * size;
       const shown = left.slice(start, start + size);
       body.replaceChildren(...shown.map((row) => element("tr", { class: mark(row) },
@@ -71,7 +107,7 @@ const tables = (() => {
       nothing.hidden = left.length > 0;
       table.hidden = !left.length;
       input.hidden = !all.length;
-      bar.hidden = all.length <= size && !search;
+      bar.hidden = !all.length;
       earlier.hidden = later.hidden = left.length <= size;
       earlier.disabled = page === 0;
       later.disabled = start + size >= left.length;
@@ -80,6 +116,9 @@ const tables = (() => {
     earlier.addEventListener("click", () => fill(page - 1));
     later.addEventListener("click", () => fill(page + 1));
     input.addEventListener("input", () => fill(0));
+    choosers.forEach((one) => one.element.addEventListener("change", () => fill(0)));
+    saver.addEventListener("click", () =>
+      save(caption, [...columns.flatMap((column) => column.files ?? [column]), ...also], listed()));
     fill(0);
     return Object.assign(element("div", { class: "paged" }, bar, table, nothing), {
       refill(changed) {
@@ -104,5 +143,5 @@ const tables = (() => {
     });
   }
 
-  return { paged, simple };
+  return { paged, simple, chooser };
 })();
