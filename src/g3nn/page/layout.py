@@ -12,6 +12,9 @@ MOST_FREE = 1_000
 MOST_GROUPS = 150
 """The smallest groups share one bubble where there are more."""
 
+MOST_LINKS = 400
+"""At most this many lines between groups, those with the most edges."""
+
 _STEPS = 120
 _GOLDEN = np.pi * (3 - np.sqrt(5))
 
@@ -51,7 +54,8 @@ def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
     scale = _scale(frame)
     low, high = fitted[n : n + len(sizes)], fitted[n + len(sizes) :]
     bubbles = np.column_stack([(low + high) / 2, radii * scale])
-    return Layout(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64))
+    strongest = np.argsort(-counts, kind="stable")[:MOST_LINKS]
+    return Layout(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest])
 
 
 def communities(edges: np.ndarray, n: int) -> np.ndarray:
@@ -142,7 +146,11 @@ def _spectral(ends: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
 
 def _apart(points: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """Discs pushed apart until they hardly overlap, in an area that is about twice theirs."""
-    points = (points - points.mean(0)) / max(points.std(), 1e-12) * np.sqrt(np.square(radii).sum())
+    points = points - points.mean(0)
+    # A bubble without links would fly away and leave little room for the others.
+    far = np.maximum(np.sqrt(np.square(points).sum(1, keepdims=True)), 1e-12)
+    points = points * np.minimum(1, 2 * np.median(far) / far)
+    points = points / max(points.std(), 1e-12) * 0.8 * np.sqrt(np.square(radii).sum())
     reach = radii[:, None] + radii[None]
     for step in range(300):
         apart = points[:, None] - points[None]

@@ -111,7 +111,7 @@ class ClassView(View):
         return {
             "confusion": self._confusion(self.truth, p.argmax(1)),
             "reliability": _certain(reliability_bins(p, self.truth)),
-            "degrees": _certain(degree_bins(p, self.truth, degree)),
+            "degrees": pooled([degree_bins(p, self.truth, degree)]),
         }
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:

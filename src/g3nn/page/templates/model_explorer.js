@@ -80,7 +80,7 @@ const explorer = (() => {
     const most = Math.max(...[...neighbours, ...features].map(([, value]) => Math.abs(value)), 1e-12);
     const row = (name, pull) => element("li", { class: pull < 0 ? "against" : "for" },
       element("span", { class: "text" }, name), element("i", { class: "bar", "aria-hidden": "true" },
-        element("i", { style: `width: ${50 * Math.abs(pull) / most}%` })),
+        element("i", { style: `width: ${100 * Math.abs(pull) / most}%` })),
       element("span", { class: "value" }, signed(pull)));
     const part = (title, note, rows) => (rows.length ? [element("h4", {}, title),
       element("p", { class: "note" }, note), element("ul", { class: "bars pulls" }, ...rows)] : []);

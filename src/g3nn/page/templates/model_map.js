@@ -7,12 +7,14 @@ const map = (() => {
     Array.from(unpack(text, Uint16Array), (share) => share / parts.FULL));
   const MOST_ZOOM = 24;
   const MOST_LEGEND = 14; // With more classes the legend would be longer than the map.
-  const EDGE = 16; // Around the map, so that no dot is cut off.
+  const EDGE = 20; // Around the map, so that no dot is cut off.
   const REACH = 14; // So far from a dot, in pixels, a click still means it.
   const AHEAD = 0.9; // The arrow keys look within about this angle, in radians, to both sides.
   const canvas = document.getElementById("map-canvas");
   const status = document.getElementById("map-status");
   const pen = canvas.getContext("2d");
+  const still = document.createElement("canvas"); // What does not change while the reader points at nodes.
+  const base = still.getContext("2d");
   const nodes = packed.ids.map((_, place) => beliefs.node(place));
   const [lowest, highest] = [y.reduce((one, other) => Math.min(one, other)), y.reduce((one, other) => Math.max(one, other))];
   const share = bubbles.length ? 1 : Math.max(0.45, highest - lowest); // How high the map is if it is 1 wide.
@@ -34,66 +36,78 @@ const map = (() => {
     return Math.max(0.7, 0.66 * scale() * radius / Math.sqrt(members));
   }
 
-  function line(one, other, thickness) {
-    pen.lineWidth = thickness;
-    pen.beginPath();
-    pen.moveTo(across(one[0]), down(one[1]));
-    pen.lineTo(across(other[0]), down(other[1]));
-    pen.stroke();
+  function line(on, one, other, thickness) {
+    on.lineWidth = thickness;
+    on.beginPath();
+    on.moveTo(across(one[0]), down(one[1]));
+    on.lineTo(across(other[0]), down(other[1]));
+    on.stroke();
+  }
+
+  function disc(on, middle, level, radius) {
+    on.beginPath();
+    on.arc(across(middle), down(level), radius, 0, 2 * Math.PI);
+    on.fill();
   }
 
   function backdrop() {
-    pen.strokeStyle = colour("strong-line", bubbles.length ? 0.4 : 0.45);
+    base.strokeStyle = colour("strong-line", bubbles.length ? 0.3 : 0.45);
     if (!bubbles.length) {
       for (let number = 0; number < graph.size; number += 1) {
         const { source, target } = graph.edge(number);
-        line([x[source], y[source]], [x[target], y[target]], 1);
+        line(base, [x[source], y[source]], [x[target], y[target]], 1);
       }
-      return;
     }
     const most = Math.max(1, ...links.map(([, , edges]) => edges));
-    for (const [one, other, edges] of links) line(bubbles[one], bubbles[other], Math.max(0.3, 7 * edges / most));
-    pen.lineWidth = 1;
-    pen.strokeStyle = colour("strong-line", 0.6);
-    pen.fillStyle = colour("surface");
+    for (const [one, other, edges] of links) line(base, bubbles[one], bubbles[other], Math.max(0.5, 5 * edges / most));
+    base.lineWidth = 1;
+    base.strokeStyle = colour("strong-line", 0.6);
+    base.fillStyle = colour("surface");
     for (const [middle, level, radius] of bubbles) {
-      pen.beginPath();
-      pen.arc(across(middle), down(level), radius * scale(), 0, 2 * Math.PI);
-      pen.fill();
-      pen.stroke();
+      disc(base, middle, level, radius * scale());
+      base.stroke();
     }
   }
 
-  function dot(place, radius, ring) {
-    pen.beginPath();
-    pen.arc(across(x[place]), down(y[place]), radius, 0, 2 * Math.PI);
-    pen.fillStyle = shades[place];
-    pen.fill();
+  function dot(on, place, radius, ring) {
+    on.fillStyle = shades[place];
+    disc(on, x[place], y[place], radius);
     if (!ring) return;
-    pen.lineWidth = ring;
-    pen.stroke();
+    on.lineWidth = ring;
+    on.stroke();
   }
 
+  // Everything but the node that is looked at.
   function draw() {
     if (!width) return;
     shades ??= nodes.map((one) => shadeOf(beliefs.colour(one)));
-    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
-    pen.clearRect(0, 0, width, height);
+    base.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
+    base.clearRect(0, 0, width, height);
     backdrop();
     const radius = size();
-    pen.strokeStyle = colour("ink");
+    base.strokeStyle = colour("ink");
     for (const wanted of [false, true]) {
-      pen.globalAlpha = wanted ? 1 : 0.1;
+      base.globalAlpha = wanted ? 1 : 0.1;
       nodes.forEach((one, place) => chosen[place] === wanted
-        && dot(place, radius, one.known ? Math.max(0.6, 0.22 * radius) : 0));
+        && dot(base, place, radius, one.known ? Math.max(0.6, 0.22 * radius) : 0));
     }
-    pen.globalAlpha = 1;
-    const [current, aim] = [explorer.current(), pointed];
+    base.globalAlpha = 1;
+    aim();
+  }
+
+  // The node that is shown below, with its edges, and the one that is pointed at.
+  function aim() {
+    if (!width) return;
+    pen.setTransform(1, 0, 0, 1, 0, 0);
+    pen.clearRect(0, 0, canvas.width, canvas.height);
+    pen.drawImage(still, 0, 0);
+    pen.setTransform(devicePixelRatio, 0, 0, devicePixelRatio, 0, 0);
     pen.strokeStyle = colour("accent");
-    for (const { neighbour } of current === null ? [] : graph.links(current)) {
-      line([x[current], y[current]], [x[neighbour], y[neighbour]], 1.5);
+    const current = explorer.current();
+    for (const { neighbour } of graph.links(current)) {
+      line(pen, [x[current], y[current]], [x[neighbour], y[neighbour]], 1.5);
     }
-    for (const place of [current, aim]) if (place !== null) dot(place, radius + 2.5, 2.5);
+    for (const place of [current, pointed]) if (place !== null) dot(pen, place, size() + 2.5, 2.5);
   }
 
   // Each colour is looked up once: asking the browser takes long.
@@ -114,7 +128,7 @@ const map = (() => {
     pointed = place;
     canvas.style.cursor = place === null ? "" : "pointer";
     say();
-    draw();
+    aim();
   }
 
   // The node at a place of the canvas.
@@ -167,8 +181,8 @@ const map = (() => {
 
   const shown = element("span", { class: "shown", role: "status" });
   document.getElementById("map-bar").append(...choosers.map((one) => one.element), shown,
-    button("Nearer", "+", () => look(left, top, 1.6 * zoom)), button("Farther", "−", () => look(left, top, zoom / 1.6)),
-    button("Whole map", "⤢", () => look(0.5, 0.5, 1)));
+    element("span", { class: "zoom" }, button("Nearer", "+", () => look(left, top, 1.6 * zoom)),
+      button("Farther", "−", () => look(left, top, zoom / 1.6)), button("Whole map", "⤢", () => look(0.5, 0.5, 1))));
   choosers.forEach((one) => one.element.addEventListener("change", filter));
 
   // A finger or a mouse that moves the map does not choose a node.
@@ -216,8 +230,8 @@ const map = (() => {
     if (!room || room === width) return;
     width = room;
     height = Math.round(Math.min(width * share, 620));
-    canvas.width = width * devicePixelRatio;
-    canvas.height = height * devicePixelRatio;
+    canvas.width = still.width = width * devicePixelRatio;
+    canvas.height = still.height = height * devicePixelRatio;
     Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
     draw();
   }
@@ -230,7 +244,7 @@ const map = (() => {
     say();
     resize();
     new ResizeObserver(resize).observe(canvas.parentElement);
-    addEventListener("shown", () => { pointed = null; say(); draw(); });
+    addEventListener("shown", () => { pointed = null; say(); aim(); });
     addEventListener("themed", () => { shades = null; known.clear(); draw(); });
   }
 
