@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from g3nn.threads import wait_passively
 from g3nn.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ _HOMES = {
     "g3nn.training": ("FitResult", "fit"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+wait_passively()
 
 
 def __getattr__(name: str) -> Any:

@@ -45,10 +45,13 @@ def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Ma
         features = sp.csr_array((coo.values().numpy(), (rows, cols)), shape=tuple(coo.shape))
     matrix: Matrix = sp.csr_array(features) if sp.issparse(features) else to_numpy(features)
     if matrix.dtype.kind not in "biuf":
-        problems.add("features", f"values of type {matrix.dtype}", "numbers")
+        advice = "Complex data not supported." if matrix.dtype.kind == "c" else ""
+        problems.add("features", f"values of type {matrix.dtype}", "numbers", advice)
         problems.raise_if_any()
     if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        problems.add("features", f"shape {matrix.shape}", "a matrix (n, d) with at least one node and one feature")
+        few = f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+        allowed = "a matrix (n, d) with at least one node and one feature"
+        problems.add("features", f"shape {matrix.shape}", allowed, few if matrix.shape[1:] == (0,) else "")
         problems.raise_if_any()
     with np.errstate(over="ignore"):
         matrix = matrix.astype(np.float64 if exact and matrix.dtype != np.float32 else np.float32)

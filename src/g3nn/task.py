@@ -65,6 +65,12 @@ class NodeTask:
         return int(self.edges.shape[1])
 
     @property
+    def extent(self) -> int:
+        """About how much an epoch walks over: nodes and edges, and stored feature values, which are cheaper."""
+        stored = self.features.nnz if sp.issparse(self.features) else self.features.size
+        return int(self.num_nodes + self.num_edges + stored // 16)
+
+    @property
     def unlabelled(self) -> np.ndarray:
         """U: every node whose label training may not see."""
         return np.setdiff1d(np.arange(self.num_nodes), self.train)

@@ -19,6 +19,7 @@ from g3nn.options import Rule, check
 from g3nn.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.progress import Course
 
 DENSITIES = ("balanced", "observed")
 
@@ -64,7 +65,16 @@ class GraphAudit:
     scores: PairScores
 
     @classmethod
-    def fit(cls, task: NodeTask, q: Any, *, seed: int = 0, device: str = "auto", **options: Any) -> GraphAudit:
+    def fit(
+        cls,
+        task: NodeTask,
+        q: Any,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Course | None = None,
+        **options: Any,
+    ) -> GraphAudit:
         """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
@@ -76,7 +86,8 @@ class GraphAudit:
         seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
         _check_graph(task, problems)
         problems.raise_if_any()
-        return cls(task, beliefs, fit_scores(task, beliefs, AuditOptions(**options), seeds[0] % 2**63, place))
+        chosen, watched = AuditOptions(**options), progress or Course()
+        return cls(task, beliefs, fit_scores(task, beliefs, chosen, seeds[0] % 2**63, place, watched))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the two densities.

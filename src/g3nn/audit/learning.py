@@ -26,7 +26,9 @@ from g3nn.posteriors import LabelPosterior
 from g3nn.priors.uniform import UniformPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training import TrainingOptions
+from g3nn.training.progress import Course
 from g3nn.training.stack import LAST, Stack
 
 _CHUNK = 1 << 16
@@ -62,7 +64,9 @@ class GivenBeliefs(LabelPosterior):
         return answer
 
 
-def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device) -> PairScores:
+def fit_scores(
+    task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device, progress: Course
+) -> PairScores:
     """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
     # Nothing is chosen by validation, but the trainer scores validation nodes: their likeliest groups stand in.
     labels = task.labels.copy()
@@ -79,10 +83,12 @@ def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, 
     training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
     model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
     stack = Stack(model, objective, inputs, replicas, training)
-    while not stack.finished:
-        stack.step()
-    stack.end()
-    return _scores(likelihood, inputs)
+    with enough_for(inputs.task.extent, replicas.size), progress.training(options.epochs) as watch:
+        while not stack.finished:
+            stack.step()
+            watch(stack, 0)
+        stack.end()
+        return _scores(likelihood, inputs)
 
 
 @torch.no_grad()

@@ -254,7 +254,9 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
     """JSON knows no infinity, which is the loss of a model that diverged."""
-    return {name: None if value in (math.inf, -math.inf) else value for name, value in values.items()}
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
 
 
 def _show_columns(graph: TableGraph) -> None:

@@ -14,6 +14,7 @@ from g3nn.inputs import Inputs
 from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel
 from g3nn.outcomes import Outcome
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,6 +155,10 @@ class Answerer:
         new: (n,) nodes that training did not know. Neither they nor isolated nodes have scores of their own, unless
         those can be inferred.
         """
+        with enough_for(task.extent):
+            return self._answers(task, new)
+
+    def _answers(self, task: NodeTask, new: np.ndarray | None) -> Answers:
         isolated, inferred, model = task.isolated, None, self.model.to(self.device)
         inputs, posterior = Inputs.of(task, self.device, outcome=self.outcome), model.posterior
         if self.refined:

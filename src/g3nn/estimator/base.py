@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
@@ -26,6 +25,7 @@ from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Outcome
 from g3nn.parse import node_numbers
+from g3nn.training.progress import course, say
 
 
 @dataclass(eq=False, repr=False)
@@ -91,14 +91,15 @@ class GraphEstimator(BaseEstimator):
         outcome = self.outcome_for(given.y, problems)
         request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        fitted = Fitted.fit(request, parameters)
+        with course(self.verbose) as progress:
+            fitted = Fitted.fit(request, parameters, progress)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
         return self
 
     def _say(self, text: str) -> None:
         if self.verbose:
-            print(text, file=sys.stderr)
+            say(text)
 
     @abstractmethod
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
@@ -212,14 +213,19 @@ class GraphEstimator(BaseEstimator):
 
     def sample_graph(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
-        return self._graph_audit().sample(seed)
+        drawn = self._graph_audit().sample(seed)
+        return replace(drawn, labels=self.fitted_.drawn_labels(drawn.labels, np.random.default_rng(seed % 2**63)))
 
     def _graph_audit(self) -> GraphAudit:
         """Fitted when it is first asked for."""
         check_is_fitted(self)
         if self.graph_audit_ is None:
             seed = self.fitted_.seeds[0]
-            self.graph_audit_ = GraphAudit.fit(*self.fitted_.groups(), seed=seed, device=self.device)
+            with course(self.verbose) as progress:
+                progress.stage("judging edges", 1.0, 1)
+                self.graph_audit_ = GraphAudit.fit(
+                    *self.fitted_.groups(), seed=seed, device=self.device, progress=progress
+                )
         return self.graph_audit_
 
     def save(self, folder: str | Path) -> None:

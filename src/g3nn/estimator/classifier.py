@@ -42,7 +42,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
                   Probabilities are then those of a graph in which the classes have these weights.
     device:       "auto", "cpu" or "cuda".
     random_state: None, a number or a RandomState; the validation nodes and all training follow from it.
-    verbose:      say what is going on.
+    verbose:      a progress bar on a terminal, and words in the log "g3nn" (on standard error where none is set up).
 
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
     model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_,

@@ -126,7 +126,7 @@ def read_features(X: Any, missing: str, problems: Problems) -> FeatureTable | No
     holes = table.missing > 0
     if holes.any() and missing == "error":
         advice = 'Fill them first, or set missing="impute".'
-        problems.add("X", f"missing values in column {table.title(holes)}", "a number everywhere", advice)
+        problems.add("X", f"missing values in column {table.title(holes)}", "a number everywhere, no NaN", advice)
     return table
 
 
@@ -173,7 +173,7 @@ def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ..
         return None, None, None
     if not frame.columns:
         return np.zeros((len(frame), 0)), None, None
-    columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
+    columns = [column.cast(nw.Float64).to_numpy() for column in frame.iter_columns()]
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
     kinds = np.array([AS_IS if kind == nw.Boolean else GUESS for kind in frame.schema.values()])
     return np.column_stack(columns), names, kinds

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.audit import MergedGroups
 from g3nn.calibrate import FEW_VALIDATION_NODES
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
@@ -30,6 +31,7 @@ from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
+from g3nn.training.progress import Course
 from g3nn.training.result import history_names
 
 
@@ -80,7 +82,7 @@ class Fitted:
         return history_names(self.outcome)
 
     @classmethod
-    def fit(cls, request: Request, parameters: Mapping[str, Any]) -> Fitted:
+    def fit(cls, request: Request, parameters: Mapping[str, Any], progress: Course) -> Fitted:
         """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
         whole, training, seen, form, means = _tasks(
             request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
@@ -91,7 +93,6 @@ class Fitted:
             tried = tried[:1]
         if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
-        progress = None if parameters["verbose"] else False
         weights = None if request.weights is None else request.weights[seen]
         training = replace(training, val=repeated(training.val, weights))
         search = Search(training, request.common, parameters["device"], request.seeds, progress, weights)
@@ -110,7 +111,8 @@ class Fitted:
         epochs, labelled = int(result.epochs.max()), request.train
         if parameters["refit"] and len(request.val):
             epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
-            refit = _refit(plan, training, epochs, weights)
+            progress.stage("training on all labels", 1.0, 1)
+            refit = _refit(plan, training, epochs, progress, weights)
             answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
         own = answerer.model.posterior.nodes
         new = ~np.isin(np.arange(whole.num_nodes), seen)
@@ -189,10 +191,20 @@ class Fitted:
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
+        codes, beliefs, merged = self._merged_groups()
+        return self.task.with_classes(merged.codes(codes), merged.count), merged.beliefs(beliefs)
+
+    def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n,): labels out of the groups (n,) that were drawn for the nodes."""
+        _, beliefs, merged = self._merged_groups()
+        return merged.members(groups, beliefs, rng)
+
+    def _merged_groups(self) -> tuple[np.ndarray, np.ndarray, MergedGroups]:
+        """Labels (n,) and beliefs (n, K) as the outcome has them, and which of the K are merged."""
         labelled = np.concatenate([self.task.train, self.task.val])
         labels = self._labels_of(labelled, self.task.num_nodes)
         codes, beliefs = self.outcome.groups(self.calibrated(), labels)
-        return self.task.with_classes(codes, beliefs.shape[1]), beliefs
+        return codes, beliefs, MergedGroups.of(beliefs, self.task.edges)
 
     def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
         """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""
@@ -252,7 +264,7 @@ class Fitted:
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (edges.pairs, edges.weights) if isinstance(edges, Edges) else (edges, None)
+        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges, None)
         pairs, weights = self._weighted(read_weighted_edges(given, total, self.task.directed, problems, own))
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
@@ -359,9 +371,9 @@ def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:
     return first is second or (first is not None and second is not None and np.allclose(first, second, rtol=1e-12))
 
 
-def _refit(plan: Plan, task: NodeTask, epochs: int, weights: np.ndarray | None) -> FitResult:
+def _refit(plan: Plan, task: NodeTask, epochs: int, progress: Course, weights: np.ndarray | None) -> FitResult:
     """Replicas trained on the labels of training and validation nodes alike."""
-    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), False, weights)
+    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), progress, weights)
     sound = [trial for trial, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from g3nn.task import NodeTask
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
+from g3nn.training.progress import Course
 
 Options = Mapping[str, Any]
 
@@ -32,6 +33,10 @@ would not help it."""
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
 """Where nothing can be validated: how long a model trains, and which of a panel."""
+
+
+_FIRST_UNTIL, _STAGE_SHARE, _UNTIL = 0.3, 0.2, 0.9
+"""Shares of the time of a fit: after the first stage, of each later one, and after all."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +153,7 @@ class Search:
     device: str
     seeds: tuple[int, ...]
     """One for each replica of the chosen candidate."""
-    progress: bool | None = False
+    progress: Course = field(default_factory=Course)
     weights: np.ndarray | None = None
     """(n,): how often the label of each node counts in training."""
 
@@ -157,12 +162,16 @@ class Search:
         left, entries = list(range(len(tried))), dict[int, PanelEntry]()
         if len(left) > _FIRST_KEPT:
             epochs = min(_FIRST_EPOCHS, int(self.common["epochs"]))
+            self.progress.stage("trying models", _FIRST_UNTIL, len(left))
             first = self._train(tried, left, self.seeds[:1], {**self.common, "epochs": epochs})
             left = self._best(tried, first, _FIRST_KEPT, entries)
         results, done = dict[int, FitResult](), 0
         stages = [stage for stage in STAGES if stage.kept < len(left) and stage.replicas < len(self.seeds)]
-        for stage in (*stages, Stage(len(self.seeds), 1)):
+        for later, stage in zip(range(len(stages), -1, -1), (*stages, Stage(len(self.seeds), 1)), strict=True):
             if len(left) > 1 or stage.replicas == len(self.seeds):
+                words = "trying models" if len(left) > 1 else "training the best model"
+                until = _UNTIL - later * _STAGE_SHARE
+                self.progress.stage(words if len(tried) > 1 else "training the model", until, len(left))
                 new = self._train(tried, left, self.seeds[done : stage.replicas], self.common)
                 results = {p: FitResult.join([results[p], one]) if p in results else one for p, one in new.items()}
                 left, done = self._best(tried, results, stage.kept, entries, _CLOSE_ENOUGH), stage.replicas

@@ -29,6 +29,8 @@ COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
 
 _CELLS_AT_ONCE = 1 << 22
 
+_NO_Y = "A fit requires y to be passed, but the target y is None."
+
 
 @dataclass(frozen=True, eq=False)
 class Request:
@@ -161,7 +163,8 @@ def _candidates(
     parameters: Mapping[str, Any], outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
     options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
-    models = outcome.panel(columns, balance)
+    # Which models a panel has to leave out is of no interest to who names one.
+    models = outcome.panel(columns, balance) if parameters["model"] == "auto" else ()
     return candidates(parameters["model"], parameters["objective"], options, models, problems, outcome)
 
 
@@ -203,7 +206,7 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
     if given.y is None:
-        problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others")
+        problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others", _NO_Y)
         return None
     count = n if given.nodes is None else len(given.nodes)
     labels = given.y if isinstance(given.y, Labels) else outcome.read(given.y, count, problems)

@@ -55,9 +55,10 @@ def _are_columns(frame: Any, y: Any) -> bool:
 def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = None) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     labels = y if graph.labels is None else graph.labels
-    pairs = edges if edges is not None and not is_frame(edges) else graph.edges
+    own = edges is None or is_frame(edges)
+    pairs = tuple(graph.edges) if own else edges
     chosen = graph.val if val is None else val
-    weights = graph.weights if weights is None and pairs is graph.edges else weights
+    weights = graph.weights if weights is None and own else weights
     return Given(features_of(graph.features), labels, pairs, chosen, graph.directed, edge_weights=weights)
 
 

@@ -51,7 +51,7 @@ def label_weights(
     if sample_weight is None and class_weight is None:
         return None
     if len(train) and weights[train].sum() == 0:
-        problems.add("sample_weight", "0 for every training node", "a weight above 0 for some")
+        problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
     return weights
 
 

@@ -73,7 +73,6 @@ def test_every_problem_is_in_one_message():
     [
         ({"y": None}, "y", "nothing"),
         ({"y": Y[:3]}, "y", "8 nodes"),
-        ({"y": [0, 1, 1, 1, 1, -1, -1, -1]}, "y", "class 0 with a single labelled node"),
         ({"val": [6]}, "val", "1 nodes without a label"),
         ({"val": [0, 1, 2]}, "val", "every label of class 0"),
         ({"val": [99]}, "val", "node numbers 99..99"),

@@ -44,7 +44,7 @@ def test_weights_of_classes_and_of_nodes_are_multiplied():
         ({"class_weight": {"a": 0}}, "weights above 0"),
         ({"sample_weight": [1, 2]}, "6 numbers"),
         ({"sample_weight": [1, 1, 1, 1, 1, -1]}, "from 0 on"),
-        ({"sample_weight": [0, 0, 0, 0, 1, 1]}, "0 for every training node"),
+        ({"sample_weight": [0, 0, 0, 0, 1, 1]}, "zero for every training node"),
     ],
 )
 def test_wrong_weights_are_refused(given, said):

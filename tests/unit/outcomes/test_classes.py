@@ -96,9 +96,12 @@ def test_a_share_of_each_class_is_held_out_but_never_all_of_it(counts, share, ex
     assert held_out(counts, share) == (expected, [])
 
 
-def test_a_class_with_one_label_cannot_be_split():
-    (problem,) = held_out([1, 5], 0.2)[1]
-    assert problem.given == "class 'a' with a single labelled node"
+def test_the_only_label_of_a_class_stays_for_training():
+    labels = Labels(np.array(["a", "b"]), np.array([0, 1, 1, 1, -1]))
+    problems = Problems()
+    held = Classes.hold_out(labels, 0.5, np.random.RandomState(0), problems)
+    assert (labels.values[held].tolist(), problems.found) == ([1, 1], [])
+    assert Classes.hold_out(Labels(labels.names, np.array([0, 1])), 0.5, np.random.RandomState(0), problems).size == 0
 
 
 def test_chosen_validation_nodes_are_labelled_and_leave_something_to_train_on():

@@ -170,6 +170,6 @@ def _read(
                 pairs, weights = join(edges, nodes.ids, nodes.typed, remarks, drop_unknown=drop_unknown)
     if nodes is None or split is None or schema is None or problems.found:
         return None
-    features = schema.encode(nodes.name, nodes.features, nodes.num_nodes, remarks, quiet=True)
+    features = schema.encode(nodes.name, nodes.features, remarks, quiet=True)
     assert features is not None
     return TableGraph(nodes, schema, features, pairs, weights, edge_columns, directed, *split)

@@ -64,7 +64,7 @@ def read_new_nodes(
         ids = pa.array(len(fitted) + np.arange(len(ids)))
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
-    features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), int(new.sum()), remarks)
+    features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), remarks)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with problems.gathered():

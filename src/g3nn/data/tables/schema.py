@@ -254,9 +254,8 @@ class FeatureSchema:
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def encode(self, name: str, table: pa.Table, n: int, remarks: Remarks, quiet: bool = False) -> Encoded | None:
-        """The features of n rows; None where a column is absent or cannot be read. `quiet`: on the table of the fit,
-        which was remarked on."""
+    def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> Encoded | None:
+        """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
         problems, before = remarks.problems, len(remarks.problems.found)
         present, left_out = set(table.column_names), self.left_out
         absent = [column for column in self.columns if column not in present]
@@ -280,7 +279,7 @@ class FeatureSchema:
         widths = [block.shape[1] for block in blocks]
         kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)
         names = [feature for column, how in self.columns.items() for feature in how.names(column)]
-        return Encoded(_side_by_side(blocks, n), kinds.astype("U8"), tuple(names))
+        return Encoded(_side_by_side(blocks, table.num_rows), kinds.astype("U8"), tuple(names))
 
 
 _KINDS = {NUMERIC: "guess", BOOLEAN: "as-is", CATEGORICAL: "as-is", TEXT: "as-is", DATE: "number"}
