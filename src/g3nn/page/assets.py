@@ -81,13 +81,13 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
     return f"{number:,} {singular if number == 1 else plural or f'{singular}s'}"
 
 
-def check_target(path: Path) -> None:
+def check_target(path: Path, argument: str = "out") -> None:
     """Raise an InputError, before any work is done, if no page can be written to this path."""
     problems = Problems()
     if path.is_dir():
-        problems.add("out", path, "a file, not a folder")
+        problems.add(argument, path, "a file, not a folder")
     elif not path.absolute().parent.is_dir():
-        problems.add("out", path, "a file in a folder that exists")
+        problems.add(argument, path, "a file in a folder that exists")
     problems.raise_if_any()
 
 
