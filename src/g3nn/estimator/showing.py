@@ -124,7 +124,9 @@ def graph(estimator: GraphEstimator) -> Any:
         ends = layout.points[task.edges]
         lines = np.concatenate([ends, np.full((1, *ends.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
         line = {"color": _GREY, "width": 0.5}
-        traces.append(go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip"))
+        traces.append(
+            go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        )
     for name, members, colour in _coloured(view):
         marker = {"color": colour, "size": 8 if task.num_nodes <= 500 else 4, "colorscale": "Cividis"}
         marker["line"] = {"color": "#1c2126", "width": given[members]}

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from pages import Tags, data_of, numbers, own_text
 
@@ -17,6 +18,10 @@ WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"
 CLASSES = ("art", WILD, "Tee – 茶")
 ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 NO_ROWS = np.zeros(0, dtype=ROW)
+
+
+def named(ids):
+    return pd.DataFrame({"id": pd.Series(ids, dtype=object)})
 
 
 def quick(**changes):
@@ -160,7 +165,8 @@ def test_what_the_validation_nodes_say(fitted, made):
     accuracy = fitted.evaluate(fitted.task_.val, fitted.classes_[labels])["accuracy"]
     assert counts.trace() / len(labels) == accuracy
     assert sum(nodes for _, _, nodes, _, _ in data["degrees"]) == 15
-    assert sum(nodes for _, _, nodes, _, _ in data["reliability"]) == 15
+    assert sum(nodes for _, _, nodes, *_ in data["reliability"]) == 15
+    assert all(low <= found <= high for *_, found, _, low, high in data["reliability"])
     assert data["curves"]["epochs"] == [1, 2, 3, 4]
     assert {"val_loss", "val_accuracy", "graph"} <= set(data["curves"]["terms"])
     assert [row[1] for row in data["panel"]["rows"]] == ["sbm-gcn"]
@@ -193,7 +199,7 @@ def test_models_that_diverged_have_no_loss(fitted, made, monkeypatch):
 
 def test_names_are_text(fitted, audit, made):
     ids = [f"</script><script>alert({i})</script>" for i in range(60)]
-    page = made(fitted, ids=ids, title=WILD, audit=audit)
+    page = made(fitted, nodes=named(ids), title=WILD, audit=audit)
     tags = Tags(page)
     assert WILD in tags.text
     assert "img" not in {tag for tag, _ in tags.tags}
@@ -217,7 +223,7 @@ def test_nothing_is_loaded_from_elsewhere(fitted, audit, made):
 def test_any_id_can_be_written(fitted, made):
     odd = ["漢字", "é", "\u202eright to left", "a\ud800b", "", "💡", " two  spaces "]
     ids = [*odd, *map(str, range(60 - len(odd)))]
-    assert data_of(made(fitted, ids=ids))["graph"]["ids"] == [id.replace("\ud800", "?") for id in ids]
+    assert data_of(made(fitted, nodes=named(ids)))["graph"]["ids"] == [id.replace("\ud800", "?") for id in ids]
 
 
 def test_without_ids_nodes_are_numbered(fitted, made):
@@ -318,8 +324,10 @@ def test_parts_that_do_not_fit_are_all_named(fitted, audit, tmp_path):
     other["target"][0] = (other["target"][0] + 1) % 60
     for edges in (fewer, other):
         with pytest.raises(InputError) as raised:
-            write_model_report(fitted, tmp_path / "report.html", ids=["a", "b"], audit=AuditTables(edges, NO_ROWS))
-        assert [problem.argument for problem in raised.value.problems] == ["ids", "audit"]
+            write_model_report(
+                fitted, tmp_path / "report.html", nodes=named(["a", "b"]), audit=AuditTables(edges, NO_ROWS)
+            )
+        assert [problem.argument for problem in raised.value.problems] == ["nodes", "audit"]
     assert list(tmp_path.iterdir()) == []
 
 

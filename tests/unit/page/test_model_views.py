@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from number_graph import known_numbers
 from pages import Tags, data_of, numbers, own_text
@@ -28,7 +29,8 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     estimator, task = fitted(outcome)
     ids = [WILD, *range(1, 120)]
     test = estimator.evaluate(task.test, task.labels[task.test, 0])
-    write_model_report(estimator, tmp_path / "page.html", ids=ids, title=WILD, audit=estimator.audit(5), test=test)
+    nodes = pd.DataFrame({"id": pd.Series(ids, dtype=object)})
+    write_model_report(estimator, tmp_path / "page.html", nodes=nodes, title=WILD, audit=estimator.audit(5), test=test)
     text = own_text(tmp_path / "page.html")
     data = data_of(text)
     assert "<b>bold" not in text
