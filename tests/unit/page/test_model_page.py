@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from pages import Tags, data_of, numbers, own_text
 
+import g3nn
 from g3nn.audit import AuditTables
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
@@ -228,6 +229,46 @@ def test_any_id_can_be_written(fitted, made):
 
 def test_without_ids_nodes_are_numbered(fitted, made):
     assert data_of(made(fitted))["graph"]["ids"] == list(map(str, range(60)))
+
+
+def test_the_foot_says_where_the_page_comes_from(fitted, made):
+    text = Tags(made(fitted, command="g3nn fit --label '<b>x</b>'")).text
+    assert f"Made by g3nn {g3nn.__version__} from a fitted model; seed 0." in text
+    assert "Command: g3nn fit --label '<b>x</b>'" in text
+    assert "Command" not in Tags(made(fitted)).text
+
+
+def test_reasons_are_shown_where_the_model_gives_any(fitted, made, monkeypatch):
+    asked = []
+
+    def explain(self, nodes):
+        asked.extend(nodes.tolist())
+        return [([(3, -0.5, True)], [(WILD, 0.25)])] * len(nodes)
+
+    monkeypatch.setattr(type(fitted), "explain", explain, raising=False)
+    monkeypatch.setattr(model_graph, "MOST_EXPLAINED", 2)
+    graph = data_of(made(fitted))["graph"]
+    assert asked == graph["uncertain"][:2]
+    assert set(graph["why"]) == {str(node) for node in asked}
+    assert graph["why"][str(asked[0])] == {"neighbours": [[3, -0.5, True]], "features": [[WILD, 0.25]]}
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+def test_how_columns_were_read(learnable, fitted, made):
+    """Of a model that was fitted on a data frame: ids and label are known without being given."""
+    frame = pd.DataFrame(learnable.features[:, :2], columns=["x0", "x1"])
+    frame["who"], frame["name"] = [f"m{i}" for i in range(60)], [f"{WILD} {i}" for i in range(60)]
+    frame["kind"] = known_labels(learnable, CLASSES)
+    edges = pd.DataFrame(learnable.edges.T, columns=["from", "to"]).map("m{}".format)
+    classifier = quick(model="gcn").fit(frame, "kind", edges, id="who")
+    page = made(classifier, nodes=frame)
+    data = data_of(page)
+    rows = {row[0]: row[1:] for row in data["schema"]["rows"]}
+    assert (rows["x0"][0], rows["who"][0], rows["kind"][1]) == ("numeric", "id", 33)
+    assert (data["graph"]["title"], data["graph"]["ids"][:2]) == ("name", ["m0", "m1"])
+    assert set(data["graph"]["columns"]) == {"x0", "x1", "name", "kind"}
+    assert "; label kind; seed 0." in Tags(page).text
+    assert data_of(made(fitted))["schema"] is None
 
 
 def test_without_an_audit_nothing_is_said_of_edges(fitted, made):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import pytest
 from number_graph import known_numbers
 from pages import Tags, data_of, numbers, own_text
+from sklearn.metrics import d2_tweedie_score, r2_score
 
 import g3nn
 from g3nn.page import model_graph, write_model_report
@@ -61,6 +64,12 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     assert (np.diff(inside) >= 0).all()
     assert claimed[-1] == 0.95
     assert data["curves"]["terms"]
+    measure, word = {"real": (r2_score, "R²"), "counts": (partial(d2_tweedie_score, power=1), "D²")}[outcome]
+    explained = measure(task.labels[task.val, 0], expected)
+    assert data["table"]["rows"][0][6] == pytest.approx(explained, rel=1e-3)
+    shown = Tags(text).text
+    assert f"Validation {word} {explained:.3f}".replace("-", "−") in shown
+    assert "accuracy" not in shown
 
 
 def test_a_page_of_tags(tmp_path):
