@@ -78,7 +78,7 @@ class GraphEstimator(BaseEstimator):
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
         y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
-               adjacency matrix, a networkx graph, a data frame with two columns, or None for no edges at all.
+               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
                the name of a column, empty where the label is unknown.
