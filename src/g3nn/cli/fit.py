@@ -88,8 +88,8 @@ def fit(
     outcome: Annotated[
         str,
         typer.Option(
-            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, "
-            "real if there are fractions, else classes."
+            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if "
+            "there are fractions or many different whole numbers, else classes."
         ),
     ] = "auto",
     na: NullWords = None,
@@ -101,7 +101,6 @@ def fit(
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
-    missing: Annotated[str, typer.Option(help="Missing numbers: impute from the neighbours, or error.")] = "impute",
     alpha: Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
     keep: Keep = False,
@@ -129,7 +128,7 @@ def fit(
     start, problems = time.perf_counter(), Problems()
     check_out(out, [nodes, edges], dry_run, problems)
     check_share("alpha", alpha, problems)
-    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
+    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     guessed = outcome if outcome in OUTCOMES else Classes.name
     check_parameters(estimator_for(guessed, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
@@ -271,7 +270,7 @@ def _show_columns(graph: TableGraph) -> None:
     shown = graph.columns[:_MOST_COLUMNS]
     for one in shown:
         table.add_row(one.column, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
-    console = Console(stderr=True)
+    console = Console()
     console.print(table)
     if len(graph.columns) > len(shown):
         console.print(f"and {len(graph.columns) - len(shown):,} more columns")
