@@ -15,7 +15,7 @@ MOST = 5
 
 OTHER_MEANINGS = [
     ("cli/datasets.py", "classes", 1, "a column of the table of datasets"),
-    ("cli/results.py", "tags", 1, "a column of the predictions"),
+    ("estimator/answer_table.py", "tags", 1, "a column of the answers"),
     ("likelihoods/__init__.py", "tags", 1, "the name of a likelihood"),
     ("report/model_views.py", "classes", 1, "the name of a view"),
     ("report/model_views.py", "tags", 1, "the name of a view"),
