@@ -1,4 +1,4 @@
-"""`g3nn fit` on tables as people have them: what is odd is noted, what is wrong ends it, and nothing is half written."""
+"""`g3nn fit` on tables as people have them: what is odd is noted, what is wrong ends it with nothing half written."""
 
 from __future__ import annotations
 
@@ -78,8 +78,14 @@ ODD = [
     (cells("group", "?", "NA"), "nodes.csv, column 'group': 2 labels written as '?', 'NA'; taken as unknown"),
     (cells("group", "Art", "Art"), "nodes.csv, column 'group': classes that differ only in case or blanks"),
     (cells("group", "unknown", "unknown"), "nodes.csv, column 'group': 2 labels called 'unknown'; taken as a class"),
-    (column("group", [7 * row for row in ROWS]), "nodes.csv, column 'group': 60 whole numbers from 0 to 413; taken as counts"),
-    (column("group", [3 + 7 * row for row in ROWS]), "nodes.csv, column 'group': 60 whole numbers from 3 to 416; taken as numbers"),
+    (
+        column("group", [7 * row for row in ROWS]),
+        "nodes.csv, column 'group': 60 whole numbers from 0 to 413; taken as counts",
+    ),
+    (
+        column("group", [3 + 7 * row for row in ROWS]),
+        "nodes.csv, column 'group': 60 whole numbers from 3 to 416; taken as numbers",
+    ),
     (column("weight", [2, 3], "edges"), "edges.csv: a column 'weight'; its numbers are the weights"),
     (column("when", [2, 3], "edges"), "edges.csv, column 'when': further columns; not used"),
     (bytes_instead("edges", b"source,target\n"), "edges.csv: no rows; there are no edges"),
@@ -109,7 +115,11 @@ def test_what_is_odd_is_a_note_or_for_the_strict_an_error(fit, tables, tmp_path)
 
 class TestDryRun:
     def test_a_table_of_columns_and_nothing_else(self, fit, tables, tmp_path):
-        tables["nodes"] |= {"split": ["train"] * 30 + ["val"] * 10 + ["test"] * 20, "void": [None] * 60, "code": [1, 2, 3] * 20}
+        tables["nodes"] |= {
+            "split": ["train"] * 30 + ["val"] * 10 + ["test"] * 20,
+            "void": [None] * 60,
+            "code": [1, 2, 3] * 20,
+        }
         ran = fit("--dry-run", "--ignore", "city", "--categorical", "code", "--text", "notes")
         assert ran.code == 0
         rows = [line.split(maxsplit=2) for line in ran.out.splitlines() if line.strip()]

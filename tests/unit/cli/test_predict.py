@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
-from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.estimator import G3NNClassifier
 
 NEW = range(60, 70)
 GIVEN = ("given", "role")

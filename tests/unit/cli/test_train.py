@@ -4,7 +4,6 @@ import json
 from typing import Any
 
 import numpy as np
-import pytest
 
 import g3nn
 
