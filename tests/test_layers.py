@@ -35,6 +35,7 @@ LAYERS = (
     ("training",),
     ("catalogue",),
     ("audit",),
+    ("page",),
     ("estimator",),
     ("experiments",),
     ("report",),

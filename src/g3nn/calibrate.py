@@ -1,4 +1,4 @@
-"""Calibration: its measures, temperature scaling with offsets of classes, and conformal sets."""
+"""Calibration: measures and how certain they are, temperature scaling with offsets of classes, and conformal sets."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ TEMPERATURES = (0.05, 20.0)
 
 WIDTHS = (0.0, 0.1, 0.2, 0.5, 1.0)
 """Standard deviations that are tried for the offsets of classes; 0 means no offsets."""
+
+FEW_VALIDATION_NODES = 30
+"""With fewer, nothing that is chosen or measured by them can be relied on."""
 
 _FOLDS, _REPEATS = 5, 4
 
@@ -77,6 +80,14 @@ def expected_calibration_error(probabilities: np.ndarray, labels: np.ndarray, bi
     """Mean distance between accuracy and confidence over the bins, weighted by their nodes."""
     parts = reliability_bins(probabilities, labels, bins)
     return sum(part.nodes * abs(part.accuracy - part.confidence) for part in parts) / len(labels)
+
+
+def wilson_interval(share: float, size: int) -> tuple[float, float]:
+    """Wilson's 95 % interval for a share of `size` independent nodes, rounded to whole nodes."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(round(share * size), size).proportion_ci(0.95, method="wilson")
+    return float(interval.low), float(interval.high)
 
 
 def brier_score(probabilities: np.ndarray, labels: np.ndarray) -> float:

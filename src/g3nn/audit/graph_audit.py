@@ -8,12 +8,14 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from g3nn.audit.learning import AuditOptions, fit_scores
 from g3nn.audit.missing_edges import likely_pairs
 from g3nn.audit.sampling import SampledGraph, sample_graph
 from g3nn.audit.scores import ObservedEdges, PairScores
 from g3nn.audit.survey import Survey
+from g3nn.data.tables.frames import html_table, native_frame
 from g3nn.errors import DataError, Problems
 from g3nn.options import Rule, check
 from g3nn.parse import NO_EDGES, pair_array, to_numpy
@@ -42,6 +44,18 @@ class AuditTables:
 
     edges: np.ndarray
     missing: np.ndarray
+
+    def to_frame(self) -> tuple[Any, Any]:
+        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
+        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
+
+    def _repr_html_(self) -> str:
+        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
+        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
+
+
+def _arrow(rows: np.ndarray) -> pa.Table:
+    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
 
 
 @dataclass(frozen=True, eq=False)

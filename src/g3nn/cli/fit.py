@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
+import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -15,15 +17,11 @@ from g3nn.cli import NOTES
 from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict
 
 if TYPE_CHECKING:
-    from g3nn.audit import AuditTables
     from g3nn.data.tables.graph import TableGraph
     from g3nn.estimator import GraphEstimator
     from g3nn.outcomes import Outcome
 
 PAGE = "report.html"
-
-MISSING_EDGES = 1000
-"""How many pairs that seem to lack an edge the page shows at most."""
 
 _TABLE = "CSV, Parquet or Excel (.xlsx)"
 
@@ -197,29 +195,19 @@ def write_results(
     from g3nn.data.folders import new_folder
     from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
-    from g3nn.report import write_model_report
+    from g3nn.estimator.showing import audit_or_note
+    from g3nn.page import write_model_report
 
     ids = graph.nodes.ids
-    found = audit(classifier) if audited else None
+    found = audit_or_note(classifier) if audited else None
     with new_folder(out) as folder:
         classifier.save(folder / MODEL)
         write_table(classifier.answer_table(alpha=alpha, keep=kept), folder / "predictions.parquet")
         write_table(edges_table(ids, classifier.task_.edges, found), folder / "edges.parquet")
         title = f"Labels for {Path(graph.nodes.name).name}"
-        write_model_report(classifier, folder / PAGE, ids=ids.to_pylist(), title=title, audit=found, test=test)
-
-
-def audit(classifier: GraphEstimator) -> AuditTables | None:
-    """How likely the edges are, and pairs that lack one; None where there is too little to learn from."""
-    import warnings
-
-    from g3nn.errors import G3NNWarning, InputError
-
-    try:
-        return classifier.audit(MISSING_EDGES)
-    except InputError as error:
-        warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
-        return None
+        command = shlex.join(["g3nn", *sys.argv[1:]])
+        nodes = graph.nodes.content
+        write_model_report(classifier, folder / PAGE, nodes=nodes, title=title, audit=found, test=test, command=command)
 
 
 def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:

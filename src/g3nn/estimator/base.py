@@ -10,13 +10,16 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
 from g3nn.errors import Problems
+from g3nn.estimator import showing
 from g3nn.estimator.answer_table import answer_table
+from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
@@ -24,6 +27,7 @@ from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
+from g3nn.page import assets, write_model_report
 from g3nn.parse import node_numbers
 from g3nn.training.progress import course, say
 
@@ -74,7 +78,7 @@ class GraphEstimator(BaseEstimator):
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
         y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
-               adjacency matrix, a networkx graph, a data frame with two columns, or None for no edges at all.
+               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
                the name of a column, empty where the label is unknown.
@@ -130,7 +134,7 @@ class GraphEstimator(BaseEstimator):
             if known is None and hasattr(self, name):
                 delattr(self, name)
         self.model_ = fitted.spec.name
-        self.panel_ = list(fitted.panel)
+        self.panel_ = showing.Panel(fitted.panel)
         self.temperature_ = answerer.calibrations.linked.scaling.temperature
         self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
         self.isolated_answer_ = answerer.isolated_answer
@@ -202,6 +206,15 @@ class GraphEstimator(BaseEstimator):
         """
         return native_frame(self.answer_table(X, edges, alpha=alpha))
 
+    def explain(self, nodes: Any) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+        check_is_fitted(self)
+        problems = Problems()
+        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems.raise_if_any()
+        assert chosen is not None
+        return explain(self.fitted_, chosen)
+
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
@@ -231,6 +244,41 @@ class GraphEstimator(BaseEstimator):
                     *self.fitted_.groups(), seed=seed, device=self.device, progress=progress
                 )
         return self.graph_audit_
+
+    def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
+        """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
+
+        nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
+        nodes. Where there are too few edges to judge them, the page goes without.
+        """
+        check_is_fitted(self)
+        assets.check_target(Path(path), "path")
+        found = showing.audit_or_note(self) if self.task_.num_edges else None
+        write_model_report(self, path, nodes=nodes, title=title, audit=found)
+
+    def plot_reliability(self) -> Any:
+        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes."""
+        check_is_fitted(self)
+        return showing.reliability(self)
+
+    def plot_history(self) -> Any:
+        """A plotly figure: the learning curves of the chosen model."""
+        check_is_fitted(self)
+        return showing.history(self)
+
+    def plot_graph(self) -> Any:
+        """A plotly figure: the map of the graph, in the colours of the answers."""
+        check_is_fitted(self)
+        return showing.graph(self)
+
+    def _repr_html_inner(self) -> str:
+        """The diagram of scikit-learn, and above it, after a fit, what was fitted."""
+        diagram = estimator_html_repr(self)
+        return showing.summary(self) + diagram if hasattr(self, "fitted_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.

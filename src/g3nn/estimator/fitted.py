@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from g3nn.audit import MergedGroups
+from g3nn.calibrate import FEW_VALIDATION_NODES
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
 from g3nn.errors import G3NNWarning, Problems, TrainingError
@@ -32,8 +33,6 @@ from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 from g3nn.training.result import history_names
-
-FEW_VALIDATION_NODES = 30
 
 
 @dataclass(frozen=True, eq=False)

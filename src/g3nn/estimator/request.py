@@ -125,6 +125,8 @@ def _count(given: Given, problems: Problems) -> int:
         return int(given.edges.shape[0])
     if hasattr(given.edges, "nodes") and hasattr(given.edges, "edges"):
         return len(given.edges.nodes)
+    if hasattr(given.edges, "vcount"):
+        return int(given.edges.vcount())
     if given.y is None:
         problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
         return 0

@@ -241,7 +241,7 @@ class TestCrashes:
             assert list(tmp_path.glob(".out*/edges.parquet"))
             raise error
 
-        monkeypatch.setattr("g3nn.report.write_model_report", fail)
+        monkeypatch.setattr("g3nn.page.write_model_report", fail)
         if isinstance(error, RuntimeError):
             with pytest.raises(RuntimeError):
                 fit("--json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,21 @@ def _write_excel(table: pa.Table, path: Path) -> None:
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
             sheet.append([cell(value) for value in row])
     book.save(path)
+
+
+def html_table(table: pa.Table, caption: str, most: int = 20) -> str:
+    """The first rows of a table for a notebook."""
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    rows = table.slice(0, most).to_pylist()
+    cells = ["".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) for row in rows]
+    body = "".join(f"<tr>{row}</tr>" for row in cells)
+    more = f" (the first {most} of {table.num_rows:,})" if table.num_rows > most else ""
+    title = f"<caption>{escape(caption)}{more}</caption>"
+    return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def native_frame(table: pa.Table) -> Any:
