@@ -228,8 +228,7 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "model": classifier.model_,
         "objective": chosen.objective,
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
-        f"val_{outcome.score_key}": chosen.val_score,
-        "val_loss": chosen.val_loss,
+        **_finite({f"val_{outcome.score_key}": chosen.val_score, "val_loss": chosen.val_loss}),
         "test": test,
     }
 
@@ -240,7 +239,7 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity, which is the loss of a model that diverged."""
+    """JSON knows no infinity, the loss of a model that diverged, and no NaN, that of one without validation nodes."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
@@ -275,7 +274,8 @@ def _show(told: dict[str, Any]) -> None:
     what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
     print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
     score = told[f"val_{outcome.score_key}"]
-    print(f"model {told['model']} ({told['objective']}), validation {outcome.score_title} {score:.3f}")
+    judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
+    print(f"model {told['model']} ({told['objective']}), {judged}")
     if told["test"]:
         print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
     page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""

@@ -145,6 +145,13 @@ class TestResults:
             assert text in ran.out
         assert "24 training nodes and 12 validation nodes" in caplog.text
 
+    def test_a_label_of_each_class_leaves_nothing_to_validate_on(self, fit, tables):
+        tables["nodes"]["group"][3:] = [None] * 57
+        told = json.loads(fit("--json", "--no-audit").out, parse_constant=pytest.fail)
+        assert (told["val"], told["val_accuracy"], told["val_loss"]) == (0, None, None)
+        assert "no labelled node is left to validate on" in told["notes"][0]
+        assert "model gcn (elbo), not validated\n" in fit("--no-audit", out="again").out
+
     def test_options_reach_the_classifier(self, fit, tmp_path):
         words = ("--model", "sbm-gcn", "--objective", "released", "--ensemble", "2", "--seed", "7", "--directed")
         told = json.loads(fit(*words, "--json").out)

@@ -86,6 +86,10 @@ ODD = [
         column("group", [3 + 7 * row for row in ROWS]),
         "nodes.csv, column 'group': 60 whole numbers from 3 to 416; taken as numbers",
     ),
+    (
+        column("split", ["train", "tst"]),
+        "nodes.csv, column 'split': 30 other values ('tst'); taken to describe the nodes",
+    ),
     (column("weight", [2, 3], "edges"), "edges.csv: a column 'weight'; its numbers are the weights"),
     (column("when", [2, 3], "edges"), "edges.csv, column 'when': further columns; not used"),
     (bytes_instead("edges", b"source,target\n"), "edges.csv: no rows; there are no edges"),
@@ -173,6 +177,11 @@ WRONG = [
     (lambda nodes: nodes.update(id=[*range(59), "p59"]), ["whole numbers and 1 other value ('p59')", "of one type"]),
     (lambda nodes: nodes.update(group=["art"] * 45 + [None] * 15), ["45 labels of 1 class", "at least 2 classes"]),
     (lambda nodes: nodes.update(group=[None] * 60), ["column 'group': got 0 labels"]),
+    (lambda nodes: nodes.update(split=["test"] * 60), ["nodes.csv, split: got test labels only"]),
+    (
+        lambda nodes: nodes.update(group=["art", "law"] * 20 + ["war"] * 20, split=["train"] * 40 + ["test"] * 20),
+        ["nodes.csv, split: got every label of class 'war'"],
+    ),
     (change_of("age", 7, float("inf")), ["column 'age': got infinite or huge numbers"]),
 ]
 EDGES = [
