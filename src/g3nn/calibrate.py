@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_softmax
 
 BINS = 15
 """Equal-width bins of confidence, as is usual in the literature."""
@@ -139,7 +138,13 @@ class Scaling:
     def __call__(self, log_prob: np.ndarray) -> np.ndarray:
         """(n, K) log-probabilities."""
         scores = log_prob.astype(np.float64) / self.temperature
-        return np.asarray(log_softmax(scores if self.offsets is None else scores + self.offsets, axis=1))
+        return _log_softmax(scores if self.offsets is None else scores + self.offsets)
+
+
+def _log_softmax(scores: np.ndarray) -> np.ndarray:
+    """(n, K) over classes, as scipy has it but without the checks that take longer than the work itself."""
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
 def fit_scaling(log_prob: np.ndarray, labels: np.ndarray) -> Scaling:
@@ -154,20 +159,21 @@ def fit_scaling(log_prob: np.ndarray, labels: np.ndarray) -> Scaling:
     rng = np.random.default_rng(0)
     shuffles = [rng.permutation(len(labels)) % _FOLDS for _ in range(_REPEATS)]
     folds = [shuffle == one for shuffle in shuffles for one in range(_FOLDS)]
+    temperatures = [fit_temperature(log_prob[~held], labels[~held]) for held in folds]
 
     def loss(width: float) -> float:
         total = 0.0
-        for held in folds:
-            scaling = _scaling(log_prob[~held], labels[~held], width)
+        for held, temperature in zip(folds, temperatures, strict=True):
+            scaling = _scaling(log_prob[~held], labels[~held], width, temperature)
             total += int(held.sum()) * negative_log_likelihood(scaling(log_prob[held]), labels[held])
         return total
 
-    return _scaling(log_prob, labels, min(WIDTHS, key=loss))
+    return _scaling(log_prob, labels, min(WIDTHS, key=loss), fit_temperature(log_prob, labels))
 
 
-def _scaling(log_prob: np.ndarray, labels: np.ndarray, width: float) -> Scaling:
-    """The mode of the posterior, with the prior of `fit_temperature` and offsets of a given width."""
-    temperature = fit_temperature(log_prob, labels)
+def _scaling(log_prob: np.ndarray, labels: np.ndarray, width: float, temperature: float) -> Scaling:
+    """The mode of the posterior, with the prior of `fit_temperature` and offsets of a given width. temperature: the
+    best one without offsets."""
     if width == 0:
         return Scaling(temperature)
     from scipy.optimize import minimize

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import igraph
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -45,6 +46,7 @@ WEIGHTED = {
     "E2": (PAIRS.T, [1, 2, 3]),
     "matrix": (sp.coo_array(([1, 2, 3], tuple(PAIRS)), shape=(4, 4)), None),
     "networkx": (nx.Graph([(0, 1), (1, 2, {"weight": 2}), (1, 3, {"weight": 3})]), None),
+    "igraph": (igraph.Graph(4, PAIRS.T.tolist(), edge_attrs={"weight": [1, 2, 3]}), None),
     "frame": (pa.table({"weight": [1.0, 2.0, 3.0], "target": PAIRS[1], "source": PAIRS[0]}), None),
 }
 

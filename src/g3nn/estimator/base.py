@@ -19,6 +19,7 @@ from g3nn.data.tables.frames import native_frame
 from g3nn.errors import Problems
 from g3nn.estimator import showing
 from g3nn.estimator.answer_table import answer_table
+from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
@@ -77,7 +78,7 @@ class GraphEstimator(BaseEstimator):
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
         y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
-               adjacency matrix, a networkx graph, a data frame with two columns, or None for no edges at all.
+               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
                the name of a column, empty where the label is unknown.
@@ -200,6 +201,15 @@ class GraphEstimator(BaseEstimator):
         miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
         """
         return native_frame(self.answer_table(X, edges, alpha=alpha))
+
+    def explain(self, nodes: Any) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+        check_is_fitted(self)
+        problems = Problems()
+        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems.raise_if_any()
+        assert chosen is not None
+        return explain(self.fitted_, chosen)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.

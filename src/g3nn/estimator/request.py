@@ -92,7 +92,9 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     assert labels is not None
     assert pairs is not None
     if features is None:
-        features = _structural(pairs, labels.labelled if parameters["inductive"] else np.arange(n), n, problems)
+        seen = labels.labelled if parameters["inductive"] else np.arange(n)
+        # Whoever read labels from a table has said it already.
+        features = _structural(pairs, seen, n, problems, quiet=isinstance(given.y, Labels))
     train = np.setdiff1d(labels.labelled, val)
     balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
     tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
@@ -123,19 +125,22 @@ def _count(given: Given, problems: Problems) -> int:
         return int(given.edges.shape[0])
     if hasattr(given.edges, "nodes") and hasattr(given.edges, "edges"):
         return len(given.edges.nodes)
+    if hasattr(given.edges, "vcount"):
+        return int(given.edges.vcount())
     if given.y is None:
         problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
         return 0
     return len(given.y.values if isinstance(given.y, Labels) else given.y)
 
 
-def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
+def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems, quiet: bool) -> FeatureTable:
     if not np.isin(edges, seen).all(axis=0).any():
         problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
         problems.raise_if_any()
     features = structural_features(edges, n, seen)
     made = f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
-    warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
+    if not quiet:
+        warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
     return features
 
 

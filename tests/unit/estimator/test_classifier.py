@@ -34,8 +34,9 @@ def test_scikit_learn_conventions(quick):
     assert classifier.set_params(hidden=5).hidden == 5
     assert is_classifier(classifier)
     assert get_tags(classifier).input_tags.sparse
-    assert not get_tags(classifier).input_tags.allow_nan
-    assert get_tags(quick(missing="impute")).input_tags.allow_nan
+    assert get_tags(classifier).input_tags.allow_nan
+    assert not get_tags(quick(missing="error")).input_tags.allow_nan
+
     assert "sbm-gcn" in repr(classifier)
 
 

@@ -12,12 +12,14 @@ import torch
 from sklearn.base import clone
 
 from g3nn.calibrate import Scaling
-from g3nn.errors import DataError, InputError
+from g3nn.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
 from g3nn.estimator.archive import PARAMETERS, RECORD
 from g3nn.estimator.saving import save_model
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
 
 NEW = np.array([[150, 151, 150], [0, 1, 151]])
 
@@ -67,7 +69,8 @@ def test_strings_names_sparse_and_missing_features_come_back(graph, quick, tmp_p
     y = np.array(["red", "green", "blue"])[graph.y].astype(object)
     y[graph.y < 0] = None
     classifier = quick(model="blsm-gat", missing="impute", epochs=5, options={"eta": np.float64(0.5)})
-    classifier.fit(frame, y, graph.edges, val=graph.val).save(tmp_path / "a")
+    with pytest.warns(G3NNWarning, match="column 'c': missing numbers; filled in"):
+        classifier.fit(frame, y, graph.edges, val=graph.val).save(tmp_path / "a")
     loaded = load_model(tmp_path / "a")
     assert loaded.classes_.tolist() == ["blue", "green", "red"]
     assert loaded.feature_names_in_.tolist() == list("abcdef")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -61,9 +61,8 @@ class FittedTables:
         return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
 
     def to_json(self) -> dict[str, Any]:
-        from pydantic import TypeAdapter
-
-        content: dict[str, Any] = TypeAdapter(FittedTables).dump_python(self, mode="json")
+        """As plain lists, mappings, numbers and texts."""
+        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return content
 
     @classmethod

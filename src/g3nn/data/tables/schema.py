@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
-from annotated_types import Interval
 
 from g3nn.data.tables.cells import (
     NULL_WORDS,
@@ -84,7 +83,10 @@ class Encoded(NamedTuple):
     names: tuple[str, ...]
 
 
-Limited = Annotated[float, Interval(ge=-LARGEST, le=LARGEST)]
+def _limited(*values: float) -> None:
+    """Raise for numbers with which features could not be computed. A damaged model may hold them."""
+    if not all(-LARGEST <= value <= LARGEST for value in values):
+        raise ValueError(f"a number that is not finite or beyond {LARGEST:g}")
 
 
 @dataclass(frozen=True)
@@ -111,8 +113,11 @@ class Date:
     """Year, month, weekday (Monday is 0) and age in days before the latest date of the fit; NaN where missing."""
 
     format: str
-    latest: Limited
+    latest: float
     kind: Literal["date"] = "date"
+
+    def __post_init__(self) -> None:
+        _limited(self.latest)
 
     @classmethod
     def fit(cls, cells: pa.Array, format: str) -> Date:
@@ -168,8 +173,11 @@ class Category:
 class Text:
     """TF-IDF by scikit-learn, with the inverse document frequency of each word."""
 
-    words: dict[str, Limited]
+    words: dict[str, float]
     kind: Literal["text"] = "text"
+
+    def __post_init__(self) -> None:
+        _limited(*self.words.values())
 
     @classmethod
     def fit(cls, cells: pa.Array) -> Text:
