@@ -26,6 +26,9 @@ COMMANDS = {
 NOTES: list[str] = []
 """The notes that the command has given so far."""
 
+TYPED: list[str] = []
+"""What was typed, if the command came from a command line."""
+
 
 class _OnDemand(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -76,6 +79,7 @@ def main() -> None:
     warnings.simplefilter("always", G3NNWarning)
     warnings.formatwarning = _note
     NOTES.clear()
+    TYPED[:] = ["g3nn", *sys.argv[1:]]
     try:
         app()
     except G3NNError as error:

@@ -74,24 +74,25 @@ const explorer = (() => {
   });
   document.getElementById("neighbours-table").append(table);
 
-  // What pulled the answer, for the nodes that were asked about. A bar to the right speaks for the answer.
+  // What pulled the answer up (a bar to the right) or down, for the nodes that were asked about.
   function reasons({ place }) {
-    const { neighbours = [], features = [] } = packed.why[place] ?? {};
+    const many = Object.keys(packed.why).length;
+    if (!packed.why[place]) {
+      return [element("p", { class: "note" }, `Why? The ${whole(many)} least certain nodes come with reasons.`)];
+    }
+    const { neighbours, features } = packed.why[place];
     const most = Math.max(...[...neighbours, ...features].map(([, value]) => Math.abs(value)), 1e-12);
-    const row = (name, pull) => element("li", { class: pull < 0 ? "against" : "for" },
+    const row = ([name, pull]) => element("li", { class: pull < 0 ? "against" : "for" },
       element("span", { class: "text" }, name), element("i", { class: "bar", "aria-hidden": "true" },
         element("i", { style: `width: ${100 * Math.abs(pull) / most}%` })),
       element("span", { class: "value" }, signed(pull)));
     const part = (title, note, rows) => (rows.length ? [element("h4", {}, title),
-      element("p", { class: "note" }, note), element("ul", { class: "bars pulls" }, ...rows)] : []);
-    const way = neighbours.every(([, , exact]) => exact)
-      ? "measured: each edge was left out and the node answered again" : "estimated from the gradient";
+      element("p", { class: "note" }, note), element("ul", { class: "bars pulls" }, ...rows.map(row))] : []);
     return [
-      ...part("Why: neighbours", `How much log-probability the answer owes to each edge, ${way}. `
-        + "An edge below zero speaks against the answer.",
-      neighbours.map(([other, change]) => row(graph.reference(other), -change))),
-      ...part("Why: features", "How much each feature speaks for the answer, by gradient times input.",
-        features.map(([name, value]) => row(name, value))),
+      ...part("Why: neighbours", `How much higher ${beliefs.pulled} is because of each edge. Measured: the edge was left `
+        + "out and the model answered again.", neighbours.map(([other, pull]) => [graph.reference(other), pull])),
+      ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated: `
+        + "gradient times value.", features),
     ];
   }
 
