@@ -378,7 +378,7 @@ def test_features_matter_as_declared_and_edges_do_not_without_labels(case):
 # What weights of edges mean. A likelihood gets them with the pairs that it judges: see `tests/numeric/test_bound.py`.
 
 
-@cases("posterior", vary=["directed"], in_turn=True)
+@cases("posterior", rows=DIRECTIONS, once=True)
 def test_edges_of_weight_one_are_edges(case):
     model, inputs = case.model(), the_inputs(case)
     ones = reweighted(inputs, np.ones(inputs.task.num_edges))
@@ -392,7 +392,7 @@ def test_edges_of_weight_one_are_edges(case):
         torch.testing.assert_close(one, other, **close)
 
 
-@cases("posterior", vary=["directed"], in_turn=True)
+@cases("posterior", rows=DIRECTIONS, once=True)
 def test_an_edge_of_hardly_any_weight_is_none(case):
     """What it changes is in proportion to its weight; in the logarithm of a chance next to 0 by a large factor."""
     model, task = case.model(), weighted_inputs(case).task
@@ -402,7 +402,7 @@ def test_an_edge_of_hardly_any_weight_is_none(case):
     torch.testing.assert_close(there, bare, rtol=0, atol=1e-10)
 
 
-@cases("posterior", vary=["directed"], in_turn=True)
+@cases("posterior", rows=DIRECTIONS, once=True)
 def test_weights_matter_to_those_that_look_at_edges(case):
     model = case.model()
     changed = not torch.allclose(output(case, model, weighted_inputs(case)), output(case, model, the_inputs(case)))
