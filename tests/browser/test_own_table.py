@@ -11,6 +11,7 @@ import pytest
 from pages import assert_fits, column, loader, shown, visitor
 
 import g3nn
+from g3nn.estimator.explaining import Neighbour
 from g3nn.page import layout, write_model_report
 
 NODES = 40
@@ -23,8 +24,8 @@ def title(node):
 
 
 def explain(nodes):
-    """The first neighbour speaks for the answer, the second against it."""
-    return [([(0, -0.5, True), (1, 0.25, True)], [("<i>age</i>", 0.125)])] * len(nodes)
+    """The first neighbour pulls the answer up, the second down."""
+    return [([Neighbour(0, 0.5), Neighbour(1, -0.25)], [("<i>age</i>", 0.125)])] * len(nodes)
 
 
 @pytest.fixture(scope="module")
@@ -101,9 +102,11 @@ def colour_at(page, node) -> list[int]:
 def test_nodes_have_their_names_and_columns(visit):
     page = visit("n0")
     assert shown(page) == title(0)
-    text = page.locator("#node").inner_text()
-    assert "id n0" in text
-    assert text.partition("From your table")[2].split() == ["town", title(0).replace("Ann", "Oslo")]
+    assert "id n0" in page.locator("#node").inner_text()
+    assert page.locator("#more").inner_text().partition("From your table")[2].split() == [
+        "town",
+        title(0).replace("Ann", "Oslo"),
+    ]
     assert page.locator("main b:not(.warning b), main i:empty b").count() == 0
     page.locator("#find-id").fill("person 17")
     assert page.locator("#find-list option").evaluate_all("found => found.map((one) => one.value)") == ["n17"]
@@ -114,13 +117,13 @@ def test_nodes_have_their_names_and_columns(visit):
 
 def test_reasons_say_what_pulled_the_answer(visit):
     page = visit("n9")
-    rows = [row.split("\n") for row in page.locator("#node .pulls li").all_inner_texts()]
+    rows = [row.split("\n") for row in page.locator("#more .pulls li").all_inner_texts()]
     assert [[text.strip() for text in row] for row in rows] == [
         [title(0), "+0.500"],
         [title(1), "−0.250"],
-        ["<i>age</i>", "+0.125"],
+        ["feature <i>age</i>", "+0.125"],
     ]
-    assert "each edge was left out" in page.locator("#node").inner_text()
+    assert "the edge was left out" in page.locator("#more").inner_text()
 
 
 def test_a_list_is_filtered_by_answer_and_label(visit, classifier):

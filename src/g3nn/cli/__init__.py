@@ -26,6 +26,9 @@ COMMANDS = {
 NOTES: list[str] = []
 """The notes that the command has given so far."""
 
+TYPED: list[str] = []
+"""What was typed, if the command came from a command line."""
+
 
 class _OnDemand(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -75,6 +78,7 @@ for _name, _help in COMMANDS.items():
 def main() -> None:
     """Run a command. Bad input ends with exit code 2 and a message on standard error, never a traceback."""
     NOTES.clear()
+    TYPED[:] = ["g3nn", *sys.argv[1:]]
     with warnings.catch_warnings():
         warnings.simplefilter("always", G3NNWarning)
         warnings.showwarning = _note

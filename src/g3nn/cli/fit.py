@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import shlex
-import sys
 import time
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from g3nn.cli import NOTES
+from g3nn.cli import NOTES, TYPED
 from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict
 
 if TYPE_CHECKING:
@@ -205,7 +204,7 @@ def write_results(
         write_table(classifier.answer_table(alpha=alpha, keep=kept), folder / "predictions.parquet")
         write_table(edges_table(ids, classifier.task_.edges, found), folder / "edges.parquet")
         title = f"Labels for {Path(graph.nodes.name).name}"
-        command = shlex.join(["g3nn", *sys.argv[1:]])
+        command = shlex.join(TYPED)
         nodes = graph.nodes.content
         write_model_report(classifier, folder / PAGE, nodes=nodes, title=title, audit=found, test=test, command=command)
 

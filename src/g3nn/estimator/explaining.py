@@ -85,6 +85,9 @@ def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]
     x = torch.from_numpy(dense).to(inputs.device, inputs.dtype).requires_grad_()
     mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
     values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    if not values.requires_grad:
+        # Some models do not look at features.
+        return [[] for _ in nodes]
     names, found = fitted.features or tuple(map(str, range(shape[1]))), []
     for node in nodes:
         column = _column(outcome, fitted.answers.answer[node])

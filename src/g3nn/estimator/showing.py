@@ -65,9 +65,10 @@ def summary(estimator: GraphEstimator) -> str:
         "model": f"{estimator.model_} ({chosen.objective}), {chosen.replicas} replicas",
         "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
         "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
-        f"validation {outcome.score_title}": f"{chosen.val_score:.3f}",
-        "validation loss": f"{chosen.val_loss:.3f}",
     }
+    if len(task.val):
+        facts[f"validation {outcome.score_title}"] = f"{chosen.val_score:.3f}"
+        facts["validation loss"] = f"{chosen.val_loss:.3f}"
     rows = "".join(
         f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(value)}</td></tr>'
         for name, value in facts.items()

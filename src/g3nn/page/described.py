@@ -15,8 +15,8 @@ from g3nn.parse import is_frame
 NAMES = ("name", "title", "full_name", "fullname", "display_name", "label")
 """Columns with the name of a node, the best first; without one, a column that ends so, such as team_name."""
 
-MOST_COLUMNS, LONGEST, MOST_LETTERS = 40, 300, 4_000_000
-"""At most so many columns, letters of a cell, and letters altogether are embedded."""
+MOST_COLUMNS, LONGEST, MOST_BYTES = 40, 300, 3_000_000
+"""At most so many columns, letters of a cell, and bytes altogether are embedded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,12 +87,12 @@ def _text(value: Any) -> str | None:
 
 def _affordable(texts: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
     """The columns that the page has room for: those with a name for the nodes, then as they come."""
-    kept, letters = list[str](), 0
+    kept, total = list[str](), 0
     for name in sorted(texts, key=lambda name: not _is_title(name)):
-        size = sum(len(text or "") + 3 for text in texts[name])
-        if len(kept) < MOST_COLUMNS and letters + size <= MOST_LETTERS:
+        size = sum(len((text or "").encode()) + 3 for text in texts[name])
+        if len(kept) < MOST_COLUMNS and total + size <= MOST_BYTES:
             kept.append(name)
-            letters += size
+            total += size
     return {name: column for name, column in texts.items() if name in kept}
 
 

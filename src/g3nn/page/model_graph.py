@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from g3nn.page.described import Described, clean
+from g3nn.page.described import Described
 from g3nn.page.layout import Layout, laid_out
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ MOST_NODES, MOST_EDGES = 20_000, 100_000
 MOST_NEIGHBOURS = 30
 """At most this many neighbours are drawn around a node."""
 
-MOST_EXPLAINED, MOST_REASONS = 200, 8
-"""So many of the least certain nodes come with reasons for their answers, and each with so many of a kind."""
+MOST_EXPLAINED, MOST_REASONS, MOST_WORK = 60, 8, 1_500_000
+"""At most so many of the least certain nodes come with reasons for their answers, and each with so many of a kind. Work
+is answers given anew, times the size of the graph: a few seconds."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
@@ -41,7 +42,7 @@ class Graph:
     doubt: (n,) the higher, the less certain the answer. key: (n,) what nodes are sorted by inside a bubble of the map.
     beliefs: what is believed about these nodes, packed for the scripts. likely: (E,) the probability of each edge, None
     if the edges were not audited. missing: pairs without an edge that should have one, as `AuditTables` lists them.
-    explain: as `estimator.explain`, if there is such a thing.
+    explain: as `estimator.explain`.
     """
 
     task: NodeTask
@@ -49,9 +50,9 @@ class Graph:
     doubt: np.ndarray
     key: np.ndarray
     beliefs: Callable[[np.ndarray], dict[str, Any]]
+    explain: Callable[[np.ndarray], Sequence[Any]]
     likely: np.ndarray | None = None
     missing: np.ndarray | None = None
-    explain: Callable[[np.ndarray], Sequence[Any]] | None = None
 
     @cached_property
     def degree(self) -> np.ndarray:
@@ -207,17 +208,17 @@ def _map(layout: Layout, nodes: np.ndarray) -> dict[str, Any]:
 
 
 def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, Any]:
-    """By the place of a node: its neighbours, [place, change of the log-probability without the edge, exact], and its
-    features, [name, gradient times input]. Only the least certain nodes are asked about."""
-    if graph.explain is None:
-        return {}
-    asked = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
-    told = {}
-    for node, (neighbours, features) in zip(asked, graph.explain(np.array(asked)), strict=True):
-        shown = [reason for reason in neighbours if place[reason[0]] >= 0][:MOST_REASONS]
-        near = [[int(place[other]), float(change), bool(exact)] for other, change, exact in shown]
-        own = [[clean(name), float(value)] for name, value in features[:MOST_REASONS]]
-        told[int(place[node])] = {"neighbours": near, "features": own}
+    """By the place of a node: its neighbours, [place, how much higher the answer is because of the edge], and its
+    features, [name, how much higher because of its value]. Only the least certain nodes are asked about, since a model
+    answers once more for each edge."""
+    nodes = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
+    passes = np.cumsum(1 + graph.degree[nodes])
+    affordable = max(1, int((passes * (1_000 + graph.task.num_nodes + graph.task.num_edges) <= MOST_WORK).sum()))
+    asked, told = np.array(nodes[:affordable], dtype=np.int64), {}
+    for node, (neighbours, features) in zip(asked.tolist(), graph.explain(asked), strict=True):
+        shown = [one for one in neighbours if place[one.node] >= 0][:MOST_REASONS]
+        near = [[int(place[one.node]), one.change] for one in shown]
+        told[int(place[node])] = {"neighbours": near, "features": features[:MOST_REASONS]}
     return told
 
 

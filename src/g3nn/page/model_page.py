@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +53,8 @@ def write_model_report(
     judged = len(task.val) and not estimator.refit
     scores = estimator.evaluate(task.val, view.labels) if judged else None
     evaluations = {"Test": test, "Validation": scores}
-    missing, explain = None if audit is None else audit.missing, getattr(estimator, "explain", None)
-    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, likely, missing, explain))
+    missing, explain = None if audit is None else audit.missing, partial(_explained, estimator)
+    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, explain, likely, missing))
     page = assets.render(
         f"{view.files}.html.j2",
         styles=["model.css"],
@@ -96,6 +97,16 @@ def _checked(estimator: Any, nodes: Any, audit: AuditTables | None) -> tuple[Des
         problems.add("audit", given, f"an audit of the {task.num_edges} edges that were fitted")
     problems.raise_if_any()
     return about, likely
+
+
+def _explained(estimator: Any, nodes: np.ndarray) -> list[tuple[Any, list[tuple[str, float]]]]:
+    """Reasons with names for features. Those that were made from the edges would mean nothing to a reader."""
+    fitted, rows = estimator.fitted_, []
+    word = "feature " if fitted.features is None else ""
+    for neighbours, features in estimator.explain(nodes):
+        own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
+        rows.append((neighbours, own))
+    return rows
 
 
 def _schema(estimator: Any) -> dict[str, Any] | None:

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pages import Tags, data_of
 from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
 from g3nn.data.tables.export import export
@@ -102,6 +103,15 @@ class TestResults:
         page = (fitted / "report.html").read_text(encoding="utf-8")
         assert page.lstrip().lower().startswith("<!doctype html>")
         assert "<title>Labels for nodes.csv</title>" in page
+        text = Tags(page).text
+        assert "; label group; seed 0." in text
+        assert set(data_of(page)["graph"]["columns"]) >= {"age", "group"}
+
+    def test_the_page_says_what_was_typed(self, fit, tmp_path):
+        assert fit("--no-audit", "--json").code == 0
+        text = Tags((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text
+        assert f"Command: g3nn fit --nodes {tmp_path / 'nodes.csv'} " in text
+        assert text.endswith("--no-audit --json")
 
     def test_a_graph_with_too_few_edges_to_audit(self, fit, tables, tmp_path):
         tables["edges"] = {"source": ["p1", "p2"], "target": ["p4", "p5"]}

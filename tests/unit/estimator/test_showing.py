@@ -49,6 +49,15 @@ def test_a_page_without_edges_says_so_without_a_warning(tmp_path):
     assert "The graph has no edges." in Tags(own_text(tmp_path / "page.html")).text
 
 
+def test_a_model_that_looks_at_no_features_has_a_page(learnable, tmp_path):
+    y = np.where(np.isin(np.arange(60), [*learnable.train, *learnable.val]), learnable.labels, -1)
+    estimator = g3nn.G3NNClassifier(**{**QUICK, "model": "label-propagation"})
+    estimator.fit(learnable.features, y, learnable.edges, val=learnable.val).report(tmp_path / "page.html")
+    why = data_of(own_text(tmp_path / "page.html"))["graph"]["why"]
+    assert not any(one["features"] for one in why.values())
+    assert any(one["neighbours"] for one in why.values())
+
+
 def test_no_work_is_done_for_a_page_that_cannot_be_written(classifier, tmp_path, monkeypatch):
     monkeypatch.setattr(type(classifier), "audit", lambda *_: pytest.fail("the edges were judged"))
     with pytest.raises(InputError, match=r"path: .*a folder that exists"):

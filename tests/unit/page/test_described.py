@@ -57,6 +57,8 @@ def test_columns_are_left_out_where_there_is_no_room(monkeypatch):
     found = of(pa.table({"a": ["x"] * 3, "b": ["a long text"] * 3, "name": ["Ann"] * 3}))[0]
     assert (list(found.columns), found.title, found.left_out) == (["a", "name"], "name", 1)
     monkeypatch.setattr(module, "MOST_COLUMNS", 3)
+    monkeypatch.setattr(module, "MOST_BYTES", 30)
+    assert list(of(pa.table({"a": ["漢字"] * 3, "b": ["x"] * 3}))[0].columns) == ["a"]
     assert of(pa.table({"b": ["a long text"] * 3}))[0].columns["b"] == ["a lo…"] * 3
 
 

@@ -238,19 +238,20 @@ def test_the_foot_says_where_the_page_comes_from(fitted, made):
     assert "Command" not in Tags(made(fitted)).text
 
 
-def test_reasons_are_shown_where_the_model_gives_any(fitted, made, monkeypatch):
-    asked = []
-
-    def explain(self, nodes):
-        asked.extend(nodes.tolist())
-        return [([(3, -0.5, True)], [(WILD, 0.25)])] * len(nodes)
-
-    monkeypatch.setattr(type(fitted), "explain", explain, raising=False)
-    monkeypatch.setattr(model_graph, "MOST_EXPLAINED", 2)
+def test_the_least_certain_nodes_come_with_reasons(fitted, made, monkeypatch):
+    monkeypatch.setattr(model_graph, "MOST_EXPLAINED", 3)
     graph = data_of(made(fitted))["graph"]
-    assert asked == graph["uncertain"][:2]
+    asked = graph["uncertain"][:3]
     assert set(graph["why"]) == {str(node) for node in asked}
-    assert graph["why"][str(asked[0])] == {"neighbours": [[3, -0.5, True]], "features": [[WILD, 0.25]]}
+    for node, (neighbours, features) in zip(asked, fitted.explain(asked), strict=True):
+        why = graph["why"][str(node)]
+        assert [one for one, _ in why["neighbours"]] == [one.node for one in neighbours[: model_graph.MOST_REASONS]]
+        assert [pull for _, pull in why["neighbours"]] == pytest.approx(
+            [one.change for one in neighbours[:8]], rel=1e-3
+        )
+        assert [name for name, _ in why["features"]] == [f"feature {name}" for name, _ in features[:8]]
+    monkeypatch.setattr(model_graph, "MOST_WORK", 0)
+    assert list(data_of(made(fitted))["graph"]["why"]) == [str(asked[0])]
 
 
 @pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")

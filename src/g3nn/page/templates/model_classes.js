@@ -84,6 +84,7 @@ const beliefs = (() => {
         files: [{ label: "set", value: setNames }],
       },
     ],
+    pulled: "the log-probability of the answer",
     filters: [
       { label: "Answer", options: ofClass((one, name) => one.answer === name) },
       {

@@ -74,24 +74,25 @@ const explorer = (() => {
   });
   document.getElementById("neighbours-table").append(table);
 
-  // What pulled the answer, for the nodes that were asked about. A bar to the right speaks for the answer.
+  // What pulled the answer up (a bar to the right) or down, for the nodes that were asked about.
   function reasons({ place }) {
-    const { neighbours = [], features = [] } = packed.why[place] ?? {};
+    const many = Object.keys(packed.why).length;
+    if (!packed.why[place]) {
+      return [element("p", { class: "note" }, `Why? The ${whole(many)} least certain nodes come with reasons.`)];
+    }
+    const { neighbours, features } = packed.why[place];
     const most = Math.max(...[...neighbours, ...features].map(([, value]) => Math.abs(value)), 1e-12);
-    const row = (name, pull) => element("li", { class: pull < 0 ? "against" : "for" },
+    const row = ([name, pull]) => element("li", { class: pull < 0 ? "against" : "for" },
       element("span", { class: "text" }, name), element("i", { class: "bar", "aria-hidden": "true" },
         element("i", { style: `width: ${100 * Math.abs(pull) / most}%` })),
       element("span", { class: "value" }, signed(pull)));
-    const part = (title, note, rows) => (rows.length ? [element("h4", {}, title),
-      element("p", { class: "note" }, note), element("ul", { class: "bars pulls" }, ...rows)] : []);
-    const way = neighbours.every(([, , exact]) => exact)
-      ? "measured: each edge was left out and the node answered again" : "estimated from the gradient";
+    const part = (title, note, rows) => (rows.length
+      ? [g3nn.section(title, note, element("ul", { class: "bars pulls" }, ...rows.map(row)))] : []);
     return [
-      ...part("Why: neighbours", `How much log-probability the answer owes to each edge, ${way}. `
-        + "An edge below zero speaks against the answer.",
-      neighbours.map(([other, change]) => row(graph.reference(other), -change))),
-      ...part("Why: features", "How much each feature speaks for the answer, by gradient times input.",
-        features.map(([name, value]) => row(name, value))),
+      ...part("Why: neighbours", `How much higher ${beliefs.pulled} is because of each edge. Measured: the edge was left `
+        + "out and the model answered again.", neighbours.map(([other, pull]) => [graph.reference(other), pull])),
+      ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated: `
+        + "gradient times value.", features),
     ];
   }
 
@@ -99,10 +100,10 @@ const explorer = (() => {
   function original(one) {
     if (!parts.original.length) return [];
     const left = packed.columns_left_out;
-    return [element("h4", {}, "From your table"),
+    return [g3nn.section("From your table",
+      left ? `${whole(left)} more columns are not on this page.` : "",
       element("dl", { class: "facts own" }, ...parts.original.map(({ label, value }) =>
-        g3nn.fact(label, element("span", { class: "text" }, value(one) ?? "–")))),
-      left ? element("p", { class: "note" }, `${whole(left)} more columns are not on this page.`) : ""];
+        g3nn.fact(label, element("span", { class: "text" }, value(one) ?? "–")))))];
   }
 
   function show(place) {
@@ -116,7 +117,8 @@ const explorer = (() => {
     document.getElementById("node").replaceChildren(
       element("h3", { id: "node-name", tabindex: -1, class: "id" }, one.name),
       one.name === one.id ? "" : element("p", { class: "note" }, `id ${one.id}`),
-      ...beliefs.details(one), ...reasons(one), ...original(one));
+      ...beliefs.details(one));
+    document.getElementById("more").replaceChildren(...reasons(one), ...original(one));
     const hidden = one.degree - links.filter((link) => !link.suggested).length;
     const absent = hidden > 0 ? ` (${whole(hidden)} more are not on this page)` : "";
     document.getElementById("neighbours-title").textContent = `Neighbours of ${one.name}${absent}`;

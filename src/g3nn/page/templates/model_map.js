@@ -180,8 +180,8 @@ const map = (() => {
   }
 
   const shown = element("span", { class: "shown", role: "status" });
-  document.getElementById("map-bar").append(...choosers.map((one) => one.element), shown,
-    element("span", { class: "zoom" }, button("Nearer", "+", () => look(left, top, 1.6 * zoom)),
+  document.getElementById("map-bar").append(...choosers.map((one) => one.element),
+    element("span", { class: "turn" }, shown, button("Nearer", "+", () => look(left, top, 1.6 * zoom)),
       button("Farther", "−", () => look(left, top, zoom / 1.6)), button("Whole map", "⤢", () => look(0.5, 0.5, 1))));
   choosers.forEach((one) => one.element.addEventListener("change", filter));
 

@@ -105,6 +105,7 @@ const beliefs = (() => {
     },
     given: { label: "label", value: (one) => one.label, show: labelCell, word: true },
     doubts: [shown("deviation"), shown("low"), shown("high"), line, shown("residual")],
+    pulled: "the answer",
     filters: [
       { label: "Answer", options: quarters() },
       {

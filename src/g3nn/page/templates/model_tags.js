@@ -64,6 +64,7 @@ const beliefs = (() => {
         show: (one) => number(one.doubtfulProbability),
       },
     ],
+    pulled: "the probability of the likeliest tag",
     filters: [
       {
         label: "Answer", options: [

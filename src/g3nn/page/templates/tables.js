@@ -68,7 +68,7 @@ const tables = (() => {
     const table = element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption },
       element("table", { class: "plain" }, element("thead", {}, element("tr", {}, ...heads)), body));
     const bar = element("div", { class: "table-bar" }, search && input,
-      ...choosers.map((one) => one.element), status, saver, earlier, later);
+      ...choosers.map((one) => one.element), element("span", { class: "turn" }, status, saver, earlier, later));
 
     function sort(index, direction) {
       heads.forEach((head) => head.setAttribute("aria-sort", "none"));
