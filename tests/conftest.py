@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -109,8 +108,6 @@ class Ended(NamedTuple):
 def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     """Runs `g3nn` with the given words, in this process."""
     from g3nn import cli
-
-    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
 
     def run(*words: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["g3nn", *words])

@@ -40,7 +40,7 @@ def command(name: str) -> Any:
     """A command with all its options."""
     found = getattr(import_module(f"g3nn.cli.{name}"), name)
     if not isinstance(found, typer.Typer):
-        single = typer.Typer(add_completion=False)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(found)
         found = single
     return typer.main.get_command(found)
@@ -52,6 +52,7 @@ app = typer.Typer(
     help="Label the nodes of a partly labelled, noisy graph with a joint generative model.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 
 
@@ -71,22 +72,23 @@ def _options(
 
 
 for _name, _help in COMMANDS.items():
-    app.command(_name, help=_help)(lambda: None)
+    app.command(_name, help=_help, short_help=_help)(lambda: None)
 
 
 def main() -> None:
     """Run a command. Bad input ends with exit code 2 and a message on standard error, never a traceback."""
-    warnings.simplefilter("always", G3NNWarning)
-    warnings.formatwarning = _note
     NOTES.clear()
     TYPED[:] = ["g3nn", *sys.argv[1:]]
-    try:
-        app()
-    except G3NNError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", G3NNWarning)
+        warnings.showwarning = _note
+        try:
+            app()
+        except G3NNError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> str:
+def _note(message: Warning | str, *_: object, **__: object) -> None:
     NOTES.append(str(message))
-    return f"note: {message}\n"
+    print(f"note: {message}", file=sys.stderr)

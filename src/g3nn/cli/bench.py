@@ -28,6 +28,7 @@ bench = typer.Typer(
     help="Run suites of experiments and compare them with published results.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
 )
 
 SuiteName = Annotated[str, typer.Argument(help="The name of a suite (see `g3nn bench suites`), or its file or folder.")]

@@ -85,8 +85,8 @@ def fit(
     outcome: Annotated[
         str,
         typer.Option(
-            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, "
-            "real if there are fractions, else classes."
+            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if "
+            "there are fractions or many different whole numbers, else classes."
         ),
     ] = "auto",
     na: NullWords = None,
@@ -98,7 +98,6 @@ def fit(
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
-    missing: Annotated[str, typer.Option(help="Missing numbers: impute from the neighbours, or error.")] = "impute",
     alpha: Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
     keep: Keep = False,
@@ -126,7 +125,7 @@ def fit(
     start, problems = time.perf_counter(), Problems()
     check_out(out, [nodes, edges], dry_run, problems)
     check_share("alpha", alpha, problems)
-    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
+    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     guessed = outcome if outcome in OUTCOMES else Classes.name
     check_parameters(estimator_for(guessed, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
@@ -228,8 +227,7 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "model": classifier.model_,
         "objective": chosen.objective,
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
-        f"val_{outcome.score_key}": chosen.val_score,
-        "val_loss": chosen.val_loss,
+        **_finite({f"val_{outcome.score_key}": chosen.val_score, "val_loss": chosen.val_loss}),
         "test": test,
     }
 
@@ -240,7 +238,7 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity, which is the loss of a model that diverged."""
+    """JSON knows no infinity, the loss of a model that diverged, and no NaN, that of one without validation nodes."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
@@ -258,7 +256,7 @@ def _show_columns(graph: TableGraph) -> None:
     shown = graph.columns[:_MOST_COLUMNS]
     for one in shown:
         table.add_row(one.column, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
-    console = Console(stderr=True)
+    console = Console()
     console.print(table)
     if len(graph.columns) > len(shown):
         console.print(f"and {len(graph.columns) - len(shown):,} more columns")
@@ -275,7 +273,8 @@ def _show(told: dict[str, Any]) -> None:
     what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
     print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
     score = told[f"val_{outcome.score_key}"]
-    print(f"model {told['model']} ({told['objective']}), validation {outcome.score_title} {score:.3f}")
+    judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
+    print(f"model {told['model']} ({told['objective']}), {judged}")
     if told["test"]:
         print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
     page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""

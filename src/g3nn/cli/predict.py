@@ -42,14 +42,15 @@ def predict(
     from g3nn.data.tables.new_nodes import read_new_nodes
     from g3nn.data.tables.remarks import Remarks
     from g3nn.errors import Problems
+    from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
 
     problems = Problems()
     remarks = Remarks(problems, strict)
     check_file(out, [nodes, edges], problems)
     check_share("alpha", alpha, problems)
-    if folder.resolve() in out.resolve().parents and (folder / "model.json").is_file():
-        problems.add("out", out, "a file outside the folder of the model")
+    if (out.parent / RECORD).is_file():
+        problems.add("out", out, "a file outside the folder of a model")
     estimator, asked = _load(folder, problems), None
     if estimator is not None:
         tables = estimator.fitted_.tables

@@ -26,7 +26,7 @@ from g3nn.estimator.saving import save_model
 from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
-from g3nn.outcomes import COVERAGE, Outcome
+from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.page import assets, write_model_report
 from g3nn.parse import node_numbers
 from g3nn.training.progress import course, say
@@ -163,7 +163,8 @@ class GraphEstimator(BaseEstimator):
         return self.fitted_.answerer.conformal(self.fitted_.ask(X, edges), alpha)
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
+        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the
+        `test_labels` that came with the graph from `g3nn.read_tables`.
 
         Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
         and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
@@ -174,7 +175,10 @@ class GraphEstimator(BaseEstimator):
         check_is_fitted(self)
         problems = Problems()
         chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
-        labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
+        if isinstance(y, Labels) and np.array_equal(y.names, self.fitted_.columns):
+            labels: np.ndarray | None = y.values
+        else:
+            labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
         if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
         if chosen is not None and len(chosen) == 0:

@@ -141,15 +141,12 @@ class Classes(Outcome):
     @classmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
         check_validation_nodes(labels.values, val, problems)
-        rest = np.setdiff1d(labels.labelled, val)
-        empty = np.bincount(labels.values[rest], minlength=len(labels.names)) == 0
-        if empty.any():
-            every = f"every label of class {quoted(labels.names[empty].tolist())}"
-            problems.add("val", every, "to leave at least one label of each class for training")
+        _check_classes("val", labels, np.setdiff1d(labels.labelled, val), problems)
 
     @classmethod
     def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
         """A share of each class: at least one node, and never all of them. So it is none of a class with one label."""
+        _check_classes("y", labels, labels.labelled, problems)
         counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
         chosen = []
         for k, count in enumerate(counts.tolist()):
@@ -338,3 +335,11 @@ def _kind(value: Any) -> str:
     if isinstance(value, int | float | np.integer | np.floating) and value % 1 == 0 and -(2**63) <= value < 2**63:
         return "whole numbers"
     return "other"
+
+
+def _check_classes(argument: str, labels: Labels, nodes: np.ndarray, problems: Problems) -> None:
+    """There must be a label of each class among the nodes to train on."""
+    empty = np.bincount(labels.values[nodes], minlength=len(labels.names)) == 0
+    if empty.any():
+        every = f"every label of class {quoted(labels.names[empty].tolist())}"
+        problems.add(argument, every, "to leave at least one label of each class for training")

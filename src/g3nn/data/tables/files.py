@@ -27,11 +27,10 @@ import pyarrow.parquet as pa_parquet
 
 from g3nn.data.tables.cells import NULL_WORDS
 from g3nn.data.tables.columns import counted, listed
-from g3nn.data.tables.frames import EXCEL, from_frame, read_excel
+from g3nn.data.tables.frames import EXCEL, PARQUET_SUFFIXES, from_frame, read_excel
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import DataError, Problems, suggestion
 
-PARQUET_SUFFIXES = (".parquet", ".pq")
 DELIMITERS = (",", ";", "\t")
 UTF8 = "utf-8"
 

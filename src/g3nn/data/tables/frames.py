@@ -23,7 +23,8 @@ EXCEL = b"PK\x03\x04"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 """Among cells of several types; no code such as 007, and no number that a float would round."""
 
-TABLE_SUFFIXES = (".csv", ".parquet", ".pq", ".xlsx")
+PARQUET_SUFFIXES = (".parquet", ".pq")
+TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
 """The files that `write_table` can write."""
 
 _NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
@@ -82,7 +83,7 @@ def read_excel(path: Path) -> pa.Table:
 def write_table(table: pa.Table, path: Path, suffix: str | None = None) -> None:
     """As CSV, Parquet or Excel by the ending of the path, or by another one."""
     suffix = (suffix or path.suffix).lower()
-    if suffix in (".parquet", ".pq"):
+    if suffix in PARQUET_SUFFIXES:
         pa_parquet.write_table(table, path)
     elif suffix == ".xlsx":
         _write_excel(_flat(table), path)

@@ -160,10 +160,12 @@ def check_split(
     parts = [labels.labelled[split[labels.labelled] == part] for part in ("val", "test")] if split is not None else []
     val, test = parts or (nobody, nobody)
     labels = replace(labels, values=without_labels_of(labels.values, test))
-    if val.size:
+    if not labels.labelled.size:
+        refused.add("", "test labels only", "labels to train on")
+    elif val.size:
         rule.check_validation(labels, val, refused)
     else:
         rule.hold_out(labels, 0.5, np.random.RandomState(0), refused)
-    place = f"{table}, {'split' if val.size else 'labels'}"
+    place = f"{table}, {'split' if val.size or test.size else 'labels'}"
     remarks.problems.found += [replace(problem, argument=place) for problem in refused.found]
     return labels, val if val.size else None, test

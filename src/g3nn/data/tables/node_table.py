@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.data.tables.cells import NULL_WORDS
-from g3nn.data.tables.columns import counted, identifiers, listed, plain, refuse, split_parts
+from g3nn.data.tables.columns import PARTS, counted, identifiers, listed, plain, refuse, split_parts
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.labels import AUTO, read_labels
-from g3nn.data.tables.remarks import Remarks
+from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.data.tables.schema import CATEGORICAL, TEXT
 from g3nn.errors import DataError, InputError
 from g3nn.outcomes import Labels
@@ -86,7 +86,7 @@ def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable 
     content = source.read(text={*columns.special, *columns.chosen}, nulls=columns.nulls)
     if content.num_rows == 0:
         raise DataError(f"{source.name}: has a header but no rows.")
-    columns = _with_split(content, columns)
+    columns = _with_split(source, content, columns, remarks)
     ids, parts, labels = None, None, None
     if columns.id is None:
         ids = pa.array(np.arange(content.num_rows))
@@ -114,14 +114,21 @@ def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable 
     return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed)
 
 
-def _with_split(table: pa.Table, columns: NodeColumns) -> NodeColumns:
+def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: Remarks) -> NodeColumns:
     """A column that is called split and holds a split is the split column, if no role is given to it."""
     used = {*columns.special, *columns.text, *columns.ignore, *columns.categorical}
     if columns.split is not None or SPLIT not in table.column_names or SPLIT in used:
         return columns
     try:
         split_parts("", table[SPLIT])
-    except InputError:
+    except InputError as error:
+        words = {str(cell).lower() for cell in pc.unique(table[SPLIT]).to_pylist()}
+        if words & set(PARTS):
+            advice = "--split split demands a split, --ignore split leaves it out."
+            oddity = Oddity(
+                error.problems[0].given, ", ".join(PARTS), "taken to describe the nodes, as no split", advice
+            )
+            remarks.note(source.place(SPLIT), oddity)
         return columns
     return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
 

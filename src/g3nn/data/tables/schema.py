@@ -195,6 +195,8 @@ class Text:
     def encode(self, cells: pa.Array) -> sp.csr_array:
         from sklearn.feature_extraction.text import TfidfVectorizer
 
+        if len(cells) == 0:  # scikit-learn wants at least one
+            return sp.csr_array((0, len(self.words)))
         vectorizer = TfidfVectorizer(vocabulary=list(self.words))
         vectorizer.idf_ = np.array(list(self.words.values()))
         return sp.csr_array(vectorizer.transform(_documents(cells)))
