@@ -171,6 +171,31 @@ def test_a_node_of_the_map_is_pointed_at_and_opened(visit):
     assert page.evaluate("document.activeElement.id") == "node-name"
 
 
+def test_what_is_opened_is_what_the_pointer_went_down_on(visit):
+    """A click knows its place in whole pixels only: among thousands of dots that may be another node."""
+    page = visit("n0")
+    page.evaluate(
+        """([x, y]) => {
+            const canvas = document.getElementById("map-canvas");
+            canvas.dispatchEvent(new PointerEvent("pointerdown", { clientX: x, clientY: y }));
+            canvas.dispatchEvent(new MouseEvent("click", { clientX: 0, clientY: 0 }));
+            dispatchEvent(new PointerEvent("pointerup"));
+        }""",
+        on_map(page, 23),
+    )
+    assert shown(page) == "Person 23"
+
+
+def test_a_node_whose_neighbours_are_not_on_the_page_is_not_opened(visit):
+    page = visit("n0")
+    whole = page.evaluate("graph.packed.explorable")
+    page.evaluate("graph.packed.explorable = 5")
+    page.mouse.click(*on_map(page, 23))
+    assert page.locator("#map-status").inner_text() == "Person 23: the neighbours of this node are not on this page."
+    page.evaluate("(count) => { graph.packed.explorable = count; }", whole)
+    assert shown(page) == title(0)
+
+
 def test_the_keyboard_walks_over_the_map(visit):
     page = visit("n0")
     page.locator("#map-canvas").focus()

@@ -33,7 +33,7 @@ const map = (() => {
   function size() {
     if (!bubbles.length) return Math.max(2.2, Math.min(9, 0.11 * width / Math.sqrt(nodes.length))) * Math.min(zoom, 2.2);
     const [, , radius, members] = bubbles[0];
-    return Math.max(0.7, 0.66 * scale() * radius / Math.sqrt(members));
+    return Math.min(12, Math.max(0.7, 0.66 * scale() * radius / Math.sqrt(members)));
   }
 
   function line(on, one, other, thickness) {
@@ -156,6 +156,11 @@ const map = (() => {
     return best;
   }
 
+  function open(place) {
+    if (graph.explorable(place)) explorer.open(place);
+    else status.textContent = `${nodes[place].name}: the neighbours of this node are not on this page.`;
+  }
+
   function look(middle, level, nearer) {
     zoom = Math.min(MOST_ZOOM, Math.max(1, nearer));
     const room = 0.5 - 0.5 / zoom;
@@ -188,7 +193,7 @@ const map = (() => {
   // A finger or a mouse that moves the map does not choose a node.
   let held = null;
   canvas.addEventListener("pointerdown", (event) => {
-    held = { x: event.clientX, y: event.clientY, left, top, moved: false };
+    held = { x: event.clientX, y: event.clientY, left, top, moved: false, place: nearest(event) };
   });
   canvas.addEventListener("pointermove", (event) => {
     if (!held) {
@@ -201,9 +206,10 @@ const map = (() => {
   });
   addEventListener("pointerup", () => setTimeout(() => { held = null; }));
   canvas.addEventListener("pointerleave", () => point(null));
+  // A click knows its place in whole pixels only, which is not enough among thousands of dots.
   canvas.addEventListener("click", (event) => {
-    const place = held?.moved ? null : nearest(event);
-    if (graph.explorable(place)) explorer.open(place);
+    const place = held ? held.place : nearest(event);
+    if (place !== null && !held?.moved) open(place);
   });
   canvas.addEventListener("wheel", (event) => {
     if (!event.ctrlKey && !event.metaKey) return;
@@ -219,9 +225,9 @@ const map = (() => {
       if (zoom > 1) look(x[pointed], y[pointed], zoom);
     } else if (event.key === "+" || event.key === "-") {
       look(x[at], y[at], event.key === "+" ? 1.6 * zoom : zoom / 1.6);
-    } else if (event.key === "Enter" && graph.explorable(at)) {
+    } else if (event.key === "Enter") {
       event.preventDefault();
-      explorer.open(at);
+      open(at);
     }
   });
 
