@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +14,6 @@ import pytest
 from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 import g3nn
-from g3nn.data.tables.graph import TableGraph
 from g3nn.estimator import estimator_for
 
 pd = pytest.importorskip("pandas", reason="the tables are made with pandas")
@@ -57,7 +57,7 @@ CASES = {
     "digits": Case("classes", 0.93, ("the same value in every row",), SMALL),
     "doctor-visits": Case("counts", 0.05, ("25 whole numbers",)),
     "karate": Case("classes", 0.80, ("weights of the edges", NO_FEATURES), SMALL),
-    "sentiment": Case("classes", 0.60, ("sentences",), SMALL),
+    "sentiment": Case("classes", 0.55, ("sentences",), SMALL),
     "survey": Case("classes", 0.87, (), SMALL),
     "users-and-items": Case("classes", 0.80, (NO_FEATURES,)),
     "wine": Case("classes", 0.87),
@@ -91,22 +91,23 @@ def check_notes(notes: Sequence[str], case: Case) -> None:
     assert [part for part in case.notes if not any(part in note for note in notes)] == [], notes
 
 
-def read(folder: Path, example: Any) -> TableGraph:
-    return g3nn.read_tables(folder / "nodes.csv", folder / "edges.csv", id=example.id, label=example.label)
+def command(name: str) -> list[str]:
+    """The words of the command that the README gives."""
+    lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+    (found,) = (line for line in lines if line.startswith(f"g3nn fit --nodes tables/{name}/nodes.csv "))
+    return shlex.split(found)[1:]
 
 
-def test_every_example_has_a_case_and_a_command():
+def test_every_example_has_a_case():
     assert list(CASES) == list(make["EXAMPLES"])
-    commands = (FOLDER / "README.md").read_text(encoding="utf-8")
-    assert [name for name in CASES if f"g3nn fit --nodes tables/{name}/nodes.csv" not in commands] == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.settings is None])
 def test_the_plain_command_answers_well(name, tables, run_command, tmp_path, recwarn):
     (folder, example), case, out = tables(name), CASES[name], tmp_path / "answers.parquet"
-    files = ["--nodes", str(folder / "nodes.csv"), "--edges", str(folder / "edges.csv"), "--out", str(out)]
-    ended = run_command("fit", *files, "--id", example.id, "--label", example.label)
+    words = [word.replace("tables/", f"{folder.parent}/") for word in command(name)]
+    ended = run_command(*words, "--out", str(out))
     assert ended.code == 0, ended.err
     check_notes([text for one in recwarn if (text := str(one.message)).startswith(str(folder))], case)
     assert score(pd.read_parquet(out), folder, example, case.outcome) > case.floor
@@ -118,7 +119,9 @@ def test_the_plain_command_answers_well(name, tables, run_command, tmp_path, rec
 def test_a_small_model_answers_well(name, tables):
     (folder, example), case = tables(name), CASES[name]
     assert case.settings is not None
-    graph = read(folder, example)
+    words = command(name)
+    columns = {column: words[words.index(f"--{column}") + 1] for column in ("id", "label")}
+    graph = g3nn.read_tables(folder / "nodes.csv", folder / "edges.csv", **columns)
     assert graph.outcome == case.outcome
     check_notes(graph.notes, case)
     fitted = estimator_for(graph.outcome, case.settings).fit(graph)
