@@ -7,6 +7,7 @@ README.md beside this file has a command for each.
 from __future__ import annotations
 
 import argparse
+import json
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -59,7 +60,7 @@ def airports() -> Example:
 
 def cars() -> Example:
     """vega_datasets: cars with missing numbers, a year written as a date, and names; linked to similar ones."""
-    nodes = pd.read_json(shipped("vega_datasets", "_data/cars.json"), convert_dates=False)
+    nodes = pd.DataFrame(json.loads(shipped("vega_datasets", "_data/cars.json").read_text(encoding="utf-8")))
     nodes.insert(0, "id", [f"car-{number}" for number in range(len(nodes))])
     numbers = ["Cylinders", "Displacement", "Weight_in_lbs", "Acceleration"]
     return Example(nodes, near(nodes[numbers].to_numpy(), nodes["id"]), "Origin", 0.3)

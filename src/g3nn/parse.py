@@ -49,9 +49,11 @@ def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Ma
         problems.add("features", f"values of type {matrix.dtype}", "numbers", advice)
         problems.raise_if_any()
     if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
-        few = f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+        advice = "Reshape your data: one row for each node." if matrix.ndim != 2 else ""
+        if matrix.shape[1:] == (0,):
+            advice = f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
         allowed = "a matrix (n, d) with at least one node and one feature"
-        problems.add("features", f"shape {matrix.shape}", allowed, few if matrix.shape[1:] == (0,) else "")
+        problems.add("features", f"shape {matrix.shape}", allowed, advice)
         problems.raise_if_any()
     with np.errstate(over="ignore"):
         matrix = matrix.astype(np.float64 if exact and matrix.dtype != np.float32 else np.float32)

@@ -149,7 +149,8 @@ class NumberOutcome(Outcome):
         same = ~varies(labels.values[nodes])
         if same.any():
             column = "" if labels.flat else f" in column {quoted(labels.names[same].tolist())}"
-            problems.add(argument, f"the same value, or none{where}{column}", "values that differ", cls.constant)
+            given = "1 sample" if len(nodes) == 1 else "the same value, or none"
+            problems.add(argument, f"{given}{where}{column}", "values that differ", cls.constant)
         return not same.any()
 
     @classmethod
