@@ -10,11 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.data.tables.edge_table import check_types, join, load_edges, of_one_type
+from g3nn.data.tables.encoders import CATEGORICAL, TEXT
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.node_table import NodeColumns, load_nodes
 from g3nn.data.tables.remarks import Remarks
-from g3nn.data.tables.schema import CATEGORICAL, TEXT, Encoded
+from g3nn.data.tables.schema import Encoded
 from g3nn.parse import NO_EDGES
 
 

@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 
 from g3nn.data.tables.cells import NULL_WORDS
 from g3nn.data.tables.columns import PARTS, counted, identifiers, listed, plain, refuse, split_parts
+from g3nn.data.tables.encoders import CATEGORICAL, TEXT
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.labels import AUTO, read_labels
 from g3nn.data.tables.remarks import Oddity, Remarks
-from g3nn.data.tables.schema import CATEGORICAL, TEXT
 from g3nn.errors import DataError, InputError
 from g3nn.outcomes import Labels
 

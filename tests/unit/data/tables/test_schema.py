@@ -12,8 +12,9 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_tables import matrix, one_column, said
 
 from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.encoders import Category, Number, Text
 from g3nn.data.tables.remarks import Remarks
-from g3nn.data.tables.schema import MOST_CATEGORIES, Category, Encoded, FeatureSchema, Number, Text
+from g3nn.data.tables.schema import MOST_CATEGORIES, Encoded, FeatureSchema
 from g3nn.errors import G3NNWarning
 
 NAN = float("nan")
