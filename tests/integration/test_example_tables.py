@@ -104,12 +104,13 @@ def test_every_example_has_a_case():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.settings is None])
-def test_the_plain_command_answers_well(name, tables, run_command, tmp_path, recwarn):
+def test_the_plain_command_answers_well(name, tables, run_command, tmp_path):
     (folder, example), case, out = tables(name), CASES[name], tmp_path / "answers.parquet"
     words = [word.replace("tables/", f"{folder.parent}/") for word in command(name)]
     ended = run_command(*words, "--out", str(out))
     assert ended.code == 0, ended.err
-    check_notes([text for one in recwarn if (text := str(one.message)).startswith(str(folder))], case)
+    said = [line.removeprefix("note: ") for line in ended.err.splitlines()]
+    check_notes([text for text in said if text.startswith(str(folder))], case)
     assert score(pd.read_parquet(out), folder, example, case.outcome) > case.floor
 
 
