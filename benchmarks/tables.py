@@ -76,7 +76,7 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
     lap("read_edges_s")
     pairs = join(edges, nodes.ids, nodes.typed)
     lap("join_s")
-    unique = edge_list(pairs, nodes.num_nodes, directed=False, problems=problems)
+    unique = edge_list(pairs, nodes.num_nodes, directed=False, problems=problems).pairs
     lap("unique_edges_s")
     problems.raise_if_any()
     return {

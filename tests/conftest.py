@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -90,6 +89,9 @@ def assert_same_task() -> Callable[[NodeTask, NodeTask], None]:
         for name in ("edges", "labels", "train", "val", "test"):
             np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
         assert (one.num_classes, one.directed) == (other.num_classes, other.directed)
+        assert (one.weights is None) == (other.weights is None)
+        if one.weights is not None:
+            np.testing.assert_allclose(one.weights, other.weights, rtol=1e-6, err_msg="weights")
 
     return check
 
@@ -106,8 +108,6 @@ class Ended(NamedTuple):
 def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     """Runs `g3nn` with the given words, in this process."""
     from g3nn import cli
-
-    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
 
     def run(*words: str) -> Ended:
         monkeypatch.setattr(sys, "argv", ["g3nn", *words])

@@ -15,6 +15,7 @@ ROOT = Path(g3nn.__file__).parent
 
 LAYERS = (
     ("version",),
+    ("threads",),
     ("errors",),
     ("options",),
     ("kernels",),
@@ -34,6 +35,7 @@ LAYERS = (
     ("training",),
     ("catalogue",),
     ("audit",),
+    ("page",),
     ("estimator",),
     ("experiments",),
     ("report",),

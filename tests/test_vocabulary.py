@@ -15,11 +15,11 @@ MOST = 5
 
 OTHER_MEANINGS = [
     ("cli/datasets.py", "classes", 1, "a column of the table of datasets"),
-    ("cli/results.py", "tags", 1, "a column of the predictions"),
+    ("estimator/answer_table.py", "tags", 1, "a column of the predictions"),
     ("likelihoods/__init__.py", "tags", 1, "the name of a likelihood"),
-    ("report/model_views.py", "classes", 1, "the name of a view"),
-    ("report/model_views.py", "tags", 1, "the name of a view"),
-    ("report/model_views.py", "counts", 1, "a key of the data of a page"),
+    ("page/model_views.py", "classes", 1, "the name of a view"),
+    ("page/model_views.py", "tags", 1, "the name of a view"),
+    ("page/model_views.py", "counts", 1, "a key of the data of a page"),
     ("report/views.py", "classes", 1, "a column of the table of datasets"),
 ]
 """File, name, how often it does not mean an outcome there, and what it means. Keys that are looked up, such as

@@ -5,11 +5,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from g3nn.threads import wait_passively
 from g3nn.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from g3nn.catalogue import available
     from g3nn.data import load, synthetic, synthetic_values
+    from g3nn.data.tables.graph import TableGraph, read_tables
     from g3nn.errors import DataError, G3NNError, G3NNWarning, InputError, TrainingError
     from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
     from g3nn.model import GenerativeModel, ModelSpec
@@ -30,17 +32,20 @@ __all__ = [
     "NodeTask",
     "Nodes",
     "Objective",
+    "TableGraph",
     "TrainingError",
     "available",
     "fit",
     "load",
     "load_model",
+    "read_tables",
     "synthetic",
     "synthetic_values",
 ]
 
 _HOMES = {
     "g3nn.catalogue": ("available",),
+    "g3nn.data.tables.graph": ("TableGraph", "read_tables"),
     "g3nn.data": ("load", "synthetic", "synthetic_values"),
     "g3nn.errors": ("DataError", "G3NNError", "G3NNWarning", "InputError", "TrainingError"),
     "g3nn.estimator": ("G3NNClassifier", "G3NNRegressor", "Nodes", "load_model"),
@@ -50,6 +55,8 @@ _HOMES = {
     "g3nn.training": ("FitResult", "fit"),
 }
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
+
+wait_passively()
 
 
 def __getattr__(name: str) -> Any:

@@ -55,6 +55,7 @@ class Inputs:
 
     edges: (2, E), each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K), one-hot rows
     for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a network.
+    edge_weight: (E,), as how many edges each one counts; None if all are alike.
     """
 
     task: NodeTask
@@ -67,6 +68,7 @@ class Inputs:
     observed: Tensor
     outcome: Outcome
     targets: Targets
+    edge_weight: Tensor | None = None
 
     @classmethod
     def of(
@@ -88,12 +90,14 @@ class Inputs:
         unlabelled = torch.from_numpy(task.unlabelled).to(device)
         edges = torch.from_numpy(task.edges).to(device)
         observed = outcome.as_inputs(targets)
-        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets)
+        weight = _edge_weight(task, device, dtype)
+        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, weight)
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
         task = self.task.without_edges_of(nodes)
-        return replace(self, task=task, edges=torch.from_numpy(task.edges).to(self.device))
+        edges = torch.from_numpy(task.edges).to(self.device)
+        return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
 
     @property
     def n(self) -> int:
@@ -136,7 +140,7 @@ class Inputs:
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
-        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n))
+        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
     def mixed_orders(self, x: Tensor, order: int) -> Tensor:
@@ -150,7 +154,7 @@ class Inputs:
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
         """D^-1 A: the mean over the neighbours of a node, without the node itself."""
-        matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n))
+        matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
     @cached_property
@@ -159,11 +163,20 @@ class Inputs:
         return Pattern.from_scipy(neighbourhoods(self.task.edges, self.n)).to(self.device)
 
     @cached_property
-    def edge_pattern(self) -> Pattern:
-        """Each edge once, as a pattern (n, n)."""
+    def log_weights(self) -> Tensor | None:
+        """(nnz,): the logarithm of the weight of each entry of `neighbours`, None if all edges are alike."""
+        if self.task.weights is None:
+            return None
+        looped = neighbourhoods(self.task.edges, self.n, self.task.weights)
+        return torch.from_numpy(np.log(looped.data)).to(self.device, self.dtype)
+
+    @cached_property
+    def edge_pattern(self) -> tuple[Pattern, Tensor | None]:
+        """Each edge once, as a pattern (n, n), and the weights of its entries, None if all edges are alike."""
         i, j = self.task.edges
-        once = sp.csr_array((np.ones(i.size), (i, j)), shape=(self.n, self.n))
-        return Pattern.from_scipy(once).to(self.device)
+        place = sp.csr_array((np.arange(i.size), (i, j)), shape=(self.n, self.n))
+        order = torch.from_numpy(place.data).to(self.device)
+        return Pattern.from_scipy(place).to(self.device), None if self.edge_weight is None else self.edge_weight[order]
 
     @cached_property
     def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:
@@ -172,16 +185,17 @@ class Inputs:
         if not self.task.directed:
             return self.neighbour_mean, self.neighbour_mean
         out, back = (
-            SparseMatrix.from_scipy(arc_mean(arcs, self.n)).to(self.device, self.dtype)
+            SparseMatrix.from_scipy(arc_mean(arcs, self.n, self.task.weights)).to(self.device, self.dtype)
             for arcs in (self.task.edges, self.task.edges[::-1])
         )
         return out, back
 
     @cached_property
     def degrees(self) -> Tensor:
-        """(n, 1), on a directed graph (n, 2) for out- and in-degree."""
+        """(n, 1), on a directed graph (n, 2) for out- and in-degree: the sum of the weights of a node's edges."""
         ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
-        counts = np.stack([np.bincount(end, minlength=self.n) for end in ends], axis=1)
+        weights = None if self.task.weights is None else np.resize(self.task.weights, ends.shape[1])
+        counts = np.stack([np.bincount(end, weights, minlength=self.n) for end in ends], axis=1)
         return torch.from_numpy(counts).to(self.device, self.dtype)
 
     @cached_property
@@ -194,3 +208,14 @@ class Inputs:
     def arcs(self) -> Tensor:
         """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
         return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)
+
+    @cached_property
+    def arc_weight(self) -> Tensor | None:
+        """The weight of each of the `arcs`, the `edge_weight` of PyG; None if all edges are alike."""
+        if self.edge_weight is None or self.task.directed:
+            return self.edge_weight
+        return self.edge_weight.repeat(2)
+
+
+def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
+    return None if task.weights is None else torch.from_numpy(task.weights).to(device, dtype)

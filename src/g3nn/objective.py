@@ -222,7 +222,7 @@ class Objective:
         consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
         if model.likelihood is None or model.prior is None:
             observed = [inputs.outcome.supervised(log_q, inputs.targets) for log_q in log_qs]
-            supervised = -_mean([self._reduce(log_prob) for log_prob in observed])
+            supervised = -_mean([self._over_labels(log_prob, inputs) for log_prob in observed])
             no_joint = dict.fromkeys(("graph", "cross_entropy", "entropy", "prior", "features", "distillation"), zero)
             return Terms(**no_joint, supervised=supervised, own=own, laplacian=laplacian, consistency=consistency)
         log_p, log_evidence = model.prior.log_joint(inputs, noise)
@@ -232,6 +232,8 @@ class Objective:
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
         graph = _mean([self._graph(model.likelihood, inputs, source, labels, noise) for labels in beliefs])
         sums = NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))
+        if inputs.targets.weight is not None:
+            sums = self._weighted_labels(sums, log_qs, log_p, inputs)
         return Terms(
             **sums._asdict(),
             graph=graph,
@@ -241,6 +243,20 @@ class Objective:
             consistency=consistency,
             distillation=self._lesson(log_qs, log_p, inputs) if self._wants(self.distillation_weight) else zero,
         )
+
+    def _weighted_labels(self, sums: NodeSums, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> NodeSums:
+        """The terms of observed labels, in which nodes count as often as their weights say."""
+        outcome, targets = inputs.outcome, inputs.targets
+        supervised = [self._over_labels(outcome.supervised(log_q, targets), inputs) for log_q in log_qs]
+        prior = [self._over_labels(outcome.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
+        return sums._replace(supervised=-_mean(supervised), prior=-_mean(prior))
+
+    def _over_labels(self, values: Tensor, inputs: Inputs) -> Tensor:
+        """(R,): mean or sum over the training nodes of values (R, |L|)."""
+        weight = inputs.targets.weight
+        if weight is None:
+            return self._reduce(values)
+        return (values * (weight / weight.sum() if self.reduction == "mean" else weight)).sum(1)
 
     def _shares(self, inputs: Inputs, K: int) -> tuple[float, float]:
         """The weight of one node in the sums over L and over U."""
@@ -295,7 +311,8 @@ class Objective:
         if source.num_edges == 0:
             return q.new_zeros(q.shape[0])
         norm, index = q.square().sum(2), source.edges.index
-        return self._reduce(pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index))
+        distance = pair_sum(norm, norm, *index) - 2 * pair_dot(q, q, *index)
+        return self._reduce(_weighted(distance, source.edges))
 
     def _consistency(self, log_qs: list[Tensor], inputs: Inputs) -> Tensor:
         """|q_s - t|^2, averaged over samples s. The target t, their mean to the power 1 / T and normalised, gets no

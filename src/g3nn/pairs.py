@@ -25,8 +25,8 @@ class PairSource:
     def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
-        pattern = inputs.edge_pattern
-        self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern)
+        pattern, weight = inputs.edge_pattern
+        self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern, weight=weight)
         self._arcs, self._dtype = inputs.arcs, inputs.dtype
         self._nodes: Tensor | None = None
         """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
@@ -48,7 +48,8 @@ class PairSource:
     def sample_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` edges for each replica, uniform and independent; an edge may be drawn twice."""
         drawn = noise.integers(self.num_edges, count)
-        return Pairs(self.edges.i[drawn], self.edges.j[drawn], present=True)
+        weight = None if self.edges.weight is None else self.edges.weight[drawn]
+        return Pairs(self.edges.i[drawn], self.edges.j[drawn], present=True, weight=weight)
 
     def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` true non-edges for each replica, uniform and independent."""

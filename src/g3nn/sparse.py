@@ -38,36 +38,42 @@ class SparseMatrix:
         return spmm(self.pattern, self.values, dense, draw)
 
 
-def normalised_adjacency(edges: np.ndarray, n: int) -> sp.csr_array:
-    """D^-1/2 (A + I) D^-1/2 of an undirected graph; edges (2, E), each pair once. An isolated node has weight 1."""
-    looped = neighbourhoods(edges, n)
+def normalised_adjacency(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
+    """D^-1/2 (A + I) D^-1/2 of an undirected graph; edges (2, E), each pair once, with weights (E,) or all of weight 1.
+    An isolated node has weight 1."""
+    looped = neighbourhoods(edges, n, weights)
     scale = sp.diags_array(1.0 / np.sqrt(looped.sum(axis=1)))
     return sp.csr_array(scale @ looped @ scale)
 
 
-def neighbour_mean(edges: np.ndarray, n: int) -> sp.csr_array:
+def neighbour_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A: row i averages over the neighbours of i, without i itself. The row of an isolated node is zero."""
-    looped = neighbourhoods(edges, n)
+    looped = neighbourhoods(edges, n, weights)
     looped.setdiag(0.0)
     looped.eliminate_zeros()
     return _row_mean(looped)
 
 
-def arc_mean(edges: np.ndarray, n: int) -> sp.csr_array:
+def arc_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A of a directed graph: row i averages over the targets of the arcs from i."""
-    return _row_mean(sp.csr_array((np.ones(edges.shape[1]), (edges[0], edges[1])), shape=(n, n)))
+    return _row_mean(_arcs(edges, n, weights))
 
 
 def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
     degree = np.asarray(adjacency.sum(axis=1)).ravel()
-    return sp.csr_array(sp.diags_array(1.0 / np.maximum(degree, 1.0)) @ adjacency)
+    return sp.csr_array(sp.diags_array(1.0 / np.where(degree > 0, degree, 1.0)) @ adjacency)
 
 
-def neighbourhoods(edges: np.ndarray, n: int) -> sp.csr_array:
-    """A + I with all entries 1: row i marks the neighbours of i and i itself. Directions are ignored."""
-    ones = np.ones(edges.shape[1])
-    half = sp.coo_array((ones, (edges[0], edges[1])), shape=(n, n))
-    looped = sp.csr_array(half + half.T + sp.eye_array(n))
-    looped.data[:] = 1.0
+def neighbourhoods(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
+    """A + I: row i holds the weights of the edges of i, and 1 for i itself. Directions are ignored: of two opposite
+    arcs the heavier one counts."""
+    half = _arcs(edges, n, weights)
+    looped = sp.csr_array(half.maximum(half.T) + sp.eye_array(n))
     looped.sort_indices()
     return looped
+
+
+def _arcs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> sp.csr_array:
+    """Entry ij is the weight of the arc from i to j."""
+    values = np.ones(edges.shape[1]) if weights is None else weights
+    return sp.csr_array((values, (edges[0], edges[1])), shape=(n, n))

@@ -4,13 +4,14 @@ from pathlib import Path
 from urllib.parse import parse_qs, urlencode
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 
 import g3nn
 from g3nn.audit import AuditTables
 from g3nn.estimator import G3NNClassifier
-from g3nn.report import write_model_report
+from g3nn.page import write_model_report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 WILD = "<img src=x onerror=document.title='broken'> & <b>law</b>"
@@ -37,7 +38,7 @@ def address(tmp_path_factory):
     audit = AuditTables(*(np.array(list(map(tuple, rows)), dtype=ROW) for rows in (ranked, missing)))
     ids = [ODD if node == 3 else f"n{node}" for node in range(NODES)]
     path = tmp_path_factory.mktemp("model") / "report.html"
-    write_model_report(classifier, path, ids=ids, title=f"Nodes of {WILD}", audit=audit)
+    write_model_report(classifier, path, nodes=pa.table({"id": ids}), title=f"Nodes of {WILD}", audit=audit)
     return path.as_uri()
 
 
@@ -235,7 +236,7 @@ def test_a_node_is_found_by_its_id(visit):
     assert shown(page) == asked(page) == "n42"
     box.fill("nobody")
     page.get_by_role("button", name="Show").click()
-    assert page.locator("#find-status").inner_text() == "No node has such an id."
+    assert page.locator("#find-status").inner_text() == "No node has such an id or name."
     assert page.locator("#node-name").inner_text() == "n42"
 
 

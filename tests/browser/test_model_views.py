@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from number_graph import known_numbers
 from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 
 import g3nn
-from g3nn.report import write_model_report
+from g3nn.page import write_model_report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 NODES, HUB = 80, "n0"
@@ -33,8 +34,6 @@ def fitted(outcome, columns):
     y = known_numbers(task)
     common = {"model": "gcn", "epochs": 20, "ensemble": 2, "device": "cpu"}
     if outcome == "tags":
-        import pyarrow as pa
-
         labels = pa.table(dict(zip(TAGS, y.T, strict=True)))
         return g3nn.G3NNClassifier(**common).fit(task.features, labels, edges, val=task.val)
     y = y[:, 0] if columns == 1 else y
@@ -49,7 +48,7 @@ def estimator(request):
 @pytest.fixture(scope="module")
 def loaded(browser, estimator, tmp_path_factory):
     path = tmp_path_factory.mktemp("views") / "report.html"
-    write_model_report(estimator, path, ids=IDS, audit=estimator.audit(5))
+    write_model_report(estimator, path, nodes=pa.table({"id": IDS}), audit=estimator.audit(5))
     load = loader(browser, path.as_uri())
     yield next(load)()
     next(load, None)

@@ -314,14 +314,25 @@ def test_edges_are_normalised(case):
         torch.testing.assert_close(total, torch.ones_like(total), **TIGHT)
 
 
-def renumbered(case: Case) -> tuple[Inputs, Tensor]:
+def reweighted(inputs: Inputs, weights: np.ndarray) -> Inputs:
+    return Inputs.of(dataclasses.replace(inputs.task, weights=weights), dtype=torch.float64)
+
+
+def weighted_inputs(case: Case) -> Inputs:
+    """Edges of random weights."""
+    inputs = the_inputs(case)
+    weights = np.random.default_rng(6).gamma(1.0, size=inputs.task.num_edges)
+    return reweighted(inputs, weights / weights.mean())
+
+
+def renumbered(inputs: Inputs) -> tuple[Inputs, Tensor]:
     """The same task with node v called place[v], and `place`."""
     place = np.random.default_rng(5).permutation(n)
-    task = the_inputs(case).task
+    task = inputs.task
     x, labels = np.empty_like(task.features.toarray()), np.empty_like(task.labels)
     x[place], labels[place] = task.features.toarray(), task.labels
     split = {key: place[getattr(task, key)] for key in ("train", "val", "test")}
-    how = {"directed": case.directed, "outcome": case.outcome}
+    how = {"directed": task.directed, "outcome": task.outcome, "weights": task.weights}
     moved = NodeTask.build(sp.csr_array(x), place[task.edges], labels, **split, **how)
     return Inputs.of(moved, dtype=torch.float64), torch.from_numpy(place)
 
@@ -329,15 +340,16 @@ def renumbered(case: Case) -> tuple[Inputs, Tensor]:
 @cases("prior", "posterior", rows=DIRECTIONS, once=True)
 def test_renumbering_the_nodes_renumbers_the_answer(case):
     model = case.model()
-    moved, place = renumbered(case)
-    found = output(case, model, moved)[:, place]
-    torch.testing.assert_close(found, output(case, model, the_inputs(case)), **TIGHT)
+    for inputs in (the_inputs(case), weighted_inputs(case)):
+        moved, place = renumbered(inputs)
+        found = output(case, model, moved)[:, place]
+        torch.testing.assert_close(found, output(case, model, inputs), **TIGHT)
 
 
 @cases("likelihood", rows=OPPOSITES, outcomes=CLASSES)
 def test_renumbering_the_nodes_renumbers_the_pairs(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
-    moved, place = renumbered(case)
+    moved, place = renumbered(inputs)
     here, there = likelihood.node_state(inputs, None), likelihood.node_state(moved, None)
     for pairs in pairs_of(case, inputs):
         other = Pairs(place[pairs.i], place[pairs.j], pairs.present)
@@ -361,6 +373,47 @@ def test_features_matter_as_declared_and_edges_do_not_without_labels(case):
     """p(Y | X) and the table p(e_ij | x_i, k, x_j, l) know nothing of the observed graph."""
     assert changes_with(case, feature_seed=1) == case.component.uses_features
     assert not changes_with(case, edge_seed=1)
+
+
+# What weights of edges mean. A likelihood gets them with the pairs that it judges: see `tests/numeric/test_bound.py`.
+
+
+@cases("posterior", rows=DIRECTIONS, once=True)
+def test_edges_of_weight_one_are_edges(case):
+    model, inputs = case.model(), the_inputs(case)
+    ones = reweighted(inputs, np.ones(inputs.task.num_edges))
+    # PyG computes the entries of its propagation matrix in single precision unless they are given.
+    close = {"rtol": 0.0, "atol": 1e-4} if case.name in ("label-propagation", "correct-smooth") else TIGHT
+    for noisy in (False, True):
+        one, other = (
+            output(case, model, given, Noise(torch.tensor(case.seeds), 0) if noisy else None)
+            for given in (ones, inputs)
+        )
+        torch.testing.assert_close(one, other, **close)
+
+
+@cases("posterior", rows=DIRECTIONS, once=True)
+def test_an_edge_of_hardly_any_weight_is_none(case):
+    """What it changes is in proportion to its weight; in the logarithm of a chance next to 0 by a large factor."""
+    model, task = case.model(), weighted_inputs(case).task
+    first = np.arange(task.num_edges) == lost_edge(task)
+    bare = output(case, model, Inputs.of(task.with_edges(~first), dtype=torch.float64))
+    there = output(case, model, reweighted(the_inputs(case), np.where(first, 1e-25, task.weights)))
+    torch.testing.assert_close(there, bare, rtol=0, atol=1e-10)
+
+
+@cases("posterior", rows=DIRECTIONS, once=True)
+def test_weights_matter_to_those_that_look_at_edges(case):
+    model = case.model()
+    changed = not torch.allclose(output(case, model, weighted_inputs(case)), output(case, model, the_inputs(case)))
+    assert changed == case.component.uses_graph
+
+
+def lost_edge(task: NodeTask) -> int:
+    """An edge whose ends have others, leaving and arriving: a mean over nothing is not that over hardly anything."""
+    leaving, arriving = (np.bincount(end, minlength=n) for end in task.edges)
+    least = np.minimum(leaving, arriving) if task.directed else leaving + arriving
+    return int(np.argmax(least[task.edges].min(0)))
 
 
 # What holds for likelihoods.
@@ -433,7 +486,7 @@ def beliefs_of(case: Case, model: GenerativeModel, seed: int = 0) -> Tensor:
 @cases("likelihood", rows=OPPOSITES, outcomes=NUMBERS)
 def test_renumbering_the_nodes_renumbers_the_log_odds(case):
     likelihood, inputs = case.model().likelihood, the_inputs(case)
-    moved, place = renumbered(case)
+    moved, place = renumbered(inputs)
     values = some_values(likelihood, case)
     there = torch.empty_like(values)
     there[:, place] = values

@@ -99,9 +99,10 @@ def test_pairs(gpu, shared, h):
 
 @pytest.mark.parametrize(("H", "F"), [(8, 2), (8, 16), (1, 7), (3, 5)])
 @pytest.mark.parametrize("draw", [None, DRAW], ids=["whole", "dropped"])
-def test_attention(gpu, square, H, F, draw):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_attention(gpu, square, H, F, draw, weighted):
     x, left, right, grad = numbers(R, N, H, F), numbers(R, N, H), numbers(R, N, H, seed=1), numbers(R, N, H, F, seed=2)
-    how = Attention(square, 0.2, draw)
+    how = Attention(square, 0.2, draw, numbers(square.nnz, seed=3) if weighted else None)
     out, alpha = cpu.attend(x, left, right, how)
     moved = [on_gpu(argument) for argument in (x, left, right)]
     out_gpu, alpha_gpu = gpu.attend(*moved, on_gpu(how))
@@ -196,6 +197,15 @@ def test_training_is_that_of_the_cpu(model, objective):
     one, two = (g3nn.fit(task, model, objective, trials=3, epochs=12, device=device) for device in ("cpu", "cuda"))
     np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
     np.testing.assert_array_equal(two.epochs, one.epochs)
+
+
+@pytest.mark.parametrize("model", ["sbm-gcn", "lsm-gat", "nlsm-sage"])
+def test_training_on_weighted_edges_is_that_of_the_cpu(model):
+    task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
+    task = replace(task, weights=np.random.default_rng(0).gamma(1.0, size=task.num_edges))
+    options = {"hops": 2, "degrees": True} if model == "nlsm-sage" else {}
+    one, two = (g3nn.fit(task, model, trials=3, epochs=12, device=device, **options) for device in ("cpu", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,11 @@ def task() -> NodeTask:
 @pytest.fixture
 def inputs(task: NodeTask) -> Inputs:
     return Inputs.of(task, dtype=torch.float64)
+
+
+@pytest.fixture
+def weighted(task: NodeTask) -> Inputs:
+    return Inputs.of(replace(task, weights=np.array([1.0, 3.0, 2.0, 1.0, 4.0, 2.0])), dtype=torch.float64)
 
 
 @pytest.fixture

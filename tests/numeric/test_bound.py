@@ -43,8 +43,10 @@ def log_joint(model: GenerativeModel, inputs: Inputs, source: PairSource) -> tor
 
 
 @pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
-def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, inputs, source, noise):
-    model = make_model(name)
+@pytest.mark.parametrize("kind", ["inputs", "weighted"])
+def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, kind, noise, request):
+    model, inputs = make_model(name), request.getfixturevalue(kind)
+    source = PairSource(inputs)
     joint = log_joint(model, inputs, source)
     evidence = joint.logsumexp(0)
     bound = EXACT.terms(model, inputs, source, noise).bound
@@ -135,12 +137,47 @@ def test_means_are_sums_divided_by_what_they_are_over(task, noise):
     torch.testing.assert_close(total.graph, -sum(score.sum(1) for score in scores))
 
 
-def test_laplacian_term_is_the_quadratic_form_of_the_graph_laplacian(inputs, source, noise):
-    model = make_model("sbm")
+def test_a_mean_over_weighted_edges_is_over_their_number(task, weighted, noise):
+    """Weights have mean 1, unless they are meant to add up to fewer or more edges than there are."""
+    model, source = make_model("sbm"), PairSource(weighted)
+    mean, total = (
+        Objective.elbo(reduction=how, pairs="all").terms(model, weighted, source, noise) for how in ("mean", "sum")
+    )
+    labels = torch.where(weighted.labelled, weighted.observed, model.posterior.log_prob(weighted, None).exp())
+    edges, others = (
+        model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges())
+    )
+    weights = torch.from_numpy(weighted.task.weights)
+    torch.testing.assert_close(total.graph, -(edges * weights).sum(1) - others.sum(1))
+    torch.testing.assert_close(mean.graph, -(edges * weights).sum(1) / 6 - others.mean(1))
+
+
+def test_sampled_edges_carry_their_weights(weighted):
+    """So that the graph term of a step is on average that of all edges."""
+    source = PairSource(weighted)
+    drawn = source.sample_edges(Noise(torch.tensor([5, 6]), 0), 500)
+    weight = torch.zeros(NODES, NODES, dtype=torch.float64)
+    weight[weighted.edges[0], weighted.edges[1]] = torch.from_numpy(weighted.task.weights)
+    assert torch.equal(drawn.weight, weight[drawn.i, drawn.j])
+    assert drawn.weight.unique().tolist() == [1, 2, 3, 4]
+
+
+def test_weights_find_their_edges_in_any_order(weighted):
+    order = np.array([4, 0, 5, 2, 1, 3])
+    moved = Inputs.of(weighted.task.with_edges(order), dtype=torch.float64)
+    one, other = PairSource(weighted).edges, PairSource(moved).edges
+    for name in ("i", "j", "weight"):
+        assert torch.equal(getattr(one, name), getattr(other, name))
+
+
+@pytest.mark.parametrize("kind", ["inputs", "weighted"])
+def test_laplacian_term_is_the_quadratic_form_of_the_graph_laplacian(kind, noise, request):
+    model, inputs = make_model("sbm"), request.getfixturevalue(kind)
+    source = PairSource(inputs)
     objective = Objective.laplacian(reduction="sum")
     q = model.posterior.log_prob(inputs, None).exp()
     adjacency = torch.zeros(NODES, NODES, dtype=torch.float64)
-    adjacency[inputs.edges[0], inputs.edges[1]] = 1
+    adjacency[inputs.edges[0], inputs.edges[1]] = 1 if kind == "inputs" else torch.from_numpy(inputs.task.weights)
     adjacency = adjacency + adjacency.T
     laplacian = torch.diag(adjacency.sum(1)) - adjacency
     expected = torch.einsum("rik,ij,rjk->r", q, laplacian, q)

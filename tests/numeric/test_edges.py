@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,15 +24,21 @@ HANGING = np.array([[0], [7]])
 DIRECTED = np.array([[0, 1, 0, 2, 1, 3, 4, 2, 6, 7], [1, 0, 2, 1, 3, 0, 1, 5, 5, 0]])
 """With arcs in both directions between 0 and 1."""
 GRAPHS = {"undirected": (np.concatenate([UNDIRECTED, HANGING], axis=1), False), "directed": (DIRECTED, True)}
+WEIGHTS = np.array([0.3, 1.0, 2.5, 0.7, 4.0, 0.2, 1.0, 3.0, 0.01, 0.6])
 
 
-def make_inputs(edges: np.ndarray, directed: bool, order: np.ndarray | None = None) -> Inputs:
+def make_inputs(
+    edges: np.ndarray, directed: bool, order: np.ndarray | None = None, weights: np.ndarray | None = None
+) -> Inputs:
     """order: node v of the new task is node order[v] of the usual one."""
     order = np.arange(NODES) if order is None else order
     x = np.random.default_rng(0).normal(size=(NODES, FEATURES))[order]
     labels = (np.arange(NODES) % CLASSES)[order]
     place = np.argsort(order)
-    task = NodeTask.build(x, place[edges], labels, place[:3], place[3:4], place[4:5], directed=directed)
+    split = (place[:3], place[3:4], place[4:5])
+    task = NodeTask.build(x, place[edges], labels, *split, directed=directed, weights=weights)
+    if weights is not None:
+        task = replace(task, weights=task.weights * weights.mean())
     return Inputs.of(task, dtype=torch.float64)
 
 
@@ -45,9 +52,16 @@ def make_likelihood(directed: bool, **options) -> NeighbourLatentSpace:
     return likelihood
 
 
-def logits(likelihood: NeighbourLatentSpace, inputs: Inputs, pairs: np.ndarray, present: bool) -> torch.Tensor:
+def logits(
+    likelihood: NeighbourLatentSpace,
+    inputs: Inputs,
+    pairs: np.ndarray,
+    present: bool,
+    weights: np.ndarray | None = None,
+) -> torch.Tensor:
     i, j = torch.from_numpy(pairs)
-    return likelihood.logits(likelihood.node_state(inputs, None), Pairs(i, j, present)).detach()
+    weight = None if weights is None else torch.from_numpy(weights)
+    return likelihood.logits(likelihood.node_state(inputs, None), Pairs(i, j, present, weight=weight)).detach()
 
 
 @pytest.fixture(params=GRAPHS.values(), ids=GRAPHS)
@@ -68,6 +82,38 @@ def test_an_edge_does_not_speak_for_itself(graph, hops, degrees):
         torch.testing.assert_close(here, there, **TIGHT)
 
 
+@pytest.mark.parametrize(("hops", "degrees"), [(0, True), (1, False), (2, True)])
+def test_nor_does_an_edge_of_some_weight(graph, hops, degrees):
+    edges, directed = graph
+    likelihood = make_likelihood(directed, hops=hops, degrees=degrees)
+    inputs = make_inputs(edges, directed, weights=WEIGHTS)
+    for e in range(edges.shape[1]):
+        judged = edges[:, e : e + 1]
+        without = make_inputs(np.delete(edges, e, axis=1), directed, weights=np.delete(WEIGHTS, e))
+        here = logits(likelihood, inputs, judged, True, WEIGHTS[e : e + 1])
+        torch.testing.assert_close(here, logits(likelihood, without, judged, False), rtol=0.0, atol=1e-10)
+
+
+def test_edges_of_weight_one_are_edges(graph):
+    edges, directed = graph
+    likelihood, ones = make_likelihood(directed), np.ones(edges.shape[1])
+    plain = make_inputs(edges, directed)
+    inputs = Inputs.of(replace(plain.task, weights=ones), dtype=torch.float64)
+    expected = logits(likelihood, plain, edges, True)
+    torch.testing.assert_close(logits(likelihood, inputs, edges, True, ones), expected, **TIGHT)
+
+
+def test_neighbours_that_hardly_count_leave_no_rounding_errors():
+    """In single precision all but the heaviest neighbour may be lost; what is left is a node without any, not noise."""
+    edges, directed = GRAPHS["undirected"]
+    weights = np.where(np.arange(edges.shape[1]) == 0, 1e9, WEIGHTS)
+    task, pair = make_inputs(edges, directed, weights=weights).task, np.array([[0], [1]])
+    likelihood = make_likelihood(directed, hops=1, degrees=False).float()
+    bare = Inputs.of(task.without_edges_of(np.array([0, 1])))
+    found = logits(likelihood, Inputs.of(task), pair, True, weights[:1].astype(np.float32))
+    torch.testing.assert_close(found, logits(likelihood, bare, pair, False))
+
+
 @pytest.mark.parametrize(("hops", "degrees"), [(0, True), (1, False), (2, False)])
 def test_the_other_edges_do_speak(graph, hops, degrees):
     edges, directed = graph
@@ -77,39 +123,43 @@ def test_the_other_edges_do_speak(graph, hops, degrees):
     assert not torch.allclose(logits(likelihood, first, pair, True), logits(likelihood, second, pair, True))
 
 
-@pytest.mark.parametrize("hops", [0, 2])
-def test_the_log_odds_are_those_of_the_formula(graph, hops):
+@pytest.mark.parametrize(("hops", "weights"), [(0, None), (2, None), (2, WEIGHTS)])
+def test_the_log_odds_are_those_of_the_formula(graph, hops, weights):
     """Summed over neighbours by hand, in the graph without the pair."""
     edges, directed = graph
-    likelihood, inputs = make_likelihood(directed, hops=hops), make_inputs(edges, directed)
+    likelihood, inputs = make_likelihood(directed, hops=hops), make_inputs(edges, directed, weights=weights)
     x = inputs.x.dense().numpy()
     parameters = {name: value.detach().numpy() for name, value in likelihood.named_parameters()}
     arcs = edges if directed else np.concatenate([edges, edges[::-1]], axis=1)
+    sizes = np.resize(np.ones(edges.shape[1]) if weights is None else weights, arcs.shape[1])
     for (i, j), r in itertools.product(itertools.permutations(range(NODES), 2), range(2)):
         own = (arcs == [[i], [j]]).all(0) | (not directed) & (arcs == [[j], [i]]).all(0)
-        kept = arcs[:, ~own]
-        s, d_i = placed(i, kept, x, parameters["U"][r], hops)
-        t, d_j = placed(j, kept[::-1], x, parameters["V" if directed else "U"][r], hops)
+        kept = arcs[:, ~own], sizes[~own]
+        s, d_i = placed(i, *kept, x, parameters["U"][r], hops)
+        t, d_j = placed(j, kept[0][::-1], kept[1], x, parameters["V" if directed else "U"][r], hops)
         a, B = parameters["a"][r], parameters["B"][r]
         table = B if directed else (B + B.T) / 2
         expected = parameters["w"][r] * s @ t + d_i @ a[:, 0] + d_j @ a[:, -1] + table
-        given = logits(likelihood, inputs, np.array([[i], [j]]), bool(own.any()))[r, 0]
+        given = logits(likelihood, inputs, np.array([[i], [j]]), bool(own.any()), sizes[own][:1])[r, 0]
         np.testing.assert_allclose(given.numpy(), expected, rtol=0, atol=1e-11)
 
 
-def placed(node: int, arcs: np.ndarray, x: np.ndarray, U: np.ndarray, hops: int) -> tuple[np.ndarray, np.ndarray]:
-    """s and d of a source; of a target, if the arcs are turned round."""
+def placed(
+    node: int, arcs: np.ndarray, sizes: np.ndarray, x: np.ndarray, U: np.ndarray, hops: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """s and d of a source; of a target, if the arcs are turned round. sizes: the weights of the arcs."""
     blocks = np.split(U, hops + 1, axis=1)
-    targets = arcs[1, arcs[0] == node]
+    leaving = arcs[0] == node
+    degree = sizes[leaving].sum()
     z = x[node] @ blocks[0]
-    for m in targets:
+    for m, size in zip(arcs[1, leaving], sizes[leaving], strict=True):
         v = x[m] @ blocks[1] if hops else 0.0
         if hops == 2:
-            sources = arcs[0, arcs[1] == m]
-            v = v + x[sources].mean(0) @ blocks[2]
-        z = z + v / targets.size
-    mean = arcs.shape[1] / len(x)
-    return z / np.linalg.norm(z), np.array([np.log((1 + targets.size) / (1 + mean)), targets.size == 0])
+            arriving = arcs[1] == m
+            v = v + np.average(x[arcs[0, arriving]], axis=0, weights=sizes[arriving]) @ blocks[2]
+        z = z + size * v / degree
+    mean = sizes.sum() / len(x)
+    return z / np.linalg.norm(z), np.array([np.log((1 + degree) / (1 + mean)), degree == 0])
 
 
 class _Base(torch.nn.Module):

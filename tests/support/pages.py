@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.report import assets
+from g3nn.page import assets
 
 
 class Tags(HTMLParser):
@@ -141,4 +141,6 @@ def assert_fits(page: Any, width: int) -> None:
 def nameless_controls(page: Any) -> int:
     nameless = """controls => controls.filter((one) =>
         !(one.ariaLabel || one.textContent || one.labels?.[0]?.textContent || "").trim()).length"""
-    return page.eval_on_selector_all("button, input, [role=region], [role=img], [role=button]", nameless)
+    return page.eval_on_selector_all(
+        "button, input, select, canvas, [role=region], [role=img], [role=button]", nameless
+    )

@@ -87,5 +87,6 @@ def reader_names() -> dict[str, Any]:
     names |= {"y": y, "labelled": np.arange(40), "unlabelled": np.arange(40, 60), "nodes": np.arange(5, 15)}
     names |= {"prices": numbers, "visits": np.where(y < 0, np.nan, y), "tags": tags}
     names |= {"train": np.arange(15), "val": np.arange(15, 30), "test": np.arange(30, 40)}
-    names |= {"X_new": names["X"][:2] + 0.1, "edges_new": np.array([[60, 61], [0, 1]]), "pairs": task.edges[:, :4]}
+    names |= {"X_new": names["X"][:2] + 0.1, "edges_new": np.array([[60, 61, 61], [0, 1, 60]])}
+    names |= {"pairs": task.edges[:, :4]}
     return names

@@ -49,12 +49,15 @@ def labellings() -> list[tuple[int, ...]]:
 
 
 def log_graph(model: GenerativeModel, inputs: Inputs, source: PairSource, y: tuple[int, ...]) -> torch.Tensor:
-    """(R,): log p(G | X, Y = y), pair by pair from the K x K tables."""
+    """(R,): log p(G | X, Y = y), pair by pair from the K x K tables. An edge of weight 3 is there three times."""
+    times = np.zeros((NODES, NODES), dtype=int)
+    times[tuple(inputs.task.edges)] = 1 if inputs.task.weights is None else inputs.task.weights
     state = model.likelihood.node_state(inputs, None)
     total = torch.zeros(2, dtype=torch.float64)
     for pairs in (source.edges, source.all_non_edges()):
         tables = model.likelihood.log_prob(state, pairs)
         tables = tables.expand(-1, pairs.i.numel(), -1, -1)
         for p, (i, j) in enumerate(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)):
-            total = total + tables[:, p, y[i], y[j]]
+            for _ in range(times[i, j] if pairs.present else 1):
+                total = total + tables[:, p, y[i], y[j]]
     return total

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import csv
+import re
+import warnings
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import scipy.sparse as sp
 
 from g3nn.cli.fit import fit
 from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, load_edges
+from g3nn.data.tables.graph import TableGraph, read_tables
 from g3nn.data.tables.node_table import NodeColumns, NodeTable, load_nodes
-from g3nn.errors import Problems
+from g3nn.data.tables.remarks import Remarks
+from g3nn.data.tables.schema import Encoded
+from g3nn.errors import G3NNWarning
 
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
@@ -70,22 +77,48 @@ def parquet_file(folder: Path, columns: Columns, name: str = "nodes.parquet") ->
     return path
 
 
-def read_nodes(path: Path, id: str, *labels: str, **options: Any) -> NodeTable:
+def read_nodes(path: Any, id: str | None, *labels: str, **options: Any) -> NodeTable:
     """A node table as `g3nn fit` reads it; all its problems are one error. Options: those of `NodeColumns`."""
-    problems = Problems()
-    nodes = load_nodes(path, NodeColumns(id, labels, **options), problems)
-    problems.raise_if_any()
+    remarks = Remarks()
+    nodes = load_nodes(path, NodeColumns(id, labels, **options), remarks)
+    remarks.problems.raise_if_any()
     assert nodes is not None
     return nodes
 
 
-def read_edges(path: Path, *names: Any, **options: Any) -> EdgeTable:
+def read_edges(path: Any, *names: Any, **options: Any) -> EdgeTable:
     """An edge table, likewise. Arguments: those of `EdgeColumns`."""
-    problems = Problems()
-    edges = load_edges(path, EdgeColumns(*names, **options), problems)
-    problems.raise_if_any()
+    remarks = Remarks()
+    edges = load_edges(path, EdgeColumns(*names, **options), remarks)
+    remarks.problems.raise_if_any()
     assert edges is not None
     return edges
+
+
+def read_graph(nodes: Any, edges: Any = None, **options: Any) -> TableGraph:
+    """What `read_tables` makes of tables, whose notes are in the result. The label is y."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", G3NNWarning)
+        return read_tables(nodes, edges, **{"label": "y", **options})
+
+
+def one_column(folder: Path, cells: Sequence[str], **options: Any) -> TableGraph:
+    """Nodes with the labels a, b, a, b, ... and one further column x, from a CSV file."""
+    path = folder / "nodes.csv"
+    return read_graph(write(path, {"y": labels(len(cells)), "x": list(cells)}), **options)
+
+
+def labels(n: int) -> list[str]:
+    return ["ab"[row % 2] for row in range(n)]
+
+
+def said(graph: TableGraph) -> list[str]:
+    """The notes without the name of the table."""
+    return [re.sub(r"^.*?(\.csv|\.xlsx|\.parquet|\(data frame\))", "", note).removeprefix(", ") for note in graph.notes]
+
+
+def matrix(features: Encoded) -> np.ndarray:
+    return features.matrix.toarray() if sp.issparse(features.matrix) else features.matrix
 
 
 def fit_people(folder: Path) -> Path:

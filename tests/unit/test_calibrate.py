@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+from scipy import stats
 
 from g3nn.calibrate import (
     BINS,
@@ -18,6 +21,7 @@ from g3nn.calibrate import (
     fit_temperature,
     negative_log_likelihood,
     reliability_bins,
+    wilson_interval,
 )
 
 
@@ -161,7 +165,7 @@ def test_a_scaling_is_the_best_one_under_its_prior():
     best = negative_log_likelihood(found(log_prob), labels)
     assert best < negative_log_likelihood(Scaling(fit_temperature(log_prob, labels))(log_prob), labels)
     for width in WIDTHS[1:]:
-        made = _scaling(log_prob, labels, width)
+        made = _scaling(log_prob, labels, width, fit_temperature(log_prob, labels))
 
         def cost(temperature: float, offsets: np.ndarray, width: float = width) -> float:
             loss = len(labels) * negative_log_likelihood(Scaling(temperature, offsets)(log_prob), labels)
@@ -221,3 +225,18 @@ def test_degrees_double_from_bin_to_bin(most, last):
     bins = degree_bins(np.full((9, 2), 0.5), np.zeros(9, dtype=int), degrees, most)
     expected = [(0, 0, 1), (1, 1, 1), (2, 2, 1), (3, 4, 2), (5, 8, 2), *last]
     assert [(one.low, one.high, one.nodes) for one in bins] == expected
+
+
+def test_the_wilson_interval_by_its_formula():
+    share, n, z = 0.8, 1000, stats.norm.ppf(0.975)
+    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+    assert wilson_interval(share, n) == pytest.approx((middle - reach, middle + reach), rel=1e-9)
+
+
+def test_the_wilson_interval_holds_the_share_and_stays_within_limits():
+    for share in [0.0, 1.0, 0.12345]:
+        low, high = wilson_interval(share, 500)
+        assert 0 <= low <= share + 0.001
+        assert share - 0.001 <= high <= 1
+        assert low < high

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -108,6 +110,20 @@ class TestInputs:
         np.testing.assert_allclose(found.numpy(), root @ A @ root, rtol=1e-14)
         pattern = inputs.neighbours
         np.testing.assert_array_equal(np.argwhere(A), np.stack([pattern.row.numpy(), pattern.col.numpy()], axis=1))
+
+    @pytest.mark.parametrize("directed", [False, True])
+    def test_weighted_edges_are_so_many_edges(self, make_task, directed):
+        task = make_task(directed=directed)
+        times = np.arange(task.num_edges) % 4 + 1
+        inputs = Inputs.of(replace(task, weights=times.astype(float)), dtype=torch.float64)
+        repeated = Inputs.of(replace(task, edges=np.repeat(task.edges, times, axis=1)), dtype=torch.float64)
+        torch.testing.assert_close(inputs.degrees, repeated.degrees)
+        torch.testing.assert_close(inputs.log_degrees, repeated.log_degrees)
+        assert inputs.edge_weight.tolist() == times.tolist()
+        assert inputs.arc_weight.tolist() == np.tile(times, 1 if directed else 2).tolist()
+        bare = inputs.without_edges_of(np.array([0, 1]))
+        assert bare.edge_weight.tolist() == times[~np.isin(task.edges, [0, 1]).any(0)].tolist()
+        assert Inputs.of(task).edge_weight is Inputs.of(task).arc_weight is Inputs.of(task).log_weights is None
 
     def test_whether_there_are_edges(self, learnable, edgeless):
         assert Inputs.of(learnable).has_edges

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import igraph
 import networkx as nx
 import numpy as np
 import pyarrow as pa
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.errors import Problems
-from g3nn.parse import read_edges
+from g3nn.parse import read_edges, read_weighted_edges
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -40,8 +41,37 @@ def test_edges_of_any_kind(given):
     np.testing.assert_array_equal(found, PAIRS)
 
 
-def test_two_by_two_is_read_as_sources_above_targets():
-    np.testing.assert_array_equal(edges([[0, 1], [2, 3]])[0], [[0, 1], [2, 3]])
+WEIGHTED = {
+    "2E": (PAIRS, [1, 2, 3]),
+    "E2": (PAIRS.T, [1, 2, 3]),
+    "matrix": (sp.coo_array(([1, 2, 3], tuple(PAIRS)), shape=(4, 4)), None),
+    "networkx": (nx.Graph([(0, 1), (1, 2, {"weight": 2}), (1, 3, {"weight": 3})]), None),
+    "igraph": (igraph.Graph(4, PAIRS.T.tolist(), edge_attrs={"weight": [1, 2, 3]}), None),
+    "frame": (pa.table({"weight": [1.0, 2.0, 3.0], "target": PAIRS[1], "source": PAIRS[0]}), None),
+}
+
+
+@pytest.mark.parametrize(("given", "weights"), WEIGHTED.values(), ids=WEIGHTED)
+def test_weights_of_any_kind(given, weights):
+    problems = Problems()
+    found = read_weighted_edges(given, 4, False, problems, weights)
+    problems.raise_if_any()
+    np.testing.assert_array_equal(found.pairs, PAIRS)
+    np.testing.assert_array_equal(found.weights, [1, 2, 3])
+    assert read_weighted_edges(given, 4, False, problems, False).weights is None
+
+
+def test_a_weight_that_is_no_number_is_refused():
+    problems = Problems()
+    read_weighted_edges(nx.Graph([(0, 1, {"weight": "a"})]), 4, False, problems)
+    (problem,) = problems.found
+    assert str(problem).startswith("weights: got values of type <U1; expected numbers")
+
+
+def test_two_by_two_is_refused_unless_both_readings_mean_the_same():
+    np.testing.assert_array_equal(edges((np.array([0, 1]), np.array([2, 3])))[0], [[0, 1], [2, 3]])
+    np.testing.assert_array_equal(edges([[0, 1], [1, 2]])[0], [[0, 1], [1, 2]])
+    assert "the pairs 0-1 and 2-3, or 0-2 and 1-3" in edges([[0, 1], [2, 3]])[1][0]
 
 
 def test_no_edges():

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Draw, reference
-from g3nn.sparse import SparseMatrix, neighbour_mean, neighbourhoods, normalised_adjacency
+from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
 
 EDGES = np.array([[0, 1, 0], [1, 2, 2]])
 """A triangle; with four nodes, node 3 is alone."""
@@ -90,3 +90,28 @@ def test_the_mean_over_neighbours_leaves_the_node_itself_out():
     found = neighbour_mean(np.array([[0, 1], [1, 2]]), 4)
     np.testing.assert_allclose(found.toarray(), [[0, 1, 0, 0], [0.5, 0, 0.5, 0], [0, 1, 0, 0], [0, 0, 0, 0]])
     assert found.nnz == 4
+
+
+WEIGHTS = np.array([0.5, 2.0, 3.0])
+
+
+def test_weights_enter_all_matrices():
+    A = np.zeros((4, 4))
+    A[tuple(EDGES)] = WEIGHTS
+    both = A + A.T
+    np.testing.assert_array_equal(neighbourhoods(EDGES, 4, WEIGHTS).toarray(), both + np.eye(4))
+    root = np.diag((1 + both.sum(1)) ** -0.5)
+    np.testing.assert_allclose(normalised_adjacency(EDGES, 4, WEIGHTS).toarray(), root @ (both + np.eye(4)) @ root)
+    rows = np.array([[3.5], [2.5], [5.0], [1.0]])
+    np.testing.assert_allclose(neighbour_mean(EDGES, 4, WEIGHTS).toarray(), both / rows)
+    np.testing.assert_allclose(arc_mean(EDGES, 4, WEIGHTS).toarray(), A / np.array([[3.5], [2.0], [1.0], [1.0]]))
+
+
+def test_weights_below_one_are_averaged_too():
+    found = neighbour_mean(np.array([[0, 0], [1, 2]]), 3, np.array([0.1, 0.3])).toarray()
+    np.testing.assert_allclose(found, [[0, 0.25, 0.75], [1, 0, 0], [1, 0, 0]])
+
+
+def test_of_two_opposite_arcs_the_heavier_one_counts():
+    found = neighbourhoods(np.array([[0, 1, 1], [1, 0, 2]]), 3, np.array([0.2, 3.0, 0.5])).toarray()
+    np.testing.assert_array_equal(found, [[1, 3, 0], [3, 1, 0.5], [0, 0.5, 1]])

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -56,6 +58,12 @@ BAD = {
     "edges of pairs": ({"edges": EDGES.T}, "edges", r"shape \(4, 2\).*edges\.T"),
     "edges of one dimension": ({"edges": EDGES[0]}, "edges", r"shape \(4,\)"),
     "edges not whole": ({"edges": EDGES + 0.5}, "edges", "values of type float64"),
+    "weights of wrong length": ({"weights": [1.0, 2.0]}, "weights", r"shape \(2,\).* expected shape \(4,\)"),
+    "weights as text": ({"weights": list("abcd")}, "weights", "values of type <U1"),
+    "a single weight": ({"weights": True}, "weights", r"shape \(\)"),
+    "weight negative": ({"weights": [1, 2, -3, 4]}, "weights", r"1 negative values, e\.g\. -3\.0.*weights=False"),
+    "weight NaN": ({"weights": [1, np.nan, 3, 4]}, "weights", "1 NaN or infinite values"),
+    "weight infinite": ({"weights": [1, np.inf, 3, np.inf]}, "weights", "2 NaN or infinite values"),
     "features NaN": ({"features": spoiled(X, (0, 0), np.nan)}, "features", "1 NaN or infinite"),
     "sparse features NaN": ({"features": sp.csr_array(spoiled(X, (0, 1), np.nan))}, "features", "1 NaN or infinite"),
     "features too large for float32": ({"features": spoiled(X, (0, 0), 1e300)}, "features", "1 NaN or infinite"),
@@ -102,6 +110,11 @@ class TestBadInput:
             build(labels=LABELS[:-1], features=spoiled(X, (0, 0), np.nan), edges=EDGES.T)
         assert [problem.argument for problem in caught.value.problems] == ["features", "edges", "labels"]
 
+    def test_wrong_weights_are_listed_together_and_with_wrong_edges(self):
+        with pytest.raises(InputError) as caught:
+            build(edges=EDGES + 9, weights=[np.nan, -1.0])
+        assert [problem.argument for problem in caught.value.problems] == ["weights"] * 3 + ["edges"]
+
 
 class TestEdges:
     def test_each_undirected_pair_once_with_the_lower_end_first(self):
@@ -144,6 +157,84 @@ class TestEdges:
     def test_any_whole_numbers(self, kind, assert_same_task):
         given = kind(EDGES.tolist()) if kind is torch.tensor else EDGES.astype(kind)
         assert_same_task(build(edges=given), build())
+
+
+WEIGHTS = np.array([2.0, 1.0, 4.0, 5.0])
+"""Of `EDGES`; in the order of a task 2, 1, 4, 5, since it turns round 2 - 1 and 6 - 5. Their mean is 3."""
+
+
+class TestWeights:
+    def test_are_divided_by_their_mean_and_ordered_like_the_edges(self):
+        order = np.array([3, 1, 0, 2])
+        for task in (build(weights=WEIGHTS), build(edges=EDGES[:, order], weights=WEIGHTS[order])):
+            np.testing.assert_allclose(task.weights, WEIGHTS / 3, rtol=1e-15)
+        assert task.weights.dtype == np.float64
+        assert "4 weighted edges" in repr(task)
+        found = build(edges=EDGES[:, order], weights=WEIGHTS[order], directed=True)
+        given = dict(zip(map(tuple, EDGES.T), WEIGHTS / 3, strict=True))
+        np.testing.assert_allclose(found.weights, [given[tuple(arc)] for arc in found.edges.T], rtol=1e-15)
+
+    @pytest.mark.parametrize("weights", [None, False, np.full(4, 2.0), [0.1] * 4, torch.ones(4)])
+    def test_equal_ones_are_none(self, weights, assert_same_task):
+        task = build(weights=weights)
+        assert task.weights is None
+        assert_same_task(task, build())
+
+    def test_no_weight_means_no_edge(self, assert_same_task):
+        task = build(weights=[2.0, 0.0, 4.0, 6.0])
+        assert_same_task(task, build(edges=EDGES[:, [0, 2, 3]], weights=[2.0, 4.0, 6.0]))
+        np.testing.assert_allclose(task.weights, [0.5, 1.0, 1.5])
+        assert build(weights=np.zeros(4)).num_edges == 0
+
+    def test_both_directions_of_an_undirected_edge_add_up(self):
+        both = np.concatenate([EDGES, EDGES[::-1]], axis=1)
+        np.testing.assert_array_equal(
+            build(edges=both, weights=np.tile(WEIGHTS, 2)).weights, build(weights=WEIGHTS).weights
+        )
+        uneven = build(edges=both, weights=[*(WEIGHTS - 0.5), 0.5, 0.5, 0.5, 0.5])
+        np.testing.assert_allclose(uneven.weights, WEIGHTS / 3)
+
+    @pytest.mark.parametrize("directed", [False, True])
+    def test_repeated_edges_add_up_and_those_of_self_loops_are_left_out(self, directed):
+        edges, weights = np.concatenate([EDGES, EDGES[:, :1], [[7], [7]]], axis=1), [1.5, *WEIGHTS[1:], 0.5, 99.0]
+        with pytest.warns(G3NNWarning, match="1 self-loops and merged 1 duplicates"):
+            task = build(edges=edges, weights=weights, directed=directed)
+        np.testing.assert_array_equal(task.weights, build(weights=WEIGHTS, directed=directed).weights)
+
+    @pytest.mark.parametrize("directed", [False, True])
+    def test_come_with_a_matrix_or_a_graph(self, directed, assert_same_task):
+        matrix = sp.coo_array((WEIGHTS, tuple(EDGES)), shape=(N, N))
+        graph = nx.DiGraph()
+        graph.add_weighted_edges_from(zip(*EDGES.tolist(), WEIGHTS, strict=True))
+        for edges in (matrix, graph) if directed else (matrix, matrix + matrix.T, graph, graph.to_undirected()):
+            task = build(edges=edges, directed=directed)
+            assert_same_task(task, build(weights=WEIGHTS, directed=directed))
+            assert build(edges=edges, directed=directed, weights=False).weights is None
+        assert build(edges=matrix.astype(bool), directed=directed).weights is None
+
+    def test_follow_their_edges(self):
+        task = build(weights=WEIGHTS)
+        kept = np.array([False, True, True, False])
+        for part in (task.with_edges(kept), task.with_edges(np.array([1, 2])), task.without_edges_of(np.array([0, 6]))):
+            np.testing.assert_array_equal(part.edges, task.edges[:, kept])
+            np.testing.assert_array_equal(part.weights, task.weights[kept])
+        moved = task.with_split(np.array([3, 4]), np.array([0]), np.array([1, 2]))
+        np.testing.assert_array_equal(moved.weights, task.weights)
+        assert build().with_edges(kept).weights is None
+
+    def test_that_are_not_relative_survive_another_split(self):
+        task = replace(build(), weights=np.full(4, 0.5))
+        moved = task.with_split(np.array([3, 4]), np.array([0]), np.array([1, 2]))
+        np.testing.assert_array_equal(moved.weights, task.weights)
+
+    def test_cannot_be_forgotten(self):
+        task = build(weights=WEIGHTS)
+        with pytest.raises(InputError, match="weights: got none"):
+            task.with_edges(task.edges[:, ::-1])
+        with pytest.raises(InputError, match=r"weights: got shape \(4,\)"):
+            replace(task, edges=task.edges[:, :2])
+        found = task.with_edges(task.edges[:, :2], np.array([1.0, 3.0]))
+        np.testing.assert_array_equal(found.weights, [1.0, 3.0])
 
 
 FEATURES = {
@@ -247,6 +338,27 @@ class TestPyG:
     def test_there_and_back_without_edges_or_test(self, assert_same_task):
         task = build(edges=[], test=[])
         assert_same_task(NodeTask.from_pyg(task.to_pyg()), task)
+
+    @pytest.mark.parametrize("directed", [False, True])
+    def test_weights_there_and_back(self, directed, assert_same_task):
+        task = build(weights=WEIGHTS, directed=directed)
+        data = task.to_pyg()
+        data.validate()
+        assert_same_task(NodeTask.from_pyg(data), task)
+        assert NodeTask.from_pyg(data, weights=False).weights is None
+        for shape in ((-1,), (-1, 1)):
+            data = task.to_pyg()
+            data.edge_attr = data.edge_weight.view(shape)
+            del data.edge_weight
+            assert_same_task(NodeTask.from_pyg(data), task)
+        data.edge_attr = torch.ones(data.num_edges, 3)
+        assert NodeTask.from_pyg(data).weights is None
+
+    def test_edges_that_differ_by_direction_are_directed(self):
+        data = build().to_pyg()
+        data.edge_weight = torch.arange(1.0, 9.0)
+        task = NodeTask.from_pyg(data)
+        assert (task.directed, task.num_edges) == (True, 8)
 
     def test_data_is_as_pyg_expects(self):
         data = build().to_pyg()

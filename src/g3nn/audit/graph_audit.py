@@ -8,17 +8,20 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from g3nn.audit.learning import AuditOptions, fit_scores
 from g3nn.audit.missing_edges import likely_pairs
 from g3nn.audit.sampling import SampledGraph, sample_graph
 from g3nn.audit.scores import ObservedEdges, PairScores
 from g3nn.audit.survey import Survey
+from g3nn.data.tables.frames import html_table, native_frame
 from g3nn.errors import DataError, Problems
 from g3nn.options import Rule, check
-from g3nn.parse import to_numpy
+from g3nn.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.progress import Course
 
 DENSITIES = ("balanced", "observed")
 
@@ -42,6 +45,18 @@ class AuditTables:
     edges: np.ndarray
     missing: np.ndarray
 
+    def to_frame(self) -> tuple[Any, Any]:
+        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
+        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
+
+    def _repr_html_(self) -> str:
+        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
+        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
+
+
+def _arrow(rows: np.ndarray) -> pa.Table:
+    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
+
 
 @dataclass(frozen=True, eq=False)
 class GraphAudit:
@@ -64,7 +79,16 @@ class GraphAudit:
     scores: PairScores
 
     @classmethod
-    def fit(cls, task: NodeTask, q: Any, *, seed: int = 0, device: str = "auto", **options: Any) -> GraphAudit:
+    def fit(
+        cls,
+        task: NodeTask,
+        q: Any,
+        *,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Course | None = None,
+        **options: Any,
+    ) -> GraphAudit:
         """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
@@ -76,20 +100,27 @@ class GraphAudit:
         seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
         _check_graph(task, problems)
         problems.raise_if_any()
-        return cls(task, beliefs, fit_scores(task, beliefs, AuditOptions(**options), seeds[0] % 2**63, place))
+        chosen, watched = AuditOptions(**options), progress or Course()
+        return cls(task, beliefs, fit_scores(task, beliefs, chosen, seeds[0] % 2**63, place, watched))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
-        """(P,): the probability of an edge for each of pairs (2, P); see the class for the two densities."""
+        """(P,): the probability of an edge for each of P pairs; see the class for the two densities.
+
+        pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
+        """
         problems = Problems()
         problems.name("density", density, DENSITIES)
         checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         problems.raise_if_any()
         shift = self._survey.shift if density == "observed" else 0.0
-        return self.scores.probability(self.q, checked, self._observed.find(checked), shift)
+        return self._probability(checked, shift)
+
+    def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
+        return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
 
     def suspicious(self) -> np.ndarray:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
-        probability = self.edge_proba(self.task.edges)
+        probability = self._probability(self.task.edges)
         return _table(self.task.edges, probability, np.argsort(probability, kind="stable"))
 
     def missing(self, count: int = 100) -> np.ndarray:
@@ -104,7 +135,7 @@ class GraphAudit:
         problems.raise_if_any()
         # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
         pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * count + 1000)
-        probability = self.edge_proba(pairs)
+        probability = self._probability(pairs)
         return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
 
     def tables(self, missing: int = 100) -> AuditTables:
@@ -187,12 +218,11 @@ def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
 
 def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
     """(2, P) int64."""
-    given = to_numpy(pairs)
+    given = pair_array("pairs", pairs, problems)
     if given.size == 0:
-        return np.zeros((2, 0), dtype=np.int64)
+        return NO_EDGES
     if given.ndim != 2 or given.shape[0] != 2:
-        advice = "Transpose it: pairs.T." if given.ndim == 2 and given.shape[1] == 2 else ""
-        problems.add("pairs", f"shape {given.shape}", "shape (2, P)", advice)
+        problems.add("pairs", f"shape {given.shape}", "shape (2, P) or (P, 2)")
     elif given.dtype.kind not in "iu":
         problems.add("pairs", f"values of type {given.dtype}", "node numbers (integers)")
     elif given.min() < 0 or given.max() >= n:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from itertools import repeat
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,7 +26,9 @@ from g3nn.posteriors import LabelPosterior
 from g3nn.priors.uniform import UniformPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training import TrainingOptions
+from g3nn.training.progress import Course
 from g3nn.training.stack import LAST, Stack
 
 _CHUNK = 1 << 16
@@ -61,7 +64,9 @@ class GivenBeliefs(LabelPosterior):
         return answer
 
 
-def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device) -> PairScores:
+def fit_scores(
+    task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device, progress: Course
+) -> PairScores:
     """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
     # Nothing is chosen by validation, but the trainer scores validation nodes: their likeliest groups stand in.
     labels = task.labels.copy()
@@ -78,10 +83,12 @@ def fit_scores(task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, 
     training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
     model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
     stack = Stack(model, objective, inputs, replicas, training)
-    while not stack.finished:
-        stack.step()
-    stack.end()
-    return _scores(likelihood, inputs)
+    with enough_for(inputs.task.extent, replicas.size), progress.training(options.epochs) as watch:
+        while not stack.finished:
+            stack.step()
+            watch(stack, 0)
+        stack.end()
+        return _scores(likelihood, inputs)
 
 
 @torch.no_grad()
@@ -93,14 +100,20 @@ def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> PairScores:
         left=torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
         right=torch.cat(list(right), dim=1).cpu().numpy(),
         table=likelihood.table().mean(0).cpu().numpy(),
-        edges=_of_edges(likelihood, state, inputs.edges).cpu().numpy(),
+        edges=_of_edges(likelihood, state, inputs).cpu().numpy(),
     )
 
 
-def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, edges: Tensor) -> Tensor:
+def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, inputs: Inputs) -> Tensor:
     """(E,): each edge is left out of the graph that judges it."""
-    chunks = edges.split(_CHUNK, dim=1)
-    return torch.cat([likelihood.base(state, Pairs(i, j, present=True)).mean(0) for i, j in chunks])
+    weights: Any = inputs.edge_weight
+    parts = zip(
+        inputs.edges.split(_CHUNK, dim=1),
+        repeat(None) if weights is None else weights.split(_CHUNK),
+        strict=False,
+    )
+    pairs = [Pairs(i, j, present=True, weight=weight) for (i, j), weight in parts]
+    return torch.cat([likelihood.base(state, part).mean(0) for part in pairs])
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 import warnings
 from importlib import import_module
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
 from g3nn.errors import G3NNError, G3NNWarning
+from g3nn.version import __version__
 
 COMMANDS = {
     "datasets": "Sizes of the benchmark graphs, with the mean number of nodes within two hops.",
@@ -21,6 +22,12 @@ COMMANDS = {
     "reproduce": "Train everything in the paper's tables, print them, and write a report.",
 }
 """What `g3nn --help` says about each command, without loading it."""
+
+NOTES: list[str] = []
+"""The notes that the command has given so far."""
+
+TYPED: list[str] = []
+"""What was typed, if the command came from a command line."""
 
 
 class _OnDemand(TyperGroup):
@@ -33,7 +40,7 @@ def command(name: str) -> Any:
     """A command with all its options."""
     found = getattr(import_module(f"g3nn.cli.{name}"), name)
     if not isinstance(found, typer.Typer):
-        single = typer.Typer(add_completion=False)
+        single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(found)
         found = single
     return typer.main.get_command(found)
@@ -44,23 +51,44 @@ app = typer.Typer(
     cls=_OnDemand,
     help="Label the nodes of a partly labelled, noisy graph with a joint generative model.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"g3nn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version)
+    ] = False,
+) -> None:
+    pass
+
+
 for _name, _help in COMMANDS.items():
-    app.command(_name, help=_help)(lambda: None)
+    app.command(_name, help=_help, short_help=_help)(lambda: None)
 
 
 def main() -> None:
     """Run a command. Bad input ends with exit code 2 and a message on standard error, never a traceback."""
-    warnings.simplefilter("always", G3NNWarning)
-    warnings.formatwarning = _note
-    try:
-        app()
-    except G3NNError as error:
-        print(f"error: {error}", file=sys.stderr)
-        raise SystemExit(2) from None
+    NOTES.clear()
+    TYPED[:] = ["g3nn", *sys.argv[1:]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", G3NNWarning)
+        warnings.showwarning = _note
+        try:
+            app()
+        except G3NNError as error:
+            print(f"error: {error}", file=sys.stderr)
+            raise SystemExit(2) from None
 
 
-def _note(message: Warning | str, *_: object, **__: object) -> str:
-    return f"note: {message}\n"
+def _note(message: Warning | str, *_: object, **__: object) -> None:
+    NOTES.append(str(message))
+    print(f"note: {message}", file=sys.stderr)

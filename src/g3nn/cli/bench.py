@@ -18,8 +18,8 @@ from g3nn.experiments.store import Store
 from g3nn.experiments.suite import FILTERS, Suite, checked_part
 from g3nn.experiments.suite_file import load_suite, suite_names
 from g3nn.experiments.tables import FORMATS, render
+from g3nn.page.assets import check_target, write
 from g3nn.report import write_report
-from g3nn.report.assets import check_target, write
 
 if TYPE_CHECKING:
     from g3nn.experiments.run import RunReport
@@ -28,6 +28,7 @@ bench = typer.Typer(
     help="Run suites of experiments and compare them with published results.",
     no_args_is_help=True,
     add_completion=False,
+    rich_markup_mode=None,
 )
 
 SuiteName = Annotated[str, typer.Argument(help="The name of a suite (see `g3nn bench suites`), or its file or folder.")]

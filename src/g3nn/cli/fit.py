@@ -4,39 +4,40 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import time
-import warnings
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import pyarrow.parquet as pa_parquet
 import typer
 
-from g3nn.cli.options import AsJson, DropUnknownEdges
-from g3nn.cli.results import MISSING_EDGES, MODEL, NOTES, PAGE, answers_table, edges_table
-from g3nn.data.folders import check_new_folder, new_folder
-from g3nn.data.tables.edge_table import EdgeColumns
-from g3nn.data.tables.graph import TableGraph, read_graph
-from g3nn.data.tables.labels import AUTO
-from g3nn.data.tables.node_table import NodeColumns, NodeTable
-from g3nn.data.tables.notes import TableNotes
-from g3nn.errors import G3NNWarning, InputError, Problems
-from g3nn.outcomes import OUTCOMES, Classes, Outcome
+from g3nn.cli import NOTES, TYPED
+from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict
 
 if TYPE_CHECKING:
-    from g3nn.audit import AuditTables
+    from g3nn.data.tables.graph import TableGraph
     from g3nn.estimator import GraphEstimator
+    from g3nn.outcomes import Outcome
 
+PAGE = "report.html"
 
-NodesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per node: CSV or Parquet.")]
-EdgesFile = Annotated[Path, typer.Option(metavar="FILE", help="Table with one row per edge: CSV or Parquet.")]
+_TABLE = "CSV, Parquet or Excel (.xlsx)"
+
+NodesFile = Annotated[Path, typer.Option(metavar="FILE", help=f"Table with one row per node: {_TABLE}.")]
+EdgesFile = Annotated[Path, typer.Option(metavar="FILE", help=f"Table with one row per edge: {_TABLE}.")]
 IdColumn = Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")]
 LabelColumns = Annotated[
     list[str],
     typer.Option(metavar="COL", help="Column with the labels; empty where unknown. Repeatable: a column for each tag."),
 ]
-OutFolder = Annotated[Path, typer.Option(metavar="DIR", help="A new or empty folder for the results.")]
+OutPath = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="DIR|FILE",
+        help="A new or empty folder for the results, or a file for the answers alone: .csv, .parquet or .xlsx.",
+    ),
+]
 TextColumns = Annotated[
     list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
 ]
@@ -45,16 +46,25 @@ CategoricalColumns = Annotated[
 ]
 IgnoredColumns = Annotated[list[str] | None, typer.Option(metavar="COL", help="Column to leave out. Repeatable.")]
 SplitColumn = Annotated[
-    str | None, typer.Option(metavar="COL", help="Column of train, val and test [split]; test labels only judge.")
+    str | None,
+    typer.Option(
+        metavar="COL", help="Column of train, val and test; by default one called split. Test labels only judge."
+    ),
 ]
 SourceColumn = Annotated[
-    str | None, typer.Option(metavar="COL", help="First end of an edge [source, src, from, or the first column].")
+    str | None,
+    typer.Option(metavar="COL", help="First end of an edge; by default source, src, from, or the first column."),
 ]
 TargetColumn = Annotated[
-    str | None, typer.Option(metavar="COL", help="Second end of an edge [target, dst, to, or the second column].")
+    str | None,
+    typer.Option(metavar="COL", help="Second end of an edge; by default target, dst, to, or the second column."),
 ]
 WeightColumn = Annotated[
-    str | None, typer.Option(metavar="COL", help="Weights of the edges: 0 is no edge, others are all alike.")
+    str | None,
+    typer.Option(metavar="COL", help="Weights of the edges; by default a column called weight. none: all count alike."),
+]
+NullWords = Annotated[
+    list[str] | None, typer.Option(metavar="WORD", help="A further word for an unknown value. Repeatable.")
 ]
 
 
@@ -63,7 +73,7 @@ def fit(
     edges: EdgesFile,
     id: IdColumn,
     label: LabelColumns,
-    out: OutFolder,
+    out: OutPath = None,
     text: TextColumns = None,
     categorical: CategoricalColumns = None,
     ignore: IgnoredColumns = None,
@@ -71,85 +81,132 @@ def fit(
     source: SourceColumn = None,
     target: TargetColumn = None,
     weight: WeightColumn = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
     outcome: Annotated[
         str,
         typer.Option(
-            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, "
-            "real if there are fractions, else classes."
+            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if "
+            "there are fractions or many different whole numbers, else classes."
         ),
-    ] = AUTO,
+    ] = "auto",
+    na: NullWords = None,
+    keep_na: Annotated[
+        bool, typer.Option("--keep-na", help="NA, N/A, nan, null, None, ? and - are values like any other.")
+    ] = False,
     drop_unknown_edges: DropUnknownEdges = False,
+    strict: Strict = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
-    missing: Annotated[str, typer.Option(help="Missing numbers: error, or impute from the neighbours.")] = "error",
+    alpha: Alpha = 0.1,
+    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
+    keep: Keep = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the tables are read, and stop.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Learn from the labels of some nodes and answer for all of them.
 
     Writes a folder with the model, predictions.parquet, edges.parquet (the least likely edges first) and report.html to
-    look at. Of classes, predictions are id, label, probabilities, entropy, a set of classes that holds the true one 9
-    times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and low and
-    high ends of an interval that holds the true one 9 times in 10.
+    look at. Each row of the predictions has the id, the label that was given, its role (train, validation, test or
+    unlabelled) and the answer. Of classes that is label, probabilities, entropy, a set of classes that holds the true
+    one 9 times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and
+    low and high ends of an interval that holds the true one 9 times in 10.
     """
+    from g3nn.cli.results import as_file, check_out
+    from g3nn.data.tables.graph import read_tables
+    from g3nn.errors import Problems
     from g3nn.estimator import estimator_for
-    from g3nn.estimator.request import check_parameters
+    from g3nn.estimator.request import check_parameters, check_share
+    from g3nn.outcomes import OUTCOMES, Classes
 
     start, problems = time.perf_counter(), Problems()
-    check_new_folder(out, problems)
-    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "missing": missing, "device": device}
-    chosen |= {"model": model, "random_state": seed, "verbose": not as_json}
-    problems.name("outcome", outcome, (AUTO, *OUTCOMES))
-    special = tuple(text or ()), tuple(ignore or ()), tuple(categorical or ()), split
-    columns = NodeColumns(id, tuple(label), *special, outcome if outcome in OUTCOMES else AUTO)
-    ends = EdgeColumns(source, target, weight)
-    graph = read_graph(nodes, edges, columns, ends, problems, missing=missing, drop_unknown=drop_unknown_edges)
-    kind = graph.nodes.outcome if graph is not None else (Classes.name if outcome not in OUTCOMES else outcome)
-    classifier = estimator_for(kind, chosen)
-    check_parameters(classifier.get_params(deep=False), OUTCOMES[kind], problems)
-    problems.raise_if_any()
-    assert graph is not None
-    classifier.fit(graph.features, graph.y, graph.edges, val=graph.val)
-    classifier.notes_[NOTES] = TableNotes.of(graph, columns).to_json()
-    told = summary(classifier, graph)
-    with new_folder(out) as folder:
-        write_results(classifier, graph.nodes, told["test"], folder)
-    told |= {"out": str(out), "seconds": time.perf_counter() - start}
+    check_out(out, [nodes, edges], dry_run, problems)
+    check_share("alpha", alpha, problems)
+    chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
+    chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
+    guessed = outcome if outcome in OUTCOMES else Classes.name
+    check_parameters(estimator_for(guessed, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
+    graph = read_tables(
+        nodes,
+        edges,
+        id=id,
+        label=label,
+        text=text or (),
+        categorical=categorical or (),
+        ignore=ignore or (),
+        split=split,
+        source=source,
+        target=target,
+        weight=weight,
+        directed=directed,
+        outcome=outcome,
+        na=na or (),
+        keep_na=keep_na,
+        drop_unknown_edges=drop_unknown_edges,
+        strict=strict,
+        problems=problems,
+    )
+    told: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
+    if not (as_json or quiet):
+        _show_columns(graph)
+    if not dry_run:
+        assert out is not None
+        classifier = estimator_for(graph.outcome, chosen).fit(graph)
+        told = summary(classifier, graph) | told
+        kept = graph.nodes.content if keep else None
+        if as_file(out):
+            write_answers(classifier, out, alpha, kept)
+        else:
+            write_results(classifier, graph, told["test"], out, alpha, kept, audited=not no_audit)
+        told |= {"out": str(out), "seconds": time.perf_counter() - start}
+    told["notes"] = list(NOTES)
     if as_json:
         print(json.dumps(told))
-    else:
+    elif not dry_run and not quiet:
         _show(told)
 
 
-def write_results(classifier: GraphEstimator, nodes: NodeTable, test: dict[str, Any] | None, folder: Path) -> None:
+def write_answers(classifier: GraphEstimator, out: Path, alpha: float, kept: Any) -> None:
+    from g3nn.data.folders import replacing
+    from g3nn.data.tables.frames import write_table
+
+    with replacing(out) as draft:
+        write_table(classifier.answer_table(alpha=alpha, keep=kept), draft, out.suffix)
+
+
+def write_results(
+    classifier: GraphEstimator,
+    graph: TableGraph,
+    test: dict[str, Any] | None,
+    out: Path,
+    alpha: float,
+    kept: Any,
+    audited: bool = True,
+) -> None:
     """Everything that a fit leaves behind. `test`: how good the answers for test nodes are, if there are any.
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
-    from g3nn.report import write_model_report
+    from g3nn.cli.results import edges_table
+    from g3nn.data.folders import new_folder
+    from g3nn.data.tables.frames import write_table
+    from g3nn.estimator.archive import MODEL
+    from g3nn.estimator.showing import audit_or_note
+    from g3nn.page import write_model_report
 
-    task, ids = classifier.task_, nodes.ids
-    audited = audit(classifier)
-    tables = {
-        "predictions.parquet": answers_table(classifier, ids),
-        "edges.parquet": edges_table(ids, task.edges, audited),
-    }
-    classifier.save(folder / MODEL)
-    for name, table in tables.items():
-        pa_parquet.write_table(table, folder / name)
-    title = f"Labels for {Path(nodes.name).name}"
-    write_model_report(classifier, folder / PAGE, ids=ids.to_pylist(), title=title, audit=audited, test=test)
-
-
-def audit(classifier: GraphEstimator) -> AuditTables | None:
-    """How likely the edges are, and pairs that lack one; None where there is too little to learn from."""
-    try:
-        return classifier.audit(MISSING_EDGES)
-    except InputError as error:
-        warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
-        return None
+    ids = graph.nodes.ids
+    found = audit_or_note(classifier) if audited else None
+    with new_folder(out) as folder:
+        classifier.save(folder / MODEL)
+        write_table(classifier.answer_table(alpha=alpha, keep=kept), folder / "predictions.parquet")
+        write_table(edges_table(ids, classifier.task_.edges, found), folder / "edges.parquet")
+        title = f"Labels for {Path(graph.nodes.name).name}"
+        command = shlex.join(TYPED)
+        nodes = graph.nodes.content
+        write_model_report(classifier, folder / PAGE, nodes=nodes, title=title, audit=found, test=test, command=command)
 
 
 def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
@@ -158,20 +215,19 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     chosen = next(entry for entry in classifier.panel_ if entry.chosen)
     test = None
     if graph.test.size:
-        test = classifier.evaluate(graph.test, graph.test_y)
+        test = classifier.evaluate(graph.test, graph.test_labels)
     return {
         "nodes": task.num_nodes,
         "edges": task.num_edges,
         "features": task.num_features,
-        "outcome": graph.nodes.outcome,
+        "outcome": graph.outcome,
         _columns_key(outcome): classifier.fitted_.columns.tolist(),
         "train": len(task.train),
         "val": len(task.val),
         "model": classifier.model_,
         "objective": chosen.objective,
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
-        f"val_{outcome.score_key}": chosen.val_score,
-        "val_loss": chosen.val_loss,
+        **_finite({f"val_{outcome.score_key}": chosen.val_score, "val_loss": chosen.val_loss}),
         "test": test,
     }
 
@@ -182,17 +238,44 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity, which is the loss of a model that diverged."""
-    return {name: None if value in (math.inf, -math.inf) else value for name, value in values.items()}
+    """JSON knows no infinity, the loss of a model that diverged, and no NaN, that of one without validation nodes."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
+    }
+
+
+def _show_columns(graph: TableGraph) -> None:
+    """How each column was read. Of columns of one kind in a row, a table with many shows the first ones."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("column", "kind", "missing", "became"):
+        table.add_column(heading, justify="right" if heading == "missing" else "left", overflow="fold")
+    shown = graph.columns[:_MOST_COLUMNS]
+    for one in shown:
+        table.add_row(one.column, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
+    console = Console()
+    console.print(table)
+    if len(graph.columns) > len(shown):
+        console.print(f"and {len(graph.columns) - len(shown):,} more columns")
+
+
+_MOST_COLUMNS = 40
 
 
 def _show(told: dict[str, Any]) -> None:
+    from g3nn.outcomes import OUTCOMES
+
     outcome = OUTCOMES[told["outcome"]]
     sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
     what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
     print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
     score = told[f"val_{outcome.score_key}"]
-    print(f"model {told['model']} ({told['objective']}), validation {outcome.score_title} {score:.3f}")
+    judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
+    print(f"model {told['model']} ({told['objective']}), {judged}")
     if told["test"]:
         print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
-    print(f"results in {told['out']}, {told['seconds']:.1f} s; look at {Path(told['out']) / PAGE}")
+    page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""
+    print(f"results in {told['out']}, {told['seconds']:.1f} s{page}")

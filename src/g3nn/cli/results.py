@@ -1,69 +1,51 @@
-"""What `g3nn fit` and `g3nn predict` write for people: answers and edges as tables."""
+"""What `g3nn fit` and `g3nn predict` share: where results go, and edges as a table."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from scipy.special import entr
+
+from g3nn.data.folders import check_new_folder
+from g3nn.data.tables.frames import TABLE_SUFFIXES, check_excel
+from g3nn.errors import DataError, Problems
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
-    from g3nn.estimator import GraphEstimator
-
-MODEL = "model"
-"""The folder of the saved model, inside the folder of results."""
-
-PAGE = "report.html"
-
-MISSING_EDGES = 1000
-"""How many pairs that seem to lack an edge the page shows at most."""
-
-NOTES = "tables"
-"""The name under which the saved model remembers the tables."""
-
-ALPHA = 0.1
-"""The share of nodes whose set of classes, or interval, may miss the truth."""
 
 
-def answers_table(estimator: GraphEstimator, ids: pa.Array, graph: tuple[Any, ...] = ()) -> pa.Table:
-    """What an estimator answers for its own nodes or, given features and edges, for new ones: one row per node.
-
-    Of classes: id, label, prob_CLASS for each class, entropy (in nats), conformal_set, has_edges. Of tags: id, tags
-    (those that are likelier than not), prob_TAG for each tag, has_edges. Of numbers: id, mean, deviation, low and high
-    ends of an interval, has_edges.
-    """
-    has_edges = ~estimator.task_.isolated
-    if graph:
-        features, edges = graph
-        new = estimator.task_.num_nodes + np.arange(features.shape[0])
-        has_edges = np.isin(new, edges[:, edges[0] != edges[1]])
-    return pa.table({"id": ids, **_answers(estimator, graph), "has_edges": has_edges})
+def as_file(out: Path) -> bool:
+    """Whether the answers alone are wanted, in one file."""
+    return out.suffix.lower() in TABLE_SUFFIXES and not out.is_dir()
 
 
-def _answers(estimator: GraphEstimator, graph: tuple[Any, ...]) -> dict[str, Any]:
-    from g3nn.estimator import G3NNClassifier, G3NNRegressor
-    from g3nn.outcomes import Tags
-
-    if isinstance(estimator, G3NNRegressor):
-        low, high = estimator.predict_interval(1 - ALPHA, *graph)
-        return {"mean": estimator.predict(*graph), "deviation": estimator.predict_std(*graph), "low": low, "high": high}
-    assert isinstance(estimator, G3NNClassifier)
-    probabilities, classes = estimator.predict_proba(*graph), estimator.classes_.tolist()
-    names = [str(name) for name in classes]
-    each = {f"prob_{name}": column for name, column in zip(names, probabilities.T, strict=True)}
-    if isinstance(estimator.fitted_.outcome, Tags):
-        return {"tags": _members(names, probabilities > 0.5), **each}
-    label = pa.array(classes).take(pa.array(probabilities.argmax(1)))
-    sets = _members(names, estimator.predict_set(ALPHA, *graph))
-    return {"label": label, **each, "entropy": entr(probabilities).sum(1), "conformal_set": sets}
+def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, problems: Problems) -> None:
+    """Record why results cannot be written there: into a folder, or into a file that does not replace an input."""
+    if dry_run:
+        return
+    if out is None:
+        problems.add("out", "nothing", "a folder or a file for the results", "--dry-run needs none.")
+    elif as_file(out):
+        check_file(out, inputs, problems)
+    else:
+        check_new_folder(out, problems)
 
 
-def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
-    """(n,) lists: the names that `chosen` (n, K) says are in."""
-    starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
-    return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
+def check_file(out: Path, inputs: list[Path | None], problems: Problems) -> None:
+    if out.suffix.lower() not in TABLE_SUFFIXES:
+        problems.add("out", out, f"a file that ends in {', '.join(TABLE_SUFFIXES)}")
+    elif out.is_dir():
+        problems.add("out", out, "a file, not a folder")
+    elif not out.absolute().parent.is_dir():
+        problems.add("out", out, "a file in a folder that exists")
+    elif any(path is not None and out.resolve() == path.resolve() for path in inputs):
+        problems.add("out", out, "another file than the tables that are read")
+    try:
+        check_excel(out)
+    except DataError as error:
+        problems.add("out", str(error), "a file that can be written")
 
 
 def edges_table(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:

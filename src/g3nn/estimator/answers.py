@@ -14,6 +14,7 @@ from g3nn.inputs import Inputs
 from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel
 from g3nn.outcomes import Outcome
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,6 +34,21 @@ class Answers:
         parts = (self.answer, self.isolated, self.new, self.inferred)
         return Answers(*(None if part is None else part[nodes] for part in parts))  # type: ignore[arg-type]
 
+    @classmethod
+    def joined(cls, first: Answers, second: Answers) -> Answers:
+        """Those of all nodes; where one of them makes no difference between nodes, none of its nodes is different."""
+
+        def both(name: str) -> np.ndarray | None:
+            parts = [getattr(answers, name) for answers in (first, second)]
+            if all(part is None for part in parts):
+                return None
+            lengths = (len(first.isolated), len(second.isolated))
+            filled = [np.zeros(n, dtype=bool) if part is None else part for part, n in zip(parts, lengths, strict=True)]
+            return np.concatenate(filled)
+
+        answer = np.concatenate([first.answer, second.answer])
+        return cls(answer, np.concatenate([first.isolated, second.isolated]), both("new"), both("inferred"))
+
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
@@ -42,9 +58,12 @@ class Calibration:
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def fit(cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray) -> Calibration:
+    def fit(cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> Calibration:
+        """By answers and labels of `nodes`, of which some may count more than once in the scaling."""
         scaling = outcome.fit_scaling(answer, labels)
-        return cls(scaling, np.sort(outcome.conformal_scores(outcome.scaled(answer, scaling), labels), axis=0))
+        once = np.unique(nodes, return_index=True)[1]
+        scaled = outcome.scaled(answer[once], scaling)
+        return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,14 +125,14 @@ class Answerer:
         isolated: dict[str, Calibration] = {}
         for who in (PRIOR, POSTERIOR, BOTH) if model.prior is not None else (POSTERIOR,):
             answer = replace(uncalibrated, isolated_answer=who)(without_edges).answer[val]
-            isolated[who] = Calibration.fit(outcome, answer, labels)
+            isolated[who] = Calibration.fit(outcome, answer, labels, val)
             losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, isolated[who].scaling), labels)
         chosen = min(losses, key=lambda who: losses[who])
         answerer = replace(uncalibrated, isolated_answer=chosen)
 
         def calibration(answerer: Answerer, where: np.ndarray, new: np.ndarray | None = None) -> Calibration:
             """By the validation nodes `where`."""
-            return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where])
+            return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where], val[where])
 
         linked = ~task.isolated[val]
         if not linked.any():
@@ -136,6 +155,10 @@ class Answerer:
         new: (n,) nodes that training did not know. Neither they nor isolated nodes have scores of their own, unless
         those can be inferred.
         """
+        with enough_for(task.extent):
+            return self._answers(task, new)
+
+    def _answers(self, task: NodeTask, new: np.ndarray | None) -> Answers:
         isolated, inferred, model = task.isolated, None, self.model.to(self.device)
         inputs, posterior = Inputs.of(task, self.device, outcome=self.outcome), model.posterior
         if self.refined:

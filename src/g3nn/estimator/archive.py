@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ from g3nn.errors import DataError, Problems
 
 FORMAT, VERSION = "g3nn-model", 1
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
+MODEL = "model"
+"""The folder of the model inside a folder of results."""
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -30,6 +33,8 @@ def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str,
     with new_folder(folder) as draft:
         for name, arrays in tensors.items():
             save_file({key: np.ascontiguousarray(array) for key, array in arrays.items()}, draft / name)
+            # safetensors makes files that are private to one user.
+            (draft / name).chmod(0o666 & ~_umask())
         files = {name: _checksum(draft / name) for name in tensors}
         content = {"format": FORMAT, "version": VERSION, **record, "files": files}
         text = json.dumps({**content, "checksum": _own_checksum(content)}, indent=1)
@@ -77,6 +82,13 @@ def _read_record(folder: Path) -> dict[str, Any]:
 
 def _own_checksum(content: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _umask() -> int:
+    """What is taken from the rights of new files. It can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def _checksum(path: Path) -> str:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
+from g3nn.data.tables.fitted_tables import FittedTables
+from g3nn.data.tables.frames import native_frame
 from g3nn.errors import Problems
+from g3nn.estimator import showing
+from g3nn.estimator.answer_table import answer_table
+from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
+from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
-from g3nn.outcomes import COVERAGE, Outcome
+from g3nn.outcomes import COVERAGE, Labels, Outcome
+from g3nn.page import assets, write_model_report
 from g3nn.parse import node_numbers
+from g3nn.training.progress import course, say
 
 
 @dataclass(eq=False, repr=False)
@@ -35,7 +43,7 @@ class GraphEstimator(BaseEstimator):
     ensemble: int = 5
     validation: float = 0.2
     refit: bool = False
-    missing: str = "error"
+    missing: str = "impute"
     inductive: bool = False
     directed: bool = False
     hidden: int = 16
@@ -54,29 +62,56 @@ class GraphEstimator(BaseEstimator):
         tags.input_tags.allow_nan = self.missing == "impute"
         return tags
 
-    def fit(self, X: Any, y: Any = None, edges: Any = None, *, val: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        edges: Any = None,
+        *,
+        val: Any = None,
+        id: str | None = None,
+        weights: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
         """Train on the labelled nodes of a graph.
 
-        X:     (n, d) features: an array, a scipy sparse matrix or any data frame; `Nodes`; or a PyG `Data` alone.
-        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a scipy adjacency matrix, a networkx
-               graph, a data frame with two columns, or None for no edges at all.
+        X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
+               categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
+        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
+               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
+        id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
+               the name of a column, empty where the label is unknown.
+        weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
+               of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
+        sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        given = take_apart(X, y, edges, val, bool(self.directed), problems)
-        request = read_request(parameters, self.outcome_for(given.y, problems), given, problems)
+        graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
+        if graph is None:
+            given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
+        else:
+            given = given_by(graph, y, edges, val, weights)
+        outcome = self.outcome_for(given.y, problems)
+        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
-        self.restore(Fitted.fit(request, parameters))
+        with course(self.verbose) as progress:
+            fitted = Fitted.fit(request, parameters, progress)
+        self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
         return self
 
     def _say(self, text: str) -> None:
         if self.verbose:
-            print(text, file=sys.stderr)
+            say(text)
 
     @abstractmethod
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
         """What these labels are."""
+
+    @abstractmethod
+    def table_outcomes(self) -> tuple[str, ...]:
+        """What a single column of labels may be, and last what several may be."""
 
     def restore(
         self,
@@ -88,13 +123,18 @@ class GraphEstimator(BaseEstimator):
         answerer, task = fitted.answerer, fitted.task
         self.fitted_ = fitted
         self._name_labels(fitted)
-        self.n_features_in_ = task.num_features
-        if fitted.features is not None:
-            self.feature_names_in_ = np.array(fitted.features, dtype=object)
-        elif hasattr(self, "feature_names_in_"):
-            del self.feature_names_in_
+        names = fitted.features
+        if fitted.tables is not None:
+            self.schema_ = fitted.tables.read
+            names = tuple(one.column for one in fitted.tables.schema.read)
+        self.n_features_in_ = task.num_features if names is None else len(names)
+        if names is not None:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        for name, known in (("feature_names_in_", names), ("schema_", fitted.tables)):
+            if known is None and hasattr(self, name):
+                delattr(self, name)
         self.model_ = fitted.spec.name
-        self.panel_ = list(fitted.panel)
+        self.panel_ = showing.Panel(fitted.panel)
         self.temperature_ = answerer.calibrations.linked.scaling.temperature
         self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
         self.isolated_answer_ = answerer.isolated_answer
@@ -123,9 +163,11 @@ class GraphEstimator(BaseEstimator):
         return self.fitted_.answerer.conformal(self.fitted_.ask(X, edges), alpha)
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels.
+        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the
+        `test_labels` that came with the graph from `g3nn.read_tables`.
 
-        Classes: accuracy, nll (mean of - log p), ece (expected calibration error, 15 bins) and brier. Tags: accuracy,
+        Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
+        and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
         nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
         log-probability or density of a value) and coverage (share of the values inside 90 % intervals); of several
         columns these are means, and `columns` holds them for each. Always: the number of nodes.
@@ -133,7 +175,10 @@ class GraphEstimator(BaseEstimator):
         check_is_fitted(self)
         problems = Problems()
         chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
-        labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
+        if isinstance(y, Labels) and np.array_equal(y.names, self.fitted_.columns):
+            labels: np.ndarray | None = y.values
+        else:
+            labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
         if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
         if chosen is not None and len(chosen) == 0:
@@ -143,9 +188,37 @@ class GraphEstimator(BaseEstimator):
         assert labels is not None
         return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
 
-    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
-        """(P,) the probability of an edge for each of pairs (2, P) of fitted nodes, averaged over beliefs about labels.
+    def answer_table(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1, keep: Any = None) -> Any:
+        """What is known and answered about each node, as an Arrow table: see `to_frame`.
 
+        keep: an Arrow table with original columns to put beside the answers.
+        """
+        check_is_fitted(self)
+        return answer_table(self.fitted_, X, edges, alpha, keep)
+
+    def to_frame(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1) -> Any:
+        """What is known and answered about each node, as a pandas data frame (an Arrow table without pandas).
+
+        id; of fitted nodes given (the label that was given) and role (train, validation, test or unlabelled); then, of
+        classes, label, the probability of each class, entropy and conformal_set; of tags those that are likelier than
+        not, and the probability of each; of numbers mean, deviation, low and high; and has_edges. Sets and intervals
+        miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
+        """
+        return native_frame(self.answer_table(X, edges, alpha=alpha))
+
+    def explain(self, nodes: Any) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+        check_is_fitted(self)
+        problems = Problems()
+        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems.raise_if_any()
+        assert chosen is not None
+        return explain(self.fitted_, chosen)
+
+    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+        """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
+
+        pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
         probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
         """
@@ -157,15 +230,55 @@ class GraphEstimator(BaseEstimator):
 
     def sample_graph(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
-        return self._graph_audit().sample(seed)
+        drawn = self._graph_audit().sample(seed)
+        return replace(drawn, labels=self.fitted_.drawn_labels(drawn.labels, np.random.default_rng(seed % 2**63)))
 
     def _graph_audit(self) -> GraphAudit:
         """Fitted when it is first asked for."""
         check_is_fitted(self)
         if self.graph_audit_ is None:
             seed = self.fitted_.seeds[0]
-            self.graph_audit_ = GraphAudit.fit(*self.fitted_.groups(), seed=seed, device=self.device)
+            with course(self.verbose) as progress:
+                progress.stage("judging edges", 1.0, 1)
+                self.graph_audit_ = GraphAudit.fit(
+                    *self.fitted_.groups(), seed=seed, device=self.device, progress=progress
+                )
         return self.graph_audit_
+
+    def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
+        """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
+
+        nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
+        nodes. Where there are too few edges to judge them, the page goes without.
+        """
+        check_is_fitted(self)
+        assets.check_target(Path(path), "path")
+        found = showing.audit_or_note(self) if self.task_.num_edges else None
+        write_model_report(self, path, nodes=nodes, title=title, audit=found)
+
+    def plot_reliability(self) -> Any:
+        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes."""
+        check_is_fitted(self)
+        return showing.reliability(self)
+
+    def plot_history(self) -> Any:
+        """A plotly figure: the learning curves of the chosen model."""
+        check_is_fitted(self)
+        return showing.history(self)
+
+    def plot_graph(self) -> Any:
+        """A plotly figure: the map of the graph, in the colours of the answers."""
+        check_is_fitted(self)
+        return showing.graph(self)
+
+    def _repr_html_inner(self) -> str:
+        """The diagram of scikit-learn, and above it, after a fit, what was fitted."""
+        diagram = estimator_html_repr(self)
+        return showing.summary(self) + diagram if hasattr(self, "fitted_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ from g3nn.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
-from g3nn.outcomes import Classes, Outcome, Tags
+from g3nn.estimator.scoring import share_of_classes, share_of_tag_sets
+from g3nn.outcomes import Classes, Labels, Outcome, Tags
 from g3nn.outcomes.labels import table_values
 
 
@@ -31,14 +33,16 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     ensemble:     number of replicas whose probabilities are averaged.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.
-    missing:      "error", or "impute": features that are NaN are filled in from the neighbours (feature propagation),
-                  and with the mean of the column where no neighbour knows.
+    missing:      "impute": features that are NaN are filled in from the neighbours (feature propagation), and with the
+                  mean of the column where no neighbour knows; or "error".
     inductive:    keep unlabelled nodes and their edges out of the training; they are answered with the whole graph.
     directed:     whether edges have a direction.
     hidden, lr, weight_decay, epochs, patience: as in `g3nn.fit`; options: any other option of the parts, by name.
+    class_weight: None, "balanced" (rare classes count as much as frequent ones) or a mapping from classes to weights.
+                  Probabilities are then those of a graph in which the classes have these weights.
     device:       "auto", "cpu" or "cuda".
     random_state: None, a number or a RandomState; the validation nodes and all training follow from it.
-    verbose:      say what is going on.
+    verbose:      a progress bar on a terminal, and words in the log "g3nn" (on standard error where none is set up).
 
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
     model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_,
@@ -49,6 +53,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     whatever is put there is saved with the model).
     """
 
+    _: KW_ONLY
+    class_weight: str | Mapping[Any, float] | None = None
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
@@ -56,7 +63,12 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
 
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
         """Tags if y has columns, otherwise classes."""
+        if isinstance(y, Labels):
+            return Tags if y.values.ndim == 2 else Classes
         return Tags if y is not None and table_values(y) is not None else Classes
+
+    def table_outcomes(self) -> tuple[str, ...]:
+        return Classes.name, Tags.name
 
     def _name_labels(self, fitted: Fitted) -> None:
         self.classes_ = fitted.columns
@@ -69,8 +81,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
 
-        Nothing given: all nodes of the fitted graph. X alone or with edges: new nodes, answered without a refit; in
-        `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`: those nodes.
+        Nothing given, or the X of the fit: all nodes of the fitted graph. Another X, with edges or without: new nodes,
+        answered without a refit; in `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`:
+        those nodes.
         """
         return self._moments(X, edges)[0]
 
@@ -84,6 +97,16 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             return (probabilities > 0.5).astype(np.int64)
         labels: np.ndarray = self.classes_[probabilities.argmax(1)]
         return labels
+
+    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of nodes, as in `predict_proba`, that are answered right; of tags, of those with all tags right.
+
+        Unknown labels (-1, None or NaN) do not count.
+        """
+        answers = self.predict(X)
+        if self._of_tags:
+            return share_of_tag_sets(answers, y, sample_weight)
+        return share_of_classes(answers, y, self.classes_, sample_weight)
 
     def predict_entropy(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n,) entropy of the probabilities in nats: 0 for a certain answer, log K where nothing is known.

@@ -14,15 +14,26 @@ from g3nn.errors import Problems
 from g3nn.outcomes.labels import quoted
 from g3nn.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
 
+COUNT, NUMBER, AS_IS, GUESS = "count", "number", "as-is", "guess"
+"""What a column holds, which says what is done to it: see `Form`."""
+
+LARGEST = 1e150
+"""The square of a number must be one that a computer can hold."""
+
 _COLUMNS_AT_ONCE = 256
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """matrix: (n, d) float32, sparse if it came sparse, NaN where a value is missing. names: of the d columns."""
+    """matrix: (n, d) numbers, sparse if they came sparse, NaN where a value is missing. names: of the d columns.
+
+    kinds: (d,) texts, what each column holds: "count", "number", "as-is" (flags, one-hot, TF-IDF), or "guess" where
+    the values have to tell. None: all are guessed.
+    """
 
     matrix: Matrix
     names: tuple[str, ...] | None = None
+    kinds: np.ndarray | None = None
 
     @property
     def num_nodes(self) -> int:
@@ -34,6 +45,9 @@ class FeatureTable:
         if not sp.issparse(self.matrix):
             return np.isnan(self.matrix).sum(axis=0)
         return np.bincount(self.matrix.indices[np.isnan(self.matrix.data)], minlength=self.matrix.shape[1])
+
+    def at(self, nodes: np.ndarray) -> FeatureTable:
+        return self if len(nodes) == self.num_nodes else replace(self, matrix=self.matrix[nodes])
 
     def title(self, columns: np.ndarray) -> str:
         """The first few columns of a mask by name or number, and how many more there are."""
@@ -97,27 +111,22 @@ class FeatureTable:
 
 
 def read_features(X: Any, missing: str, problems: Problems) -> FeatureTable | None:
-    """Arrays, sparse matrices, tensors and data frames. Records what is wrong; None if no matrix can be made.
+    """Arrays, sparse matrices, tensors, data frames and feature tables. Records what is wrong; None if no matrix can be
+    made.
 
     missing: "error" if a missing value is a problem, "impute" if it is to be filled in later.
     """
-    raw, names = _frame(X, problems) if is_frame(X) else (_plain_array(X), None)
-    if raw is None:
+    table = X if isinstance(X, FeatureTable) else _table(X, problems)
+    if table is None:
         return None
-    matrix, scratch = None, Problems()
-    with problems.gathered():
-        matrix = feature_matrix(raw, scratch)
-    if matrix is None:
-        return None
-    # What else `scratch` holds is about values that are not finite; here they are reported by column.
-    table = FeatureTable(matrix, names)
-    stored = matrix.data if sp.issparse(matrix) else matrix
-    if np.isinf(stored).any():
-        problems.add("X", f"{int(np.isinf(stored).sum())} infinite values (as 32-bit numbers)", "finite numbers")
+    stored = table.matrix.data if sp.issparse(table.matrix) else table.matrix
+    huge = int((np.abs(stored) > np.float64(LARGEST)).sum())
+    if huge:
+        problems.add("X", f"{huge} infinite or huge values", f"finite numbers up to {LARGEST:g}")
     holes = table.missing > 0
     if holes.any() and missing == "error":
         advice = 'Fill them first, or set missing="impute".'
-        problems.add("X", f"missing values in column {table.title(holes)}", "a number everywhere", advice)
+        problems.add("X", f"missing values in column {table.title(holes)}", "a number everywhere, no NaN", advice)
     return table
 
 
@@ -126,6 +135,17 @@ def as_kind(matrix: Matrix, like: Matrix) -> Matrix:
     if sp.issparse(like):
         return sp.csr_array(matrix)
     return matrix.toarray() if sp.issparse(matrix) else matrix
+
+
+def _table(X: Any, problems: Problems) -> FeatureTable | None:
+    raw, names, kinds = _frame(X, problems) if is_frame(X) else (_plain_array(X), None, None)
+    if raw is None:
+        return None
+    matrix = None
+    with problems.gathered():
+        # What else the check finds is about values that are not finite; they are reported by column.
+        matrix = feature_matrix(raw, Problems(), exact=True)
+    return None if matrix is None else FeatureTable(matrix, names, kinds)
 
 
 def _plain_array(X: Any) -> Any:
@@ -141,8 +161,8 @@ def _plain_array(X: Any) -> Any:
     return array
 
 
-def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ...] | None]:
-    """Numbers and booleans column by column; a null becomes NaN."""
+def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ...] | None, np.ndarray | None]:
+    """Numbers and booleans column by column, with their names and kinds; a null becomes NaN."""
     frame = nw.from_native(X, eager_only=True)
     wrong = [name for name, kind in frame.schema.items() if not (kind.is_numeric() or kind == nw.Boolean)]
     if wrong:
@@ -150,12 +170,13 @@ def _frame(X: Any, problems: Problems) -> tuple[np.ndarray | None, tuple[str, ..
         more = f" and {len(wrong) - SHOWN} more" if len(wrong) > SHOWN else ""
         advice = "Encode or drop them; `g3nn fit` encodes categories and text by itself."
         problems.add("X", f"columns {shown}{more}", "columns of numbers or booleans", advice)
-        return None, None
+        return None, None, None
     if not frame.columns:
-        return np.zeros((len(frame), 0)), None
-    columns = [frame[name].cast(nw.Float64).to_numpy() for name in frame.columns]
+        return np.zeros((len(frame), 0)), None, None
+    columns = [column.cast(nw.Float64).to_numpy() for column in frame.iter_columns()]
     names = tuple(frame.columns) if all(isinstance(name, str) for name in frame.columns) else None
-    return np.column_stack(columns), names
+    kinds = np.array([AS_IS if kind == nw.Boolean else GUESS for kind in frame.schema.values()])
+    return np.column_stack(columns), names, kinds
 
 
 def _propagate(x: np.ndarray, edges: np.ndarray) -> np.ndarray:

@@ -65,11 +65,13 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
 @dataclass(frozen=True, eq=False)
 class _Surroundings:
     """new: (m,) nodes with edges to fitted nodes. owner, other: (P,) such edges, by place in `new` and node number.
+    weight: (P,), how many edges each counts as.
     strangers: fitted nodes. expected: how many non-edges of a node training looks at in each step."""
 
     new: np.ndarray
     owner: np.ndarray
     other: np.ndarray
+    weight: np.ndarray
     strangers: np.ndarray
     expected: float
 
@@ -81,14 +83,15 @@ class _Surroundings:
         new, owner = np.unique(ends[0], return_inverse=True)
         strangers = np.resize(np.random.default_rng(0).permutation(fitted), _STRANGERS if fitted.size else 0)
         inside = int((~fresh[one] & ~fresh[two]).sum())
-        return cls(new, owner, ends[1], strangers, 2 * inside / max(fitted.size, 1))
+        weight = np.ones(len(owner)) if task.weights is None else task.weights[mixed]
+        return cls(new, owner, ends[1], weight, strangers, 2 * inside / max(fitted.size, 1))
 
     def parts(self) -> Iterator[_Surroundings]:
         """The same for a few new nodes at a time."""
         for start in range(0, len(self.new), _AT_ONCE):
             here = (self.owner >= start) & (self.owner < start + _AT_ONCE)
             new, owner = self.new[start : start + _AT_ONCE], self.owner[here] - start
-            yield replace(self, new=new, owner=owner, other=self.other[here])
+            yield replace(self, new=new, owner=owner, other=self.other[here], weight=self.weight[here])
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +127,7 @@ def _edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
     """Every edge at several points."""
     owner, other = (np.repeat(part, _POINTS) for part in (around.owner, around.other))
     points = _normal_points(_POINTS, beliefs.shape[2]).repeat(len(around.owner), 1)
-    return _DrawnPairs.of(True, owner, other, np.full(len(owner), 1 / _POINTS), points, beliefs)
+    return _DrawnPairs.of(True, owner, other, np.repeat(around.weight, _POINTS) / _POINTS, points, beliefs)
 
 
 def _non_edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:

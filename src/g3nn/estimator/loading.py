@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from g3nn.errors import DataError, InputError
-from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, read_archive
+from g3nn.estimator.archive import AUDIT, GRAPH, MODEL, PARAMETERS, RECORD, read_archive
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.regressor import G3NNRegressor
@@ -14,11 +14,13 @@ from g3nn.estimator.saving import restored
 
 
 def load_model(folder: str | Path) -> Any:
-    """A fitted estimator from a folder that `save` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
+    """A fitted estimator from a folder that `save` or `g3nn fit` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
 
     No code from the folder is run.
     """
-    record, tensors = read_archive(Path(folder))
+    folder = Path(folder)
+    inside = folder / MODEL
+    record, tensors = read_archive(inside if (inside / RECORD).is_file() else folder)
     try:
         parameters, fitted = restored(record, tensors[PARAMETERS], tensors[GRAPH])
         estimator = estimator_for(fitted.task.outcome, parameters)

@@ -15,11 +15,11 @@ class Nodes:
     So `cross_val_score(G3NNClassifier(), Nodes(X, edges), y)` works: each fit sees the whole graph and the labels of
     its own fold alone, and each prediction answers for the nodes of the other fold.
 
-    X, edges: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
+    X, edges, weights: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
     """
 
-    def __init__(self, X: Any, edges: Any = None, *, directed: bool = False) -> None:
-        self.X, self.edges, self.directed = X, edges, directed
+    def __init__(self, X: Any, edges: Any = None, *, directed: bool = False, weights: Any = None) -> None:
+        self.X, self.edges, self.directed, self.weights = X, edges, directed, weights
         self.num_nodes = _count(X)
         self.index = np.arange(self.num_nodes)
 
@@ -35,7 +35,7 @@ class Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
         if isinstance(key, tuple):  # scikit-learn asks for [rows, ...]
             key = key[0]
-        chosen = Nodes(self.X, self.edges, directed=self.directed)
+        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights)
         chosen.index = np.atleast_1d(self.index[key])
         return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from g3nn.task import NodeTask
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
+from g3nn.training.progress import Course
 
 Options = Mapping[str, Any]
 
@@ -28,6 +29,14 @@ _FIRST_EPOCHS, _FIRST_KEPT = 150, 4
 _CLOSE_ENOUGH = 1.02
 """After full training a candidate advances only if its loss is at most this many times the lowest one: other seeds
 would not help it."""
+
+_FIXED_EPOCHS = 200
+_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
+"""Where nothing can be validated: how long a model trains, and which of a panel."""
+
+
+_FIRST_UNTIL, _STAGE_SHARE, _UNTIL = 0.3, 0.2, 0.9
+"""Shares of the time of a fit: after the first stage, of each later one, and after all."""
 
 
 @dataclass(frozen=True)
@@ -144,19 +153,25 @@ class Search:
     device: str
     seeds: tuple[int, ...]
     """One for each replica of the chosen candidate."""
-    progress: bool | None = False
+    progress: Course = field(default_factory=Course)
+    weights: np.ndarray | None = None
+    """(n,): how often the label of each node counts in training."""
 
     def run(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
         """The chosen candidate, its replicas that did not diverge, and how all candidates did, in the order given."""
         left, entries = list(range(len(tried))), dict[int, PanelEntry]()
         if len(left) > _FIRST_KEPT:
             epochs = min(_FIRST_EPOCHS, int(self.common["epochs"]))
+            self.progress.stage("trying models", _FIRST_UNTIL, len(left))
             first = self._train(tried, left, self.seeds[:1], {**self.common, "epochs": epochs})
             left = self._best(tried, first, _FIRST_KEPT, entries)
         results, done = dict[int, FitResult](), 0
         stages = [stage for stage in STAGES if stage.kept < len(left) and stage.replicas < len(self.seeds)]
-        for stage in (*stages, Stage(len(self.seeds), 1)):
+        for later, stage in zip(range(len(stages), -1, -1), (*stages, Stage(len(self.seeds), 1)), strict=True):
             if len(left) > 1 or stage.replicas == len(self.seeds):
+                words = "trying models" if len(left) > 1 else "training the best model"
+                until = _UNTIL - later * _STAGE_SHARE
+                self.progress.stage(words if len(tried) > 1 else "training the model", until, len(left))
                 new = self._train(tried, left, self.seeds[done : stage.replicas], self.common)
                 results = {p: FitResult.join([results[p], one]) if p in results else one for p, one in new.items()}
                 left, done = self._best(tried, results, stage.kept, entries, _CLOSE_ENOUGH), stage.replicas
@@ -165,6 +180,25 @@ class Search:
             raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
         panel = tuple(replace(entries[p], chosen=p == best) for p in range(len(tried)))
         return tried[best], usable(results[best]), panel
+
+    def unvalidated(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
+        """As `run`, where there is nothing to validate on: one model for a fixed number of epochs.
+
+        Of several, the one that makes most of few labels if edges link nodes of a class, as they mostly do: its prior
+        and its likelihood learn from the unlabelled nodes too, and it spreads labels far. Otherwise a plain network.
+        """
+        chosen = min(tried, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
+        plan = chosen.plan(self.common, self.seeds, self.device)
+        plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
+        # The validation loss is recorded, but nothing depends on it.
+        result = usable(plan.fit(replace(self.task, val=self.task.train), self.progress, self.weights))
+        if not result.trials:
+            raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
+        epochs, options = int(result.epochs.max()), dict(chosen.options)
+        entry = PanelEntry(
+            chosen.name, result.objective, options, math.nan, math.nan, epochs, True, replicas=result.trials
+        )
+        return chosen, result, (entry,)
 
     def _best(
         self,
@@ -196,7 +230,7 @@ class Search:
         self, tried: Sequence[Candidate], left: Sequence[int], seeds: Sequence[int], common: Options
     ) -> dict[int, FitResult]:
         """A replica for each seed of every remaining candidate, in one stack for each candidate."""
-        return {p: tried[p].plan(common, seeds, self.device).fit(self.task, self.progress) for p in left}
+        return {p: tried[p].plan(common, seeds, self.device).fit(self.task, self.progress, self.weights) for p in left}
 
 
 def usable(result: FitResult) -> FitResult:

@@ -13,6 +13,7 @@ from g3nn.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
+from g3nn.estimator.scoring import explained
 from g3nn.outcomes import OUTCOMES, NormalOutcome, Outcome, Real
 
 
@@ -47,16 +48,27 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         problems.name("outcome", self.outcome, self.OUTCOMES)
         return self.OUTCOMES.get(self.outcome, Real)
 
+    def table_outcomes(self) -> tuple[str, ...]:
+        return (self.outcome,)
+
     def _name_labels(self, fitted: Fitted) -> None:
         self.target_names_ = fitted.columns
 
     def predict(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n,) or (n, T): the expectation of each value.
 
-        Nothing given: all nodes of the fitted graph. X alone or with edges: new nodes, answered without a refit; in
-        `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`: those nodes.
+        Nothing given, or the X of the fit: all nodes of the fitted graph. Another X, with edges or without: new nodes,
+        answered without a refit; in `edges`, i < n is a node of the fitted graph and n + j the j-th new one. `Nodes`:
+        those nodes.
         """
         return self._shaped(self._moments(X, edges)[0])
+
+    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+        """The share of the variance of y that is explained (R squared), the mean over columns; nodes as in `predict`.
+
+        Unknown values (None or NaN) do not count.
+        """
+        return explained(self.predict(X), y, sample_weight)
 
     def predict_std(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n,) or (n, T): the standard deviation of each value; nodes as in `predict`."""

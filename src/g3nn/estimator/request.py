@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -12,16 +13,23 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from g3nn.errors import Problems
+from g3nn.errors import G3NNWarning, Problems
 from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
 from g3nn.estimator.panel import Candidate, candidates, check_candidates
+from g3nn.estimator.structure import structural_features
+from g3nn.estimator.weights import label_weights
 from g3nn.outcomes import Labels, Outcome
-from g3nn.parse import node_indices, read_edges, to_numpy
+from g3nn.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.task import pyg_weights
 
 MISSING = ("error", "impute")
 COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
 """Parameters of the estimator that are options of every model."""
+
+_CELLS_AT_ONCE = 1 << 22
+
+_NO_Y = "A fit requires y to be passed, but the target y is None."
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,6 +38,7 @@ class Request:
 
     features: FeatureTable
     edges: np.ndarray
+    edge_weights: np.ndarray | None
     outcome: type[Outcome]
     labels: Labels
     val: np.ndarray
@@ -37,6 +46,10 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
+    weights: np.ndarray | None = None
+    """(n,): how often the label of each node counts."""
+    structural: bool = False
+    """Whether features were made from the edges, since there were no others."""
 
     @property
     def train(self) -> np.ndarray:
@@ -45,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y is about, None for all."""
+    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
 
     X: Any
     y: Any
@@ -53,30 +66,82 @@ class Given:
     val: Any
     directed: bool
     nodes: np.ndarray | None = None
+    edge_weights: Any = None
+    weights: Any = None
 
 
 def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
     """Raises one error that lists every problem with the parameters and with the data."""
     random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
-    features = read_features(given.X, missing, problems)
-    labels, pairs, val = None, None, np.zeros(0, dtype=np.int64)
-    if features is not None:
-        pairs = read_edges(given.edges, features.num_nodes, given.directed, problems)
-        labels = _labels(given, features.num_nodes, outcome, problems)
+    features = None if given.X is None else read_features(given.X, missing, problems)
+    n = _count(given, problems) if features is None else features.num_nodes
+    labels, pairs, edge_weights = None, None, None
+    val, weights = np.zeros(0, dtype=np.int64), None
+    if n:
+        pairs, edge_weights = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
+        labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            weights = label_weights(
+                parameters.get("class_weight"), given.weights, given.nodes, labels, val, outcome, problems
+            )
+            if given.X is None and not pairs.size:
+                problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
-    assert features is not None
     assert labels is not None
     assert pairs is not None
+    if features is None:
+        seen = labels.labelled if parameters["inductive"] else np.arange(n)
+        # Whoever read labels from a table has said it already.
+        features = _structural(pairs, seen, n, problems, quiet=isinstance(given.y, Labels))
     train = np.setdiff1d(labels.labelled, val)
     balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
     tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common = _common(parameters)
-    return Request(features, pairs, outcome, labels, val, given.directed, tried, common, seeds)
+    return Request(
+        features,
+        pairs,
+        edge_weights,
+        outcome,
+        labels,
+        val,
+        given.directed,
+        tried,
+        common,
+        seeds,
+        weights,
+        given.X is None,
+    )
+
+
+def _count(given: Given, problems: Problems) -> int:
+    """How many nodes a graph without features has; 0 where X could not be read or nothing tells."""
+    if given.X is not None:
+        return 0
+    if sp.issparse(given.edges):
+        return int(given.edges.shape[0])
+    if hasattr(given.edges, "nodes") and hasattr(given.edges, "edges"):
+        return len(given.edges.nodes)
+    if hasattr(given.edges, "vcount"):
+        return int(given.edges.vcount())
+    if given.y is None:
+        problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
+        return 0
+    return len(given.y.values if isinstance(given.y, Labels) else given.y)
+
+
+def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems, quiet: bool) -> FeatureTable:
+    if not np.isin(edges, seen).all(axis=0).any():
+        problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
+        problems.raise_if_any()
+    features = structural_features(edges, n, seen)
+    made = f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
+    if not quiet:
+        warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
+    return features
 
 
 def check_parameters(
@@ -86,7 +151,8 @@ def check_parameters(
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
         problems.add("ensemble", repr(ensemble), "a whole number of at least 1")
-    check_share("validation", share, problems)
+    if not _is_zero(share):
+        check_share("validation", share, problems)
     problems.name("missing", parameters["missing"], MISSING)
     for name in ("refit", "inductive", "directed", "verbose"):
         if not isinstance(parameters[name], bool | np.bool_ | int):
@@ -102,7 +168,8 @@ def _candidates(
     parameters: Mapping[str, Any], outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
     options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
-    models = outcome.panel(columns, balance)
+    # Which models a panel has to leave out is of no interest to who names one.
+    models = outcome.panel(columns, balance) if parameters["model"] == "auto" else ()
     return candidates(parameters["model"], parameters["objective"], options, models, problems, outcome)
 
 
@@ -111,20 +178,20 @@ def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too."""
+def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index)
+        weights = X.weights if weights is None else weights
+        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
     if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
-        return Given(X, y, edges, val, directed)
+        return Given(X, y, edges, val, directed, edge_weights=weights)
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    for name in ("x", "y"):
-        if X.get(name) is None:
-            problems.add(f"data.{name}", "nothing", "a tensor", f"Set data.{name} first.")
+    if X.get("y") is None:
+        problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
     labels = to_numpy(X.y)
     train, own_val = X.get("train_mask"), X.get("val_mask")
@@ -137,14 +204,20 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    return Given(X.x, labels, X.edge_index, own_val if val is None else val, directed)
+    weights = pyg_weights(X, directed)[0] if weights is None else weights
+    val = own_val if val is None else val
+    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
 
 
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
     if given.y is None:
-        problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others")
+        problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others", _NO_Y)
         return None
-    labels = outcome.read(given.y, n if given.nodes is None else len(given.nodes), problems)
+    count = n if given.nodes is None else len(given.nodes)
+    labels = given.y if isinstance(given.y, Labels) else outcome.read(given.y, count, problems)
+    if labels is not None and len(labels.values) != count:
+        problems.add("y", f"{len(labels.values)} labels", f"one for each of the {count} nodes")
+        return None
     return labels if labels is None or given.nodes is None else labels.within(given.nodes, n)
 
 
@@ -165,6 +238,10 @@ def _validation(
         return np.zeros(0, dtype=np.int64)
     outcome.check_validation(labels, chosen, problems)
     return chosen
+
+
+def _is_zero(value: Any) -> bool:
+    return type(value) is not bool and isinstance(value, Real) and float(value) == 0
 
 
 def check_share(argument: str, value: Any, problems: Problems) -> None:
@@ -200,11 +277,16 @@ def _random(state: Any, problems: Problems) -> np.random.RandomState:
         return np.random.RandomState(0)
 
 
-def fingerprint(features: FeatureTable, edges: np.ndarray) -> str:
-    """Tells one graph from another: the same features and edges give the same text."""
+def fingerprint(features: FeatureTable) -> str:
+    """Tells one table of features from another: the same content gives the same text, sparse or dense and in any type
+    of number."""
     matrix = features.matrix
-    arrays = (matrix.indptr, matrix.indices, matrix.data) if sp.issparse(matrix) else (matrix,)
     digest = hashlib.sha256(repr(matrix.shape).encode())
-    for array in (*arrays, edges):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
+    for start in range(0, matrix.shape[0], height):
+        rows = sp.csr_array(matrix[start : start + height], dtype=np.float64, copy=True)
+        rows.eliminate_zeros()
+        rows.sort_indices()
+        for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
+            digest.update(array.tobytes())
     return digest.hexdigest()

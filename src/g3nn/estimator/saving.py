@@ -15,10 +15,12 @@ import torch
 
 from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
+from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.errors import Problems
 from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.forms import Form
 from g3nn.estimator.panel import PanelEntry
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
@@ -30,8 +32,9 @@ from g3nn.training.checks import checked_device, plain
 Json = dict[str, Any]
 
 _KINDS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, ModelSpec, Objective, PanelEntry, Scaling)},
-    "NodeTask": NodeTask.build,
+    **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, Scaling)},
+    "Objective": Objective,
+    "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "float": float,
     "texts": lambda *values: np.array(values, dtype=np.str_),
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
@@ -56,10 +59,13 @@ def save_model(
     given = dict(parameters)
     if not isinstance(plain(given["random_state"]), int):
         given["random_state"] = None  # It has moved on since the fit.
+    if isinstance(given.get("class_weight"), Mapping):
+        given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
-    parts = {"parameters": given, "fitted": _fields(fitted, "answerer")}
+    parts = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
     parts["answerer"] = _fields(fitted.answerer, "model", "device")
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
+    record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
     state = {name: tensor.cpu().numpy() for name, tensor in fitted.answerer.model.state_dict().items()}
     tensors: dict[str, Arrays] = {PARAMETERS: state, GRAPH: arrays}
     if audit is not None:
@@ -70,12 +76,15 @@ def save_model(
 def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]:
     """The parameters of a saved estimator and what its fit learned, from the parts of its folder."""
     parameters, parts, rest = (_unpacked(record[name], arrays) for name in ("parameters", "fitted", "answerer"))
+    if isinstance(parameters.get("class_weight"), tuple):
+        parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
     if len(parts["columns"]) != task.num_classes:
         raise ValueError(f"{len(parts['columns'])} names for {task.num_classes} {task.kind.columns_title}")
     model = _model(parts["spec"], parts["hyperparameters"], parts["seeds"], replace(task, train=parts["seen"]), state)
     device = checked_device(parameters["device"] if torch.cuda.is_available() else "cpu", Problems())
-    return parameters, Fitted(answerer=Answerer(model, device, **rest), **parts)
+    tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
+    return parameters, Fitted(answerer=Answerer(model, device, **rest), tables=tables, **parts)
 
 
 def _fields(value: Any, *without: str) -> Json:

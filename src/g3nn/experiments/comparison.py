@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from g3nn.calibrate import wilson_interval
 from g3nn.experiments.records import Option, Point, Record
 from g3nn.experiments.selection import Losses, chosen, losses
-from g3nn.experiments.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test, wilson_interval
+from g3nn.experiments.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Entry, Only, Suite, counterpart, label
 

@@ -16,6 +16,7 @@ from g3nn.experiments.executors_ray import RayExecutor
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Record
 from g3nn.experiments.worker import Executor, RunJob, in_worker, task_of
+from g3nn.threads import cores
 from g3nn.training.checks import checked_device
 
 EXECUTORS = ("local", "ray")
@@ -50,7 +51,7 @@ class LocalExecutor(Executor):
 
     def submit(self, job: Job) -> Future[list[Record]]:
         if self._pool is not None:
-            threads = max(1, (os.cpu_count() or 1) // self.workers)
+            threads = max(1, cores() // self.workers)
             return self._pool.submit(in_worker, self._run, job, self._device, threads, 1 / self.workers)
         done: Future[list[Record]] = Future()
         done.set_result(self._run(job, self._device, task_of(job.first.dataset, job.first.setting)))

@@ -60,11 +60,3 @@ def difference_interval(one: Sample, other: Sample) -> Interval | None:
     freedom = variance**2 / (first**2 / (one.size - 1) + second**2 / (other.size - 1))
     reach = float(t.ppf(1 - LEVEL / 2, freedom)) * math.sqrt(variance)
     return difference - reach, difference + reach
-
-
-def wilson_interval(share: float, size: int) -> Interval:
-    """Wilson's interval for a share of `size` independent nodes, rounded to whole nodes."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(round(share * size), size).proportion_ci(1 - LEVEL, method="wilson")
-    return float(interval.low), float(interval.high)

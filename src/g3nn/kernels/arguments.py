@@ -33,11 +33,13 @@ def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
 
 
 class Attention(NamedTuple):
-    """Who attends to whom, the slope of the leaky rectifier below zero, and the draw that drops attention weights."""
+    """Who attends to whom, the slope of the leaky rectifier below zero, the draw that drops attention weights, and the
+    logarithms (nnz,) of the weights of the entries, None if all are 1."""
 
     pattern: Pattern
     slope: float
     draw: Draw | None
+    log_weight: Tensor | None = None
 
 
 class NodeAnswers(NamedTuple):

@@ -112,7 +112,7 @@ def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tens
     pattern = how.pattern
     out, alpha = x.new_empty(x.shape), x.new_empty(x.shape[0], x.shape[2], pattern.nnz)
     numbers = (x, left, right, _number(how.slope, x), *_noise(how.draw, x))
-    _call(attention.attend, pattern.rowptr, pattern.col, *numbers, alpha, out)
+    _call(attention.attend, pattern.rowptr, pattern.col, how.log_weight, *numbers, alpha, out)
     return out, alpha
 
 

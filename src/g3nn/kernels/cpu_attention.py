@@ -9,11 +9,12 @@ from g3nn.kernels.cpu_kernels import _bits, _key
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def attend(rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, out):
+def attend(rowptr, col, log_weight, x, left, right, slope, seeds, counter, threshold, scale, alpha, out):
     """Attention of each node over its in-neighbours.
 
-    alpha (R, H, nnz) = softmax over j of leaky_relu(left_i + right_j); out (R, n, H, F) = sum_j drop(alpha_ij) x_j.
-    x (R, n, H, F), left and right (R, n, H). threshold 0 means no dropout.
+    alpha (R, H, nnz) = softmax over j of leaky_relu(left_i + right_j) + log_weight_ij; out (R, n, H, F) = sum_j
+    drop(alpha_ij) x_j. x (R, n, H, F), left and right (R, n, H). log_weight (nnz,), None for zeros. threshold 0 means
+    no dropout.
     """
     R, n, H, F = x.shape
     nnz = col.shape[0]
@@ -28,6 +29,8 @@ def attend(rowptr, col, x, left, right, slope, seeds, counter, threshold, scale,
             for k in range(start, stop):
                 score = left[r, i, head] + right[r, col[k], head]
                 score = score if score > 0 else slope * score
+                if log_weight is not None:
+                    score += log_weight[k]
                 weights[k] = score
                 top = max(top, score)
             total = 0.0

@@ -161,7 +161,7 @@ def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> tuple[Tens
     R, n, H, F = x.shape
     pattern = how.pattern
     out, alpha = x.new_empty(x.shape), x.new_empty(R, pattern.nnz, H)
-    inputs = (pattern.rowptr, pattern.col, x, left, right, how.slope, *_noise(how.draw, x))
+    inputs = (pattern.rowptr, pattern.col, how.log_weight, x, left, right, how.slope, *_noise(how.draw, x))
     _call(attention.attend, (n, R), *inputs, alpha, out, pattern.nnz, H, F, **_attention_blocks(H, F))
     return out, alpha
 

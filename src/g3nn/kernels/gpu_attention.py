@@ -25,6 +25,7 @@ def _node(rowptr, H, F, HEADS: tl.constexpr, UNITS: tl.constexpr):
 def attend(
     rowptr,
     col,
+    log_weight,
     x,
     left,
     right,
@@ -48,16 +49,16 @@ def attend(
     own = tl.load(left + place, mask=here, other=0.0)
     top = tl.full((HEADS,), float("-inf"), dtype=out.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
-        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        score, _, _ = _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         top = tl.maximum(top, tl.max(score, axis=0))
     total = tl.zeros((HEADS,), dtype=out.dtype.element_ty)
     for block in range(start, stop, ENTRIES):
-        score, _, _ = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        score, _, _ = _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         total += tl.sum(tl.exp(score - top[None, :]), axis=0)
     result = tl.zeros((HEADS, UNITS), dtype=out.dtype.element_ty)
     key = _draw_key(seeds, counter, r)
     for block in range(start, stop, ENTRIES):
-        score, k, source = _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
+        score, k, source = _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES)
         weight = tl.exp(score - top[None, :]) / total[None, :]
         inside = (k < stop)[:, None] & here[None, :]
         tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
@@ -67,7 +68,7 @@ def attend(
 
 
 @triton.jit
-def _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES: tl.constexpr):
+def _score(col, log_weight, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES: tl.constexpr):
     """(ENTRIES, HEADS) scores of the entries from `block` on, -inf past the end; their numbers and sources."""
     k = block + tl.arange(0, ENTRIES)
     source = tl.load(col + k, mask=k < stop, other=0).to(tl.int64)
@@ -75,6 +76,8 @@ def _score(col, right, own, slope, block, stop, r, n, H, heads, here, ENTRIES: t
     other = tl.load(right + (r * n + source)[:, None] * H + heads[None, :], mask=inside, other=0.0)
     score = own[None, :] + other
     score = tl.where(score > 0, score, slope * score)
+    if log_weight is not None:
+        score += tl.load(log_weight + k, mask=k < stop, other=0.0)[:, None]
     return tl.where((k < stop)[:, None], score, float("-inf")), k, source
 
 

@@ -68,12 +68,22 @@ def spmm(row: Tensor, col: Tensor, values: Tensor, dense: Tensor, n: int) -> Ten
 
 
 def attend(
-    row: Tensor, col: Tensor, x: Tensor, left: Tensor, right: Tensor, slope: float, keep: Tensor | None, scale: float
+    row: Tensor,
+    col: Tensor,
+    x: Tensor,
+    left: Tensor,
+    right: Tensor,
+    slope: float,
+    keep: Tensor | None,
+    scale: float,
+    log_weight: Tensor | None = None,
 ) -> Tensor:
     """(R, n, H, F): see the kernel of the same name. keep (R, H, nnz) or None."""
     R, n, H, _ = x.shape
     scores = left.index_select(1, row) + right.index_select(1, col)
     scores = torch.nn.functional.leaky_relu(scores, slope)
+    if log_weight is not None:
+        scores = scores + log_weight.unsqueeze(1)
     index = row.view(1, -1, 1).expand_as(scores)
     top = scores.new_full((R, n, H), -torch.inf).scatter_reduce(1, index, scores.detach(), "amax")
     weights = (scores - top.index_select(1, row)).exp()

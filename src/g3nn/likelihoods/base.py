@@ -25,7 +25,7 @@ class Pairs:
     """Pairs of nodes (i, j), either all edges or all non-edges. i, j: (P,), or (R, P) if replicas differ.
 
     pattern: the same pairs in the same order as a sparse pattern, if they stay the same from step to step.
-    weight: same shape as i; the weight of each pair in a mean over all edges or non-edges. None: equal weights.
+    weight: same shape as i; as how many edges or non-edges each pair counts. None: each as one.
     """
 
     i: Tensor

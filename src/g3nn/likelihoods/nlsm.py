@@ -45,13 +45,15 @@ class NeighbourLatentSpace(ClassLikelihood):
         z_i = U_0' x_i + mean over m in N(i) without j of v_m,    v_m = U_1' x_m + U_2' mean over o in N(m) of x_o
 
     with U_1 if `hops` is 1 or 2, and U_2 if it is 2. With `degrees`, d_i holds log (1 + n_i) / (1 + mean n), where n_i
-    is the number of edges of i without ij, and whether n_i is 0. On an undirected graph t = s, c = a and B is
-    symmetric. On a directed one t and c have parameters of their own; a source is placed by the targets of its arcs and
-    the sources of these, a target by the sources of its arcs and the targets of these.
+    is the number of edges of i without ij, and whether n_i is 0. Weights of edges enter means and numbers. On an
+    undirected graph t = s, c = a and B is symmetric. On a directed one t and c have parameters of their own; a source
+    is placed by the targets of its arcs and the sources of these, a target by the sources of its arcs and the targets
+    of these.
 
-    The edge ij is left out exactly, so it never speaks for itself. If N(i) has size N, the mean without j is
-    (N mean - v_j) / (N - 1), and no other v_m depends on ij. With a third hop some would: i - m - i - j. Whether a
-    pair is an edge of the graph, and so has to be left out, is what `pairs.present` says.
+    The edge ij is left out exactly, so it never speaks for itself. If the edges of i have weight N in total, the mean
+    without j is (N mean - w_ij v_j) / (N - w_ij), and no other v_m depends on ij. With a third hop some would:
+    i - m - i - j. Whether a pair is an edge of the graph, and so has to be left out, is what `pairs.present` says, and
+    w_ij is `pairs.weight`.
 
     With `hops=0` and without `degrees` this is p(G | X, Y), a product over independent edges. Otherwise the product is
     over the conditionals of each edge given all others, the pseudolikelihood of Besag (1975): good for learning and for
@@ -92,12 +94,11 @@ class NeighbourLatentSpace(ClassLikelihood):
         return torch.cat(columns, dim=2)
 
     def _counts(self, inputs: Inputs, end: int) -> Tensor:
-        """(n, 3): the number of edges of a node, and the logarithm of one more than the mean of this number over all
-        nodes, in the graph and in the graph without any one edge."""
+        """(n, 3): the number of edges of a node, the mean of this number over all nodes, what one edge adds to it."""
         degree = inputs.degrees[:, end : end + 1]
         mean = degree.mean().expand_as(degree)
         ends = 1 if self.sizes.directed else 2
-        return torch.cat([degree, mean.log1p(), (mean - ends / inputs.n).log1p()], dim=1)
+        return torch.cat([degree, mean, torch.full_like(degree, ends / inputs.n)], dim=1)
 
     def _dropped(self, matrix: Tensor, noise: Noise | None) -> Tensor:
         """Whole features are left out: as good a guard against overfitting as dropout at each node, and far cheaper."""
@@ -122,7 +123,8 @@ class NeighbourLatentSpace(ClassLikelihood):
             return pair_dot(left, right, *pairs.index)
         assert state is not None
         i, j = pairs.ends(state)
-        left, right = self._products(self._position(i, _SOURCE, j), self._position(j, _TARGET, i))
+        weight = 1.0 if pairs.weight is None else pairs.weight.unsqueeze(-1)
+        left, right = self._products(self._position(i, _SOURCE, j, weight), self._position(j, _TARGET, i, weight))
         return (left * right).sum(2)
 
     def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
@@ -138,21 +140,25 @@ class NeighbourLatentSpace(ClassLikelihood):
         of_end = rows.chunk(2 if self.sizes.directed else 1, dim=2)[end]
         return of_end.split([latent, of_neighbours, of_neighbours, 3], dim=2)
 
-    def _position(self, rows: Tensor, end: int, across: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def _position(
+        self, rows: Tensor, end: int, across: Tensor | None = None, weight: Tensor | float = 1.0
+    ) -> tuple[Tensor, Tensor]:
         """(R, P, latent) and (R, P, 1): s and a'd of nodes with these rows of the state.
 
-        across: the rows of the nodes at the other end of an edge that is left out.
+        across: the rows of the nodes at the other end of an edge that is left out. weight: (P, 1), of these edges.
         """
         own, mean, _, counts = self._columns(rows, end)
-        degree, centre, centre_without = counts.split(1, dim=2)
+        degree, centre, of_edge = counts.split(1, dim=2)
         if across is not None:
             v = self._columns(across, end)[2]
-            mean = torch.where(degree > 1, (degree * mean - v) / (degree - 1).clamp_min(1.0), 0.0)
-            degree, centre = degree - 1, centre_without
+            others = degree - weight
+            others = torch.where(others > _lost(degree.dtype) * degree, others, 0.0)
+            mean = torch.where(others > 0, (degree * mean - weight * v) / torch.where(others > 0, others, 1.0), 0.0)
+            degree, centre = others, centre - weight * of_edge
         s = normalize(own + mean if self.options.hops else own, dim=2, eps=_LEAST_LENGTH)
         if self.a is None:
             return s, torch.zeros_like(degree)
-        d = torch.cat([degree.log1p() - centre, (degree == 0).to(degree.dtype)], dim=2)
+        d = torch.cat([degree.log1p() - centre.log1p(), (degree == 0).to(degree.dtype)], dim=2)
         return s, d @ self.a[:, :, end].unsqueeze(2)
 
     def _products(self, source: tuple[Tensor, Tensor], target: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
@@ -160,3 +166,8 @@ class NeighbourLatentSpace(ClassLikelihood):
         (s, sent), (t, received) = source, target
         one = torch.ones_like(sent)
         return torch.cat([self.w.unsqueeze(1) * s, sent, one], dim=2), torch.cat([t, one, received], dim=2)
+
+
+def _lost(dtype: torch.dtype) -> float:
+    """If the other edges of a node have less than this share of its weight, their mean is lost in rounding."""
+    return float(torch.finfo(dtype).eps ** 0.5)

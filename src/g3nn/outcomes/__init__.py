@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from g3nn.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.outcomes.classes import Classes
 from g3nn.outcomes.counts import Counts
@@ -14,15 +16,28 @@ from g3nn.outcomes.tags import Tags, tag_table
 OUTCOMES: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
 
 
-def guessed_outcome(columns: int, fractions: bool) -> type[Outcome]:
-    """What label columns probably hold, if nobody says so."""
+MANY_CLASSES = 20
+"""More whole numbers than that are seldom names of classes, unless they count from 0 or 1 without a gap."""
+
+
+def guessed_outcome(columns: int, numbers: np.ndarray | None) -> type[Outcome]:
+    """What label columns probably hold, if nobody says so. numbers: the values of the only one, if it holds numbers."""
     if columns > 1:
         return Tags
-    return Real if fractions else Classes
+    if numbers is None or numbers.size == 0:
+        return Classes
+    if (numbers % 1 != 0).any():
+        return Real
+    values = np.unique(numbers)
+    gapless = values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1
+    if len(values) <= MANY_CLASSES or gapless:
+        return Classes
+    return Counts if values[0] == 0 else Real
 
 
 __all__ = [
     "COVERAGE",
+    "MANY_CLASSES",
     "OUTCOMES",
     "Classes",
     "Counts",

@@ -34,6 +34,7 @@ class Targets:
     observed: of the shape of `values`: what training may see.
     train:    (|L|,): the training nodes.
     scale:    (T,): how many of the caller's units one of ours is.
+    weight:   (|L|,): how often each training node counts in the terms of observed labels; None: once.
     """
 
     values: Tensor
@@ -41,6 +42,7 @@ class Targets:
     observed: Tensor
     train: Tensor
     scale: Tensor
+    weight: Tensor | None = None
 
     @cached_property
     def label(self) -> Tensor:
@@ -75,6 +77,8 @@ class Outcome(ABC):
     """What a summary says of an evaluation: its keys, and their names in a sentence."""
     columns_title: ClassVar[str]
     """What the columns are called in a sentence."""
+    values_title: ClassVar[str]
+    """What the labels are called in a sentence."""
     unknown_title: ClassVar[str] = "None or NaN"
     """What stands for an unknown label."""
     view: ClassVar[str] = "numbers"
@@ -95,8 +99,11 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
-        """The labels of n nodes in any form that a caller may have them; None where a problem was recorded."""
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+        """The labels of n nodes in any form that a caller may have them; None where a problem was recorded.
+
+        in_table: whether they come from a table, where only an empty cell is an unknown label.
+        """
 
     @classmethod
     @abstractmethod
@@ -197,6 +204,10 @@ class Outcome(ABC):
     @abstractmethod
     def supervised(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, |L|): the log-probability of what was observed of each training node."""
+
+    def observed_prior(self, q: Tensor, p: Tensor, targets: Targets) -> Tensor:
+        """(R, |L|): minus what each training node adds to the prior term of `node_terms`."""
+        return self.supervised(p, targets)
 
     @abstractmethod
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:

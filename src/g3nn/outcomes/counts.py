@@ -38,6 +38,7 @@ class Counts(NormalOutcome):
     score_key: ClassVar[str] = "d2"
     score_title: ClassVar[str] = "share of deviance explained"
     columns_title: ClassVar[str] = "columns of counts"
+    values_title: ClassVar[str] = "counts"
     allowed: ClassVar[str] = "whole numbers from 0 to 2**53, nothing where unknown"
     advice: ClassVar[str] = "Other numbers need outcome 'real', names of classes outcome 'classes' (G3NNClassifier)."
     # near-appnp has been seen to diverge on counts, and was never the best there.
@@ -87,6 +88,10 @@ class Counts(NormalOutcome):
             shares[1] * (entropy * ~targets.observed).sum((1, 2)),
         )
         return torch.stack(parts, dim=1), self.beliefs(q if of_posterior else p, targets)
+
+    def observed_prior(self, q: Tensor, p: Tensor, targets: Targets) -> Tensor:
+        prior = self.cross_entropy(q, p) - self.entropy(q) - self.expected_log_prob(q, targets.values)
+        return -(prior * targets.observed).sum(2).index_select(1, targets.train)
 
     def beliefs(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, n, 2T): mean and variance of each log-rate, of observed counts too."""

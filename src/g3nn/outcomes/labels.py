@@ -75,6 +75,8 @@ def flat_values(y: Any) -> np.ndarray:
         y = series.to_list()
     if isinstance(y, np.ndarray):
         return y
+    if hasattr(y, "__array__"):
+        return np.asarray(y)
     items = list(y)
     array = np.empty(len(items), dtype=object)
     array[:] = items
@@ -88,8 +90,8 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
         columns = np.empty((len(frame), len(frame.columns)), dtype=object)
-        for position, name in enumerate(frame.columns):
-            columns[:, position] = frame[name].to_list()
+        for position, column in enumerate(frame.iter_columns()):
+            columns[:, position] = column.to_list()
         return columns, tuple(map(str, frame.columns))
     if hasattr(y, "detach") or isinstance(y, np.ndarray):
         array = to_numpy(y)

@@ -56,7 +56,7 @@ class NumberOutcome(Outcome):
         """Which of the values are of this kind."""
 
     @classmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y") -> Labels | None:
+    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
         """One column (n,) or several (n, T); NaN and None are unknown values."""
         before, labels = len(problems.found), cls._read(y, n, argument, problems)
         if labels is not None:
@@ -93,7 +93,7 @@ class NumberOutcome(Outcome):
             problems.add("num_classes", columns, f"{T}, the number of columns of the labels")
         parts = check_parts(numbers.values, split, problems)
         if "train" in parts:
-            cls._check_train(numbers, parts["train"], problems)
+            cls._check_train(numbers, parts["train"], "val" in parts, problems)
         return numbers.values, T
 
     @classmethod
@@ -117,12 +117,12 @@ class NumberOutcome(Outcome):
         return Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
 
     @classmethod
-    def _check_train(cls, labels: Labels, train: np.ndarray, problems: Problems) -> None:
+    def _check_train(cls, labels: Labels, train: np.ndarray, validated: bool, problems: Problems) -> None:
         values = labels.values
         if train.size == 0:
             problems.add("train", "no labelled node", "at least two labelled nodes that differ")
             return
-        if train.size == len(values) and not np.isnan(values).any():
+        if validated and train.size == len(values) and not np.isnan(values).any():
             advice = "Nothing is left to predict."
             problems.add("train", f"all {train.size} nodes", "at least one unlabelled node", advice)
         cls._differ(labels, train, "labels", " among the training nodes", problems)
@@ -149,7 +149,8 @@ class NumberOutcome(Outcome):
         same = ~varies(labels.values[nodes])
         if same.any():
             column = "" if labels.flat else f" in column {quoted(labels.names[same].tolist())}"
-            problems.add(argument, f"the same value, or none{where}{column}", "values that differ", cls.constant)
+            given = "1 sample" if len(nodes) == 1 else "the same value, or none"
+            problems.add(argument, f"{given}{where}{column}", "values that differ", cls.constant)
         return not same.any()
 
     @classmethod

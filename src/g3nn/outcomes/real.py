@@ -40,6 +40,7 @@ class Real(NormalOutcome):
     score_key: ClassVar[str] = "r2"
     score_title: ClassVar[str] = "R²"
     columns_title: ClassVar[str] = "columns of numbers"
+    values_title: ClassVar[str] = "numbers"
     allowed: ClassVar[str] = f"finite numbers up to {LARGEST:g}, nothing where unknown"
     advice: ClassVar[str] = (
         "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."

@@ -34,6 +34,7 @@ class Tags(NumberOutcome):
         "f1_macro": "macro F1",
     }
     columns_title: ClassVar[str] = "tags"
+    values_title: ClassVar[str] = "tags"
     view: ClassVar[str] = "tags"
     allowed: ClassVar[str] = "0 or 1 (or true or false) for each tag, nothing where unknown"
     advice: ClassVar[str] = (

@@ -13,6 +13,7 @@ from g3nn.inputs import Inputs
 from g3nn.networks import Perceptron, PerceptronOptions
 from g3nn.options import integer, number
 from g3nn.posteriors.base import LabelPosterior
+from g3nn.posteriors.label_propagation import propagation_weight
 from g3nn.replicas import Noise, Replicas, Sizes
 
 _LEAST = 1e-6
@@ -68,5 +69,6 @@ class CorrectAndSmooth(LabelPosterior):
     def _propagated(propagation: Any, x: Tensor, inputs: Inputs, keep: Callable[[Tensor], Tensor]) -> Tensor:
         """(R, n, K) from x (R, n, K); keep: clips values to their range after each step."""
         R, n, K = x.shape
-        columns: Tensor = propagation(x.transpose(0, 1).reshape(n, R * K), inputs.arcs, post_step=keep)
+        start, weight = x.transpose(0, 1).reshape(n, R * K), propagation_weight(inputs)
+        columns: Tensor = propagation(start, inputs.arcs, edge_weight=weight, post_step=keep)
         return columns.view(n, R, K).transpose(0, 1)

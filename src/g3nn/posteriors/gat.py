@@ -29,9 +29,10 @@ class GATOptions:
 
 
 class GAT(LabelPosterior):
-    """Two attention layers: h_i = sum_j a_ij W x_j with a_i. = softmax_j leaky_relu(l . W x_i + r . W x_j).
+    """Two attention layers: h_i = sum_j a_ij W x_j with a_i. = softmax_j leaky_relu(l . W x_i + r . W x_j) + log w_ij.
 
-    The first layer concatenates `heads` heads, the second has one.
+    The first layer concatenates `heads` heads, the second has one. w_ij is the weight of an edge; that of a node and
+    itself is 1.
     """
 
     Options = GATOptions
@@ -76,9 +77,10 @@ class GAT(LabelPosterior):
         """(R, n, H * F) from x (R, n, H * F) and the two halves (R, H, F) of the attention vector."""
         R, n, width = x.shape
         draw = optional_draw(noise, self.options.dropout)
-        scores = [linear(x, _by_head(half)) for half in (left, right)]
+        here, there = (linear(x, _by_head(half)) for half in (left, right))
         x = x.view(R, n, left.shape[1], -1)
-        return attend(inputs.neighbours, x, scores[0], scores[1], draw=draw).view(R, n, width)
+        heard = attend(inputs.neighbours, x, here, there, draw=draw, log_weight=inputs.log_weights)
+        return heard.view(R, n, width)
 
 
 def _by_head(vectors: Tensor) -> Tensor:

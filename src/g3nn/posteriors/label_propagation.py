@@ -40,6 +40,16 @@ class LabelPropagation(LabelPosterior):
         self.propagation = PyGLabelPropagation(options.steps, options.spread)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        mass = self.propagation(inputs.observed, inputs.arcs) + 1e-9
+        mass = self.propagation(inputs.observed, inputs.arcs, edge_weight=propagation_weight(inputs)) + 1e-9
         answer: Tensor = self.each((mass / mass.sum(1, keepdim=True)).log())
         return answer
+
+
+def propagation_weight(inputs: Inputs) -> Tensor | None:
+    """The entries of D^-1/2 A D^-1/2 at the arcs. None without weights: PyG then computes them, but only then."""
+    if inputs.arc_weight is None:
+        return None
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+
+    weight: Tensor = gcn_norm(inputs.arcs, inputs.arc_weight, inputs.n, add_self_loops=False)[1]
+    return weight

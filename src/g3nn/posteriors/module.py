@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -10,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from g3nn.errors import Problems
+from g3nn.errors import G3NNWarning, Problems
 from g3nn.inputs import Inputs
 from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
@@ -18,7 +20,8 @@ from g3nn.replicas import Noise, Replicas, Sizes
 
 
 class ModulePosterior(LabelPosterior):
-    """q = softmax(module(x, edge_index)) for a user's own module that returns (n, K) scores.
+    """q = softmax(module(x, edge_index)) for a user's own module that returns (n, K) scores. If edges have weights and
+    its `forward` takes `edge_weight`, they are passed too.
 
     `source` is a module with `reset_parameters` (its own or its children's), or a function that makes one. Its
     parameters are stacked and it runs under `torch.func.vmap`, so it must be plain torch and PyG, without running
@@ -38,13 +41,17 @@ class ModulePosterior(LabelPosterior):
         self.stacked = nn.ParameterList(nn.Parameter(stacked[name].detach()) for name in self.names)
         # Held in a list so that the parameters of this template are not registered as ours.
         self._module = [copy.deepcopy(modules[0]).to("meta")]
+        takes_weights = "edge_weight" in inspect.signature(modules[0].forward).parameters
+        # PyG's own models have the parameter in any case, and say here whether they use it.
+        self._takes_weights = takes_weights and getattr(modules[0], "supports_edge_weight", True)
+        self._has_warned = False
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         module = self._module[0].train(noise is not None)
-        x, arcs = inputs.x.dense(), inputs.arcs
+        x, arcs, more = inputs.x.dense(), inputs.arcs, self._weights(inputs)
 
         def call(parameters: tuple[Tensor, ...]) -> Tensor:
-            scores: Tensor = functional_call(module, dict(zip(self.names, parameters, strict=True)), (x, arcs))
+            scores: Tensor = functional_call(module, dict(zip(self.names, parameters, strict=True)), (x, arcs), more)
             return scores
 
         with torch.random.fork_rng(devices=[x.device] if x.is_cuda else []):
@@ -53,6 +60,18 @@ class ModulePosterior(LabelPosterior):
             scores = torch.func.vmap(call, randomness="different")(tuple(self.stacked))
         _check_scores(scores, inputs.n, self.sizes.scores)
         return self.answer(scores)
+
+    def _weights(self, inputs: Inputs) -> dict[str, Tensor]:
+        """What is passed to the module besides x and edge_index."""
+        if inputs.arc_weight is None:
+            return {}
+        if self._takes_weights:
+            return {"edge_weight": inputs.arc_weight}
+        if not self._has_warned:
+            name = type(self._module[0]).__name__
+            warnings.warn(f"{name} takes no edge_weight: to it, all edges are alike", G3NNWarning, stacklevel=2)
+            self._has_warned = True
+        return {}
 
 
 def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:

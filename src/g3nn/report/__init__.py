@@ -1,6 +1,5 @@
-"""Pages to look at, each a single file that needs no network: one of a fitted model, one of a suite of experiments."""
+"""The page of a suite of experiments, a single file that needs no network."""
 
-from g3nn.report.model_page import write_model_report
-from g3nn.report.page import write_report
+from g3nn.report.suite_page import write_report
 
-__all__ = ["write_model_report", "write_report"]
+__all__ = ["write_report"]

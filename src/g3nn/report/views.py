@@ -10,7 +10,7 @@ from g3nn.experiments.comparison import CellResult, Comparison
 from g3nn.experiments.records import Environment
 from g3nn.experiments.suite import Suite
 from g3nn.experiments.tables import DISCRIMINATIVE, selected
-from g3nn.report.assets import count, number, signed
+from g3nn.page.assets import count, number, signed
 
 Value = TypeVar("Value")
 

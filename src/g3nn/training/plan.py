@@ -6,6 +6,7 @@ import dataclasses
 import time
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from g3nn.outcomes import OUTCOMES
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training.checks import (
     CUSTOM,
     check_outcome,
@@ -30,7 +32,7 @@ from g3nn.training.checks import (
     plain,
 )
 from g3nn.training.memory import replicas_that_fit
-from g3nn.training.progress import Watch, monitor
+from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 
@@ -93,8 +95,11 @@ class Plan:
             self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
         )
 
-    def fit(self, task: NodeTask, progress: bool | None = None) -> FitResult:
-        """Train and evaluate all trials on a task."""
+    def fit(
+        self, task: NodeTask, progress: bool | Course | None = None, label_weights: np.ndarray | None = None
+    ) -> FitResult:
+        """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
+        label_weights: (n,), how often the label of each node counts."""
         problems = Problems()
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         problems.raise_if_any()
@@ -106,9 +111,20 @@ class Plan:
             )
         start = time.perf_counter()
         inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
-        with monitor(self.spec.name, len(self.seeds), progress) as watch:
+        if label_weights is not None:
+            weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
+            inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
+        with (
+            enough_for(task.extent, len(self.seeds) * self.training.ensemble),
+            self._watched(progress) as watch,
+        ):
             parts = self._run(task, inputs, watch)
-        return self._result(task, inputs, parts, time.perf_counter() - start)
+            return self._result(task, inputs, parts, time.perf_counter() - start)
+
+    def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
+        if isinstance(progress, Course):
+            return progress.training(self.training.epochs)
+        return monitor(self.spec.name, len(self.seeds), progress)
 
     def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""

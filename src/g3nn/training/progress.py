@@ -1,10 +1,12 @@
-"""A progress bar with the current terms, on a terminal."""
+"""What is shown of a training: a bar with its terms, one bar for a whole fit, and words in the log."""
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from g3nn.training.stack import Stack
 
@@ -38,3 +40,60 @@ def monitor(title: str, trials: int, show: bool | None) -> Iterator[Watch]:
                 bar.update(job, advance=finished, terms=f"epoch {stack.epoch} {values}")
 
         yield update
+
+
+class Course:
+    """One bar for several trainings, in stages with plain words. Silent without a bar."""
+
+    def __init__(self, bar: Any = None) -> None:
+        self._bar = bar
+        self._row = None if bar is None else bar.add_task("", total=1.0)
+        self._at = self._end = self._each = 0.0
+
+    def stage(self, words: str, until: float, trainings: int) -> None:
+        """What comes next, which share of the whole will then be done, and how many trainings that takes."""
+        self._at, self._end, self._each = self._end, until, (until - self._end) / trainings
+        self._show(self._at, words)
+
+    @contextmanager
+    def training(self, epochs: int) -> Iterator[Watch]:
+        """One training of the stage, with at most so many epochs; it may stop early."""
+        start = self._at
+
+        def update(stack: Stack, finished: int) -> None:
+            if stack.epoch % _EVERY == 0:
+                self._show(start + self._each * min(1.0, stack.epoch / epochs))
+
+        yield update
+        self._show(start + self._each)
+
+    def _show(self, at: float, words: str | None = None) -> None:
+        # Where memory is short a training takes several stacks, each from its first epoch on.
+        self._at = max(self._at, at)
+        if self._bar is not None:
+            self._bar.update(self._row, completed=self._at, description=words)
+
+
+@contextmanager
+def course(show: bool) -> Iterator[Course]:
+    """A bar with the time left, on a terminal only and if it is wanted."""
+    if not show or not sys.stderr.isatty():
+        yield Course()
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
+    left = (TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))
+    with Progress(*columns, *left, console=Console(stderr=True), transient=True) as bar:
+        yield Course(bar)
+
+
+def say(text: str) -> None:
+    """To the log "g3nn"; to standard error if no log was set up."""
+    log = logging.getLogger("g3nn")
+    if log.hasHandlers():
+        log.info(text)
+    else:
+        record = log.makeRecord(log.name, logging.INFO, __file__, 0, text, (), None)
+        logging.StreamHandler().handle(record)

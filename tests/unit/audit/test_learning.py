@@ -12,6 +12,7 @@ import g3nn
 from g3nn.audit.learning import AuditOptions, GivenBeliefs, coordinates, fit_scores
 from g3nn.inputs import Inputs
 from g3nn.replicas import Replicas, Sizes
+from g3nn.training.progress import Course
 
 CPU = torch.device("cpu")
 
@@ -51,7 +52,7 @@ def test_the_table_learns_how_often_classes_are_linked(beliefs):
     task = g3nn.synthetic(nodes=400, classes=2, degree=20, homophily=0.8, seed=1)
     task = replace(task, features=np.ones((400, 2), dtype=np.float32))
     options = AuditOptions(hops=0, degrees=False, replicas=1, epochs=400, edges_per_step=0, latent=1)
-    scores = fit_scores(task, np.eye(2)[task.labels], options, 0, CPU)
+    scores = fit_scores(task, np.eye(2)[task.labels], options, 0, CPU, Course())
     same = task.labels[task.edges[0]] == task.labels[task.edges[1]]
     pairs_within = sum(np.bincount(task.labels) ** 2) / 400**2
     within = same.mean() / (same.mean() + pairs_within)

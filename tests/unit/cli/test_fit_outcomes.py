@@ -60,7 +60,9 @@ def test_a_column_with_fractions_is_real(fit, tmp_path):
     told = json.loads(ran.out)
     assert (told["outcome"], told["train"] + told["val"]) == ("real", 45)
     table = pq.read_table(tmp_path / "out" / "predictions.parquet")
-    assert table.column_names == ["id", "mean", "deviation", "low", "high", "has_edges"]
+    assert table.column_names == ["id", "given", "role", "mean", "deviation", "low", "high", "has_edges"]
+    np.testing.assert_array_equal(table["given"].to_pylist()[:45], columns_of()["price"][:45])
+    assert table["given"].null_count == 15
     model = load_model(tmp_path / "out" / "model")
     np.testing.assert_allclose(table["mean"].to_numpy(), model.predict())
     np.testing.assert_allclose(table["deviation"].to_numpy(), model.predict_std())
@@ -70,17 +72,21 @@ def test_a_column_with_fractions_is_real(fit, tmp_path):
     assert '"residuals"' in page
 
 
-def test_counts_must_be_asked_for(fit, tmp_path):
+def test_few_whole_numbers_are_classes_unless_counts_are_asked_for(fit, tmp_path):
     ran = fit("visits", words=("--outcome", "counts"))
     assert ran.code == 0
     assert "validation share of deviance explained" in ran.out
     table = pq.read_table(tmp_path / "out" / "predictions.parquet")
     assert (table["low"].to_numpy() >= 0).all()
     assert load_model(tmp_path / "out" / "model").outcome == "counts"
-    # Whole numbers are classes, of which some have one label here.
-    ran = fit("visits", out="classes")
-    assert ran.code == 2
-    assert "two of each class" in ran.err
+    assert json.loads(fit("visits", words=("--dry-run", "--json")).out)["schema"][-3]["kind"] == "label (classes)"
+
+
+def test_many_whole_numbers_with_gaps_are_numbers(fit, tables):
+    tables["nodes"]["visits"] = [3 * row for row in range(60)]
+    told = json.loads(fit("visits", words=("--json", "--no-audit")).out)
+    assert told["outcome"] == "counts"
+    assert "--outcome classes takes each as a class of its own." in told["notes"][0]
 
 
 def test_several_columns_are_tags(fit, tmp_path):
@@ -89,7 +95,10 @@ def test_several_columns_are_tags(fit, tmp_path):
     told = json.loads(ran.out)
     assert (told["outcome"], told["tags"]) == ("tags", ["keen", "rich"])
     table = pq.read_table(tmp_path / "out" / "predictions.parquet")
-    assert table.column_names == ["id", "tags", "prob_keen", "prob_rich", "has_edges"]
+    assert table.column_names == ["id", "given", "role", "tags", "prob_keen", "prob_rich", "has_edges"]
+    nodes = columns_of()
+    given = [[tag for tag in ("keen", "rich") if nodes[tag][row]] if row < 45 else None for row in range(60)]
+    assert table["given"].to_pylist() == given
     p = np.stack([table["prob_keen"].to_numpy(), table["prob_rich"].to_numpy()], axis=1)
     np.testing.assert_allclose(p, load_model(tmp_path / "out" / "model").predict_proba())
     chosen = [[name for name, likely in zip(("keen", "rich"), row, strict=True) if likely > 0.5] for row in p]
@@ -120,7 +129,7 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
     edges = write(tmp_path / "new-edges.csv", {"source": ["p60", "p61"], "target": ["p3", "p4"]})
     words = ("--nodes", str(nodes), "--edges", str(edges), "--out", str(tmp_path / "new.parquet"))
     ran = run_command("predict", str(tmp_path / "out"), *words, "--json")
-    assert (ran.code, ran.err) == (0, "")
+    assert (ran.code, ran.err) == (0, "note: 8 of 10 new nodes have no edge: only their features speak for them\n")
     table = pq.read_table(tmp_path / "new.parquet")
     assert table["id"].to_pylist() == new["id"]
     assert table["has_edges"].to_pylist() == [True, True, *[False] * 8]
@@ -133,14 +142,13 @@ def test_bad_input_ends_with_code_2_and_writes_nothing(fit, tables, tmp_path):
         (("price",), ("--outcome", "counts"), {}, "Other numbers need outcome 'real'"),
         (("visits",), ("--outcome", "counts"), {"visits": [-1.0] + [2.0] * 59}, "1 values such as -1;"),
         (("price",), ("--outcome", "real"), {"price": [5.5] * 60}, "There is nothing to learn in a constant"),
-        (("price",), ("--outcome", "real"), {"price": ["inf", *map(str, range(59))]}, "values such as inf"),
+        (("price",), ("--outcome", "real"), {"price": ["inf", *map(str, range(59))]}, "values such as 'inf'"),
         (("group",), ("--outcome", "real"), {}, "column 'group': got values such as 'art'"),
         (("keen", "rich"), (), {"rich": [2] * 60}, "One class out of several needs outcome 'classes'"),
         (("keen", "rich"), (), {"rich": [0] * 60}, "Leave out tags that no node has"),
         (("keen", "group"), (), {}, "column 'group': got values such as 'art'"),
         (("keen", "rich"), ("--outcome", "real"), {}, "2 columns for --outcome real"),
         (("price",), ("--outcome", "numbers"), {}, "auto, classes, tags, real or counts"),
-        (("price",), ("--outcome", "classes"), {}, "two of each class"),
         (("price",), ("--model", "sbm-gcn"), {}, "likelihood: got 'sbm' for outcome 'real'"),
     ]:
         tables["nodes"] = {**sound, **change}

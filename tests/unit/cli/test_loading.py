@@ -1,15 +1,20 @@
-"""Commands that need no training do not load torch: they would take seconds longer."""
+"""Commands that need no training do not load torch: they would take seconds longer. Nor is a command loaded only to be
+listed or completed."""
 
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import g3nn
 from g3nn import cli
 
 RESULTS = Path(__file__).parents[3] / "results"
 HEAVY = ("torch", "numba", "sklearn", "torch_geometric")
+ARRAYS = ("numpy", "pyarrow", "g3nn.outcomes", "g3nn.report", "g3nn.page")
 
 CODE = f"""
 import sys
@@ -20,22 +25,72 @@ try:
     main()
 except SystemExit as end:
     assert not end.code, end.code
-print([name for name in {HEAVY} if name in sys.modules], file=sys.stderr)
+print([name for name in {HEAVY + ARRAYS} if name in sys.modules], file=sys.stderr)
 """
+
+
+def run(folder: Path, *words: str, **environment: str) -> tuple[str, set[str]]:
+    """What the command prints, and what it loaded."""
+    ran = subprocess.run(
+        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, cwd=folder, env=os.environ | environment
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout
+    return ran.stdout, set(ast.literal_eval(ran.stderr))
 
 
 def test_without_torch(tmp_path):
     for words in [
-        ("--help",),
         ("bench", "--help"),
         ("bench", "suites"),
         ("bench", "table", "paper", "--store", f"{RESULTS}/paper.sqlite", "--format", "json"),
         ("bench", "table", "beyond", "--store", f"{RESULTS}/beyond.sqlite"),
         ("bench", "report", "paper", "--store", f"{RESULTS}/paper.sqlite", "--out", "page.html"),
     ]:
-        ran = subprocess.run([sys.executable, "-c", CODE, *words], capture_output=True, text=True, cwd=tmp_path)
-        assert (ran.returncode, ran.stderr) == (0, "[]\n")
-        assert ran.stdout
+        assert run(tmp_path, *words)[1].isdisjoint(HEAVY)
+
+
+def test_help_loads_nothing(tmp_path):
+    for words in [("--version",), ("--help",), ("fit", "--help"), ("predict", "--help")]:
+        assert run(tmp_path, *words)[1] == set()
+
+
+def complete(folder: Path, line: str) -> list[str]:
+    words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1), "_G3NN_COMPLETE": "complete_bash"}
+    out, loaded = run(folder, **words)
+    assert loaded.isdisjoint(HEAVY)
+    return out.split()
+
+
+def test_completion(tmp_path):
+    assert complete(tmp_path, "g3nn pre") == ["predict"]
+    assert complete(tmp_path, "g3nn fit --dr") == ["--drop-unknown-edges", "--dry-run"]
+    assert complete(tmp_path, "g3nn bench ta") == ["table"]
+
+
+def test_completion_is_installed_for_the_shell(tmp_path):
+    home = {"HOME": str(tmp_path), "_TYPER_COMPLETE_TEST_DISABLE_SHELL_DETECTION": "1"}
+    script, _ = run(tmp_path, "--show-completion", "bash", **home)
+    assert "_G3NN_COMPLETE=complete_bash" in script
+    run(tmp_path, "--install-completion", "bash", **home)
+    (written,) = (tmp_path / ".bash_completions").iterdir()
+    assert written.name == "g3nn.sh"
+    assert written.read_text().strip() == script.strip()
+
+
+def test_version(run_command):
+    assert run_command("--version") == (0, f"g3nn {g3nn.__version__}\n", "")
+
+
+def test_help_keeps_brackets_and_is_not_cut(run_command, monkeypatch):
+    overview = " ".join(run_command("--help").out.split())
+    assert [text for text in cli.COMMANDS.values() if text not in overview] == []
+    assert "[required]" in run_command("fit", "--help").out
+    app = cli.command("fit")
+    option = next(one for one in app.params if one.name == "seed")
+    monkeypatch.setattr(option, "help", "Any of [red] and [0, 1).")
+    monkeypatch.setattr(cli, "command", lambda _: app)
+    assert "Any of [red] and [0, 1)." in run_command("fit", "--help").out
 
 
 def test_the_overview_says_what_the_command_says():

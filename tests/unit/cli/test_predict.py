@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 import pytest
-from small_tables import Columns, edge_columns, fit_people, node_columns, read_nodes, write
+from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
-from g3nn.data.tables.notes import TableNotes
-from g3nn.errors import DataError, G3NNWarning
-from g3nn.estimator import load_model
+from g3nn.estimator import G3NNClassifier
 
 NEW = range(60, 70)
+GIVEN = ("given", "role")
+LONELY = "10 of 10 new nodes have no edge: only their features speak for them"
 
 
 @pytest.fixture(scope="module")
@@ -52,22 +53,19 @@ class TestAnswers:
     def test_new_nodes_with_edges(self, predict, fitted, new_nodes, tmp_path, form):
         edges = {"source": ["p60", "p61", "p60"], "target": ["p0", "p1", "p63"]}
         ran = predict("--json", edges=edges, form=form)
-        assert (ran.code, ran.err) == (0, "")
-        assert json.loads(ran.out) == {"out": str(tmp_path / "new.parquet"), "nodes": 10, "new": 10}
+        told, (note,) = json.loads(ran.out), ran.err.splitlines()
+        assert ran.code == 0
+        assert told == {"out": str(tmp_path / "new.parquet"), "nodes": 10, "new": 10, "notes": [note[6:]]}
+        assert note == "note: 7 of 10 new nodes have no edge: only their features speak for them"
         found = answers(tmp_path)
-        assert list(found) == pq.read_table(fitted / "predictions.parquet").column_names
+        kept = [name for name in pq.read_table(fitted / "predictions.parquet").column_names if name not in GIVEN]
+        assert list(found) == kept
         assert found["id"] == new_nodes["id"]
         assert found["has_edges"] == [True, True, False, True] + [False] * 6
-        classifier = load_model(fitted / "model")
-        notes = TableNotes.from_json(classifier.notes_["tables"])
-        nodes = read_nodes(tmp_path / f"nodes.{form}", "id", text=["notes"])
-        expected = classifier.predict_proba(notes.schema.encode(nodes), np.array([[60, 61, 60], [0, 1, 63]]))
-        given = np.stack([found[f"prob_{name}"] for name in ("art", "law", "tea")], axis=1)
-        np.testing.assert_allclose(given, expected)
 
     def test_new_nodes_without_edges(self, predict, tmp_path):
         ran = predict()
-        assert ran.code == 0
+        assert (ran.code, ran.err) == (0, f"note: {LONELY}\n")
         assert ran.out == f"10 nodes, of which 10 are new; answers in {tmp_path / 'new.parquet'}\n"
         found = answers(tmp_path)
         assert not any(found["has_edges"])
@@ -79,19 +77,22 @@ class TestAnswers:
             if name in new_nodes:
                 new_nodes[name][4:4] = [values[7]]
         new_nodes["age"][4] = 1.0
-        with pytest.warns(G3NNWarning, match="1 of 11 ids were in the fit"):
-            ran = predict("--json", edges={"source": ["p7"], "target": ["p60"]})
+        ran = predict("--json", edges={"source": ["p7"], "target": ["p60"]})
+        assert "1 of 11 ids were in the fit" in ran.err
         assert json.loads(ran.out)["new"] == 10
         found = answers(tmp_path)
         assert found["id"][3:6] == ["p63", "p7", "p64"]
         before = pq.read_table(fitted / "predictions.parquet").to_pylist()[7]
-        assert {name: values[4] for name, values in found.items()} == before
+        assert {name: values[4] for name, values in found.items()} == {
+            name: value for name, value in before.items() if name not in GIVEN
+        }
         assert found["has_edges"] == [True, False, False, False, True] + [False] * 6
 
     def test_only_ids_of_the_fit(self, predict, fitted, new_nodes, tmp_path):
         new_nodes.update({name: values[5:8] for name, values in node_columns().items() if name in new_nodes})
-        with pytest.warns(G3NNWarning, match="3 of 3 ids"):
-            assert predict(edges=edge_columns()).code == 0
+        ran = predict(edges=edge_columns())
+        assert ran.code == 0
+        assert "3 of 3 ids" in ran.err
         before = pq.read_table(fitted / "predictions.parquet").to_pylist()[5:8]
         assert pq.read_table(tmp_path / "new.parquet").to_pylist() == before
 
@@ -104,8 +105,44 @@ class TestAnswers:
 
     def test_unseen_categories_are_noted(self, predict, new_nodes):
         new_nodes["city"][2] = "Bonn"
-        with pytest.warns(G3NNWarning, match=r"column 'city': 1 value \('Bonn'\)"):
-            assert predict().code == 0
+        ran = predict()
+        assert ran.code == 0
+        assert "column 'city': 1 value that the fit has not seen ('Bonn'); taken as unknown" in ran.err
+        ran = predict("--strict")
+        assert ran.code == 2
+        assert "column 'city': got 1 value that the fit has not seen ('Bonn')" in ran.err
+
+    def test_what_is_odd_about_the_rows_is_noted(self, predict, new_nodes):
+        new_nodes["age"][:2] = ["n/a", "old"]
+        new_nodes["height"] = list(range(10))
+        ran = predict("--json")
+        notes = [note.partition("nodes.csv, ")[2] for note in json.loads(ran.out)["notes"]]
+        assert notes == [
+            "column 'age': 1 value that is no number ('old'); taken as missing",
+            "column 'height': columns that the model was not fitted with; left out",
+            "",
+        ]
+
+    def test_the_folder_of_the_model_will_do(self, predict, fitted, tmp_path):
+        assert predict().code == 0
+        expected = answers(tmp_path)
+        assert predict(folder=fitted / "model").code == 0
+        assert answers(tmp_path) == expected
+
+    def test_a_csv_file_with_the_columns_of_the_table(self, predict, new_nodes, tmp_path):
+        out = tmp_path / "new.csv"
+        ran = predict("--out", str(out), "--keep", "--alpha", "0.4", "--quiet")
+        assert (ran.code, ran.out, ran.err) == (0, "", f"note: {LONELY}\n")
+        table = pa_csv.read_csv(out)
+        assert table.column_names[-4:] == ["age", "member", "city", "notes"]
+        assert table["notes"].to_pylist() == new_nodes["notes"]
+        wide = tmp_path / "wide.csv"
+        assert predict("--out", str(wide), "--alpha", "0.01").code == 0
+        sizes = [
+            [len(names.split(" | ")) for names in pa_csv.read_csv(file)["conformal_set"].to_pylist()]
+            for file in (out, wide)
+        ]
+        assert sum(sizes[0]) < sum(sizes[1])
 
     def test_one_node_whose_columns_are_all_alike(self, predict, new_nodes):
         for values in new_nodes.values():
@@ -120,18 +157,18 @@ class TestBadInput:
         del new_nodes["age"], new_nodes["notes"]
         ran = predict()
         assert (ran.code, ran.out) == (2, "")
-        assert "3 problems" in ran.err
+        assert "2 problems" in ran.err
         assert "no column 'age', 'notes'" in ran.err
-        assert "new columns 'height'" in ran.err
-        assert "'member' (categorical instead of boolean)" in ran.err
+        assert "column 'member': got 'yes', 'no', which are no numbers" in ran.err
+        assert ran.err.startswith("note: ")
+        assert "column 'height': columns that the model was not fitted with; left out" in ran.err
         assert not (tmp_path / "new.parquet").exists()
 
     @pytest.mark.parametrize(
         ("change", "words"),
         [
             (lambda nodes: nodes["id"].__setitem__(3, "p60"), "1 id in more than one row ('p60')"),
-            (lambda nodes: nodes["age"].__setitem__(3, float("inf")), "column 'age': got numbers that are infinite"),
-            (lambda nodes: nodes["age"].__setitem__(3, None), "column 'age': got missing values"),
+            (lambda nodes: nodes["age"].__setitem__(3, float("inf")), "column 'age': got infinite or huge numbers"),
             (lambda nodes: nodes.pop("id"), "id column: got 'id'"),
         ],
     )
@@ -147,8 +184,9 @@ class TestBadInput:
         ran = predict(edges=edges)
         assert (ran.code, ran.out) == (2, "")
         assert "1 of 2 edges with ids that no node has ('p99')" in ran.err
-        with pytest.warns(G3NNWarning, match="left out 1 of 2 edges"):
-            assert predict("--drop-unknown-edges", edges=edges).code == 0
+        ran = predict("--drop-unknown-edges", edges=edges)
+        assert ran.code == 0
+        assert "left out 1 of 2 edges" in ran.err
 
     def test_edge_columns_of_the_fit_are_needed(self, predict):
         ran = predict(edges={"source": ["p60"], "dst": ["p0"]})
@@ -163,7 +201,7 @@ class TestBadInput:
     @pytest.mark.parametrize(
         ("out", "words"),
         [
-            ("new.csv", "ends in .parquet"),
+            ("new.json", "ends in .csv, .parquet"),
             ("folder.parquet", "a file, not a folder"),
             ("deep/new.parquet", "in a folder that exists"),
             ("nodes.parquet", "another file than the tables"),
@@ -178,7 +216,7 @@ class TestBadInput:
     def test_out_may_not_be_in_the_model(self, predict, fitted):
         ran = predict("--out", str(fitted / "model" / "new.parquet"))
         assert ran.code == 2
-        assert "outside the folder of the model" in ran.err
+        assert "outside the folder of a model" in ran.err
 
     @pytest.fixture
     def copied(self, fitted: Path, tmp_path: Path) -> Path:
@@ -200,21 +238,20 @@ class TestBadInput:
         assert name in ran.err
         assert "Traceback" not in ran.err
 
-    def test_a_model_that_knows_no_tables(self, predict, fitted, tmp_path):
-        classifier = load_model(fitted / "model")
-        classifier.notes_.clear()
-        (tmp_path / "plain").mkdir()
-        classifier.save(tmp_path / "plain" / "model")
+    def test_a_model_that_knows_no_tables(self, predict, learnable, tmp_path):
+        y = [int(label) if node in learnable.train else None for node, label in enumerate(learnable.labels)]
+        classifier = G3NNClassifier("gcn", ensemble=1, epochs=3, device="cpu")
+        classifier.fit(learnable.features, y, learnable.edges).save(tmp_path / "plain")
         ran = predict(folder=tmp_path / "plain")
         assert ran.code == 2
-        assert "not fitted on tables" in ran.err
+        assert "a model that was fitted on plain arrays" in ran.err
 
     def test_all_problems_at_once(self, run_command, tmp_path):
-        words = ("--nodes", str(tmp_path / "n.csv"), "--edges", str(tmp_path), "--out", str(tmp_path / "new.csv"))
-        ran = run_command("predict", str(tmp_path / "nowhere"), *words)
+        words = ("--nodes", str(tmp_path / "n.csv"), "--edges", str(tmp_path), "--out", str(tmp_path / "new.json"))
+        ran = run_command("predict", str(tmp_path / "nowhere"), *words, "--alpha", "0")
         assert (ran.code, ran.out) == (2, "")
-        assert "4 problems" in ran.err
-        for text in ("nowhere", "n.csv: there is no such file", "is a folder", "ends in .parquet"):
+        assert "5 problems" in ran.err
+        for text in ("nowhere", "n.csv: there is no such file", "is a folder", "ends in .csv", "alpha: got 0.0"):
             assert text in ran.err
         assert list(tmp_path.iterdir()) == []
 
@@ -232,27 +269,3 @@ class TestBadInput:
         ran = run_command("predict", "--help")
         assert ran.code == 0
         assert "--edges" in ran.out
-
-
-class TestNotes:
-    def test_there_and_back(self, fitted):
-        content = load_model(fitted / "model").notes_["tables"]
-        assert TableNotes.from_json(json.loads(json.dumps(content))).to_json() == content
-
-    def test_damage_is_said(self, fitted):
-        for change in [
-            {"ids": None},
-            {"ids": [1]},
-            {"ids": [[]]},
-            {"schema": 3},
-            {"node_columns": {}},
-            {"edge_columns": None},
-        ]:
-            content = {**load_model(fitted / "model").notes_["tables"], **change}
-            with pytest.raises(DataError):
-                TableNotes.from_json(content)
-
-    def test_something_else(self):
-        for content in [None, 3, {}, []]:
-            with pytest.raises(DataError, match="not fitted on tables"):
-                TableNotes.from_json(content)

@@ -53,7 +53,7 @@ def test_the_best_of_prior_posterior_and_both_answers_for_isolated_nodes(learnab
     for who in (PRIOR, POSTERIOR, BOTH):
         answerer = Answerer(trained.model, CPU, NONE, who)
         answer = answerer(learnable.without_edges_of(learnable.val)).answer[learnable.val]
-        scaling = Calibration.fit(Classes(3), answer, labels).scaling
+        scaling = Calibration.fit(Classes(3), answer, labels, learnable.val).scaling
         losses[who] = -scaling(answer)[np.arange(labels.size), labels].mean()
     assert len(set(losses.values())) == 3
     answerer = Answerer.choose(trained.model, learnable, CPU)

@@ -1,11 +1,14 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+import rich.progress
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
@@ -31,8 +34,9 @@ def test_scikit_learn_conventions(quick):
     assert classifier.set_params(hidden=5).hidden == 5
     assert is_classifier(classifier)
     assert get_tags(classifier).input_tags.sparse
-    assert not get_tags(classifier).input_tags.allow_nan
-    assert get_tags(quick(missing="impute")).input_tags.allow_nan
+    assert get_tags(classifier).input_tags.allow_nan
+    assert not get_tags(quick(missing="error")).input_tags.allow_nan
+
     assert "sbm-gcn" in repr(classifier)
 
 
@@ -108,7 +112,7 @@ def test_alpha_is_a_share(fitted, alpha):
 def test_evaluate(fitted, graph):
     rest = np.flatnonzero(graph.y < 0)
     found = fitted.evaluate(rest, graph.truth[rest])
-    assert found.keys() == {"accuracy", "nll", "ece", "brier", "nodes"}
+    assert found.keys() == {*("accuracy", "balanced_accuracy", "f1_macro", "nll", "ece", "brier", "classes", "nodes")}
     assert found["accuracy"] == (fitted.predict()[rest] == graph.truth[rest]).mean()
     assert found == fitted.evaluate(graph.y < 0, graph.truth[rest])
     turned = rest[::-1]
@@ -182,12 +186,31 @@ def test_few_validation_nodes_that_choose_and_calibrate_are_warned_of(graph):
     assert len(panel.panel_) > 5
 
 
-def test_verbose_says_how_many_nodes_validate(graph, quick, capsys, monkeypatch):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
-    quick(epochs=2, verbose=True).fit(graph.X, graph.y, graph.edges)
-    said = capsys.readouterr().err
-    assert "45 training nodes and 12 validation nodes" in said
-    assert "chose sbm-gcn" in said
+def test_verbose_says_what_is_going_on_in_the_log(graph, quick, caplog):
+    with caplog.at_level(logging.INFO, "g3nn"):
+        quick(epochs=2, verbose=True).fit(graph.X, graph.y, graph.edges)
+        quick(epochs=2).fit(graph.X, graph.y, graph.edges)
+    first, second = (record.getMessage() for record in caplog.records if record.name == "g3nn")
+    assert "45 training nodes and 12 validation nodes" in first
+    assert "chose sbm-gcn" in second
+
+
+def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(rich.progress.Progress, "update", lambda bar, job, **fields: calls.append(fields))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    classifier = G3NNClassifier(epochs=2, ensemble=2, refit=True, verbose=True, device="cpu")
+    with pytest.warns(G3NNWarning, match="12 validation nodes"):
+        classifier.fit(graph.X, graph.y, graph.edges)
+    words = [call["description"] for call in calls if call["description"]]
+    assert list(dict.fromkeys(words)) == ["trying models", "training the best model", "training on all labels"]
+    done = [call["completed"] for call in calls]
+    assert done == sorted(done)
+    assert 0.8 < done[-1] <= 1
+    calls.clear()
+    classifier.audit()
+    assert calls[0]["description"] == "judging edges"
+    assert calls[-1]["completed"] == 1
 
 
 def test_a_graph_without_edges_is_answered_from_features(graph):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -41,7 +42,6 @@ def test_matrices_of_any_kind(given):
     found, problems = features(given)
     assert problems == []
     assert found.names is None
-    assert found.matrix.dtype == np.float32
     np.testing.assert_array_equal(dense(found.matrix), DENSE)
     assert sp.issparse(found.matrix) == (sp.issparse(given) or getattr(given, "is_sparse", False))
 
@@ -52,6 +52,12 @@ def test_a_data_frame_brings_names_and_its_booleans_and_nulls_become_numbers():
     np.testing.assert_array_equal(found.matrix, [[1, 0, 2], [0, 1, 0]])
     holes, _ = features(pa.table({"a": [1, None], "b": [None, True]}), "impute")
     np.testing.assert_array_equal(np.isnan(holes.matrix), [[False, True], [True, False]])
+
+
+def test_columns_of_a_frame_may_be_numbered():
+    found, problems = features(pd.DataFrame(DENSE, columns=[2, 0, 1]))
+    assert (problems, found.names) == ([], None)
+    np.testing.assert_array_equal(found.matrix, DENSE)
 
 
 def test_columns_that_are_no_numbers_are_named():

@@ -7,22 +7,23 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from g3nn.errors import InputError, Problems
-from g3nn.estimator import G3NNClassifier, Nodes
-from g3nn.estimator.fitted import _tasks
+from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.estimator import G3NNClassifier, Nodes, preparing
 from g3nn.estimator.request import read_request, take_apart
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
 
 def tasks_of(graph, inductive, **parameters):
-    """The whole task, the one that is trained on, its nodes, and the means of the features."""
+    """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
     request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
-    return _tasks(request, inductive, parameters.get("missing") == "impute")
+    return preparing.tasks_of(request, inductive, parameters.get("missing") == "impute")
 
 
 def test_one_task_unless_the_fit_is_inductive(graph):
-    whole, training, seen, means = tasks_of(graph, inductive=False)
+    whole, training, seen, _, means = tasks_of(graph, inductive=False)
     assert whole is training
     assert means is None
     assert len(seen) == whole.num_nodes
@@ -30,10 +31,10 @@ def test_one_task_unless_the_fit_is_inductive(graph):
 
 
 def test_inductive_training_sees_labelled_nodes_alone(graph):
-    whole, training, _, _ = tasks_of(graph, inductive=True)
+    whole, training, _, form, _ = tasks_of(graph, inductive=True)
     known = np.flatnonzero(graph.y >= 0)
     assert training.num_nodes == known.size
-    np.testing.assert_array_equal(training.features, graph.X[known])
+    np.testing.assert_allclose(training.features, (graph.X[known] - form.mean) / form.scale, rtol=1e-5)
     np.testing.assert_array_equal(known[training.val], graph.val)
     inside = np.isin(graph.edges, known).all(axis=0)
     assert training.num_edges == inside.sum()
@@ -132,6 +133,24 @@ def test_nothing_given_means_the_fitted_nodes(fitted, graph):
         fitted.predict(edges=graph.edges)
 
 
+def test_the_features_of_the_fit_mean_the_fitted_nodes(fitted, graph):
+    expected = fitted.predict_proba()
+    for same in (graph.X, sp.csr_array(graph.X), graph.X.tolist()):
+        np.testing.assert_array_equal(fitted.predict_proba(same), expected)
+    np.testing.assert_array_equal(fitted.predict_proba(graph.X, graph.edges[::-1].T), expected)
+    assert fitted.score(graph.X, graph.truth) == (fitted.predict() == graph.truth).mean()
+    for other in (graph.edges[:, 1:], graph.edges + 150):
+        with pytest.raises(InputError, match=r"Nodes\(X, edges\) asks about the same nodes in another graph"):
+            fitted.predict(graph.X, other)
+
+
+def test_new_nodes_need_edges_of_their_own(fitted, graph):
+    with pytest.raises(InputError, match=r"edges among fitted nodes alone; expected edges of the new nodes 150\.\.152"):
+        fitted.predict(graph.X[:3], graph.edges)
+    with pytest.warns(G3NNWarning, match="2 of 3 new nodes have no edge"):
+        fitted.predict(graph.X[:3], [[0], [151]])
+
+
 def test_nodes_that_are_taken_out_and_put_back_get_the_same_answer(graph, quick):
     """Fit on a part of the graph; new nodes with their edges are then answered as on the whole graph."""
     kept, new = np.arange(120), np.arange(120, 150)
@@ -176,7 +195,7 @@ def test_new_nodes_with_some_or_no_edges(fitted, graph):
 def test_sparse_and_dense_may_meet(fitted, graph, quick):
     sparse = quick().fit(sp.csr_array(graph.X), graph.y, graph.edges, val=graph.val)
     np.testing.assert_allclose(sparse.predict_proba(), fitted.predict_proba(), atol=1e-3)
-    edges = np.array([[150, 151], [0, 1]])
+    edges = np.array([150, 151]), np.array([0, 1])
     for classifier in (sparse, fitted):
         both = [classifier.predict_proba(kind(graph.X[:2]), edges) for kind in (np.array, sp.csr_array)]
         np.testing.assert_allclose(*both, atol=1e-6)
@@ -201,8 +220,12 @@ def test_columns_go_by_name(graph, quick):
     classifier = quick(epochs=5).fit(frame, graph.y, graph.edges, val=graph.val)
     assert classifier.feature_names_in_.tolist() == names
     turned = frame.select(names[::-1]).slice(0, 4)
-    np.testing.assert_array_equal(classifier.predict_proba(turned), classifier.predict_proba(graph.X[:4]))
-    with pytest.raises(InputError, match="without 'f'; with 'z'"):
+    with pytest.warns(G3NNWarning, match="4 of 4 new nodes have no edge"):
+        np.testing.assert_array_equal(classifier.predict_proba(turned), classifier.predict_proba(graph.X[:4]))
+    with (
+        pytest.warns(G3NNWarning, match="column 'z': columns that the model was not fitted with; left out"),
+        pytest.raises(InputError, match="no column 'f'"),
+    ):
         classifier.predict(frame.rename_columns([*names[:5], "z"]))
 
 
@@ -210,7 +233,6 @@ def test_columns_go_by_name(graph, quick):
     ("X", "edges", "said"),
     [
         (np.zeros((2, 5)), None, "5 columns"),
-        (np.full((2, 6), np.nan), None, "missing values"),
         (np.zeros((2, 6)), [[150], [152]], "outside the graph"),
         (np.zeros((0, 6)), None, "shape"),
     ],

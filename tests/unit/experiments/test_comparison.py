@@ -7,10 +7,11 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
+from g3nn.calibrate import wilson_interval
 from g3nn.errors import InputError
 from g3nn.experiments.comparison import CellResult, Comparison, GridPoint, compare
 from g3nn.experiments.records import Point, Record
-from g3nn.experiments.statistics import Sample, difference_interval, wilson_interval
+from g3nn.experiments.statistics import Sample, difference_interval
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Grid, Suite
 from g3nn.experiments.suite_file import load_suite

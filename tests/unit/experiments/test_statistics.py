@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from g3nn.experiments.statistics import Sample, difference_interval, t_test, wilson_interval
+from g3nn.experiments.statistics import Sample, difference_interval, t_test
 
 ONE = [0.80, 0.81, 0.79, 0.82, 0.80]
 OTHER = [0.78, 0.79, 0.77, 0.80]
@@ -51,18 +51,3 @@ def test_trials_without_spread_differ_for_certain_or_not_at_all():
     low, high = Sample(0.5, 0.0, 3), Sample(0.6, 0.0, 3)
     assert (t_test(low, high), t_test(low, low)) == (0.0, 1.0)
     assert difference_interval(low, high) == pytest.approx((-0.1, -0.1))
-
-
-def test_the_wilson_interval_by_its_formula():
-    share, n, z = 0.8, 1000, stats.norm.ppf(0.975)
-    middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-    reach = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-    assert wilson_interval(share, n) == pytest.approx((middle - reach, middle + reach), rel=1e-9)
-
-
-def test_the_wilson_interval_holds_the_share_and_stays_within_limits():
-    for share in [0.0, 1.0, 0.12345]:
-        low, high = wilson_interval(share, 500)
-        assert 0 <= low <= share + 0.001
-        assert share - 0.001 <= high <= 1
-        assert low < high

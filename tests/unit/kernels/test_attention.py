@@ -32,26 +32,40 @@ def draw(request) -> Draw | None:
     return None if request.param is None else Draw(torch.tensor([5, -6]), 3, request.param)
 
 
-def expected(pattern: Pattern, draw: Draw | None, *arguments: torch.Tensor) -> torch.Tensor:
+@pytest.fixture(params=[False, True], ids=["alike", "weighted"])
+def log_weight(request, pattern) -> torch.Tensor | None:
+    if not request.param:
+        return None
+    return torch.randn(pattern.nnz, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+
+
+def expected(
+    pattern: Pattern, draw: Draw | None, log_weight: torch.Tensor | None, *arguments: torch.Tensor
+) -> torch.Tensor:
     keep = None
     if draw is not None:
         keep = reference.keep_mask(draw.seeds, draw.counter, H * pattern.nnz, draw.threshold).view(R, H, -1)
-    return reference.attend(pattern.row, pattern.col, *arguments, SLOPE, keep, draw.scale if draw else 1.0)
+    scale = draw.scale if draw else 1.0
+    return reference.attend(pattern.row, pattern.col, *arguments, SLOPE, keep, scale, log_weight)
 
 
-def test_equals_the_reference(implementation, pattern, arguments, draw):
-    out = attend(pattern, *arguments, slope=SLOPE, draw=draw)
-    torch.testing.assert_close(out, expected(pattern, draw, *arguments), rtol=0, atol=1e-14)
+def test_equals_the_reference(implementation, pattern, arguments, draw, log_weight):
+    out = attend(pattern, *arguments, slope=SLOPE, draw=draw, log_weight=log_weight)
+    torch.testing.assert_close(out, expected(pattern, draw, log_weight, *arguments), rtol=0, atol=1e-14)
 
 
-def test_gradient(implementation, pattern, arguments, draw):
-    assert torch.autograd.gradcheck(lambda *given: attend(pattern, *given, slope=SLOPE, draw=draw), arguments)
+def test_gradient(implementation, pattern, arguments, draw, log_weight):
+    def function(*given: torch.Tensor) -> torch.Tensor:
+        return attend(pattern, *given, slope=SLOPE, draw=draw, log_weight=log_weight)
+
+    assert torch.autograd.gradcheck(function, arguments)
 
 
-def test_gradient_equals_that_of_the_reference(pattern, arguments, draw):
+def test_gradient_equals_that_of_the_reference(pattern, arguments, draw, log_weight):
     weight = torch.randn(R, N, H, F, dtype=torch.float64)
-    fast = torch.autograd.grad((attend(pattern, *arguments, slope=SLOPE, draw=draw) * weight).sum(), arguments)
-    plain = torch.autograd.grad((expected(pattern, draw, *arguments) * weight).sum(), arguments)
+    out = attend(pattern, *arguments, slope=SLOPE, draw=draw, log_weight=log_weight)
+    fast = torch.autograd.grad((out * weight).sum(), arguments)
+    plain = torch.autograd.grad((expected(pattern, draw, log_weight, *arguments) * weight).sum(), arguments)
     for one, other in zip(fast, plain, strict=True):
         torch.testing.assert_close(one, other, rtol=0, atol=1e-13)
 

@@ -67,7 +67,8 @@ def test_product_is_the_dense_product(shared):
 
 
 @pytest.mark.parametrize("dropped", [False, True])
-def test_attention_is_the_dense_softmax(dropped):
+@pytest.mark.parametrize("weighted", [False, True])
+def test_attention_is_the_dense_softmax(dropped, weighted):
     torch.manual_seed(0)
     R, n, H, F, slope, scale = 2, 6, 3, 4, 0.2, 2.0
     mask = (torch.rand(n, n) < 0.4) | torch.eye(n, dtype=torch.bool)
@@ -77,13 +78,16 @@ def test_attention_is_the_dense_softmax(dropped):
     keep = torch.rand(R, H, row.numel()) < 0.5 if dropped else None
     scores = left.transpose(1, 2).unsqueeze(3) + right.transpose(1, 2).unsqueeze(2)
     scores = torch.where(scores > 0, scores, slope * scores).masked_fill(~mask, -torch.inf)
-    weights = scores.softmax(3)
+    sizes = torch.rand(n, n, dtype=torch.float64) if weighted else torch.ones(n, n, dtype=torch.float64)
+    weights = sizes * scores.exp()
+    weights = weights / weights.sum(3, keepdim=True)
     if dropped:
         wide = torch.zeros(R, H, n, n, dtype=torch.float64)
         wide[:, :, row, col] = keep.double()
         weights = weights * wide * scale
     expected = torch.einsum("rhij,rjhf->rihf", weights, x)
-    out = reference.attend(row, col, x, left, right, slope, keep, scale if dropped else 1.0)
+    log_weight = sizes[row, col].log() if weighted else None
+    out = reference.attend(row, col, x, left, right, slope, keep, scale if dropped else 1.0, log_weight)
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-14)
 
 

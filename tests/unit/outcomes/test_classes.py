@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from sklearn.metrics import balanced_accuracy_score, f1_score
 
 from g3nn.errors import Problems
 from g3nn.outcomes import Classes, Labels, Targets
@@ -54,6 +55,7 @@ def test_labels_of_any_kind(given, classes, codes):
         (["a", 1], "strings and whole numbers mixed", ""),
         ([True, "a"], "booleans and strings mixed", ""),
         (["a", None, "a"], "2 labels of 1 classes", "nothing to tell apart"),
+        ([-1, 1, 1], "2 labels of 1 classes", "If -1 is a class, write 0 and 1"),
         ([-1, None], "0 labels of 0 classes", ""),
         ([(1, 2), (3, 4)], "values such as (1, 2)", "a column of 0 and 1 for each tag"),
     ],
@@ -94,9 +96,12 @@ def test_a_share_of_each_class_is_held_out_but_never_all_of_it(counts, share, ex
     assert held_out(counts, share) == (expected, [])
 
 
-def test_a_class_with_one_label_cannot_be_split():
-    (problem,) = held_out([1, 5], 0.2)[1]
-    assert problem.given == "class 'a' with a single labelled node"
+def test_the_only_label_of_a_class_stays_for_training():
+    labels = Labels(np.array(["a", "b"]), np.array([0, 1, 1, 1, -1]))
+    problems = Problems()
+    held = Classes.hold_out(labels, 0.5, np.random.RandomState(0), problems)
+    assert (labels.values[held].tolist(), problems.found) == ([1, 1], [])
+    assert Classes.hold_out(Labels(labels.names, np.array([0, 1])), 0.5, np.random.RandomState(0), problems).size == 0
 
 
 def test_chosen_validation_nodes_are_labelled_and_leave_something_to_train_on():
@@ -170,3 +175,14 @@ def test_a_certain_and_wrong_answer_has_a_finite_measured_loss():
     measures = Classes(2).evaluate(answer, np.array([1]), np.ones((1, 2), dtype=bool), np.arange(2), True)
     assert 700 < measures["nll"] < np.inf
     assert (measures["accuracy"], measures["brier"], measures["ece"]) == (0.0, 2.0, 1.0)
+
+
+def test_measures_of_each_class_are_those_of_scikit_learn():
+    truth, given = np.array([0, 0, 0, 1, 1, 2]), np.array([0, 0, 1, 1, 0, 0])
+    answer = np.log(0.1 + 0.6 * np.eye(4)[given])
+    measures = Classes(4).evaluate(answer, truth, np.ones((6, 4), dtype=bool), np.array(list("abcd")), True)
+    assert measures["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, given))
+    assert measures["f1_macro"] == pytest.approx(f1_score(truth, given, average="macro"))
+    assert measures["classes"]["a"] == pytest.approx({"precision": 0.5, "recall": 2 / 3, "f1": 4 / 7, "support": 3})
+    assert measures["classes"]["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    assert list(measures["classes"]) == ["a", "b", "c", "d"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -70,3 +71,29 @@ def test_nothing_is_printed_where_nobody_is_watching(learnable, capsys):
 def test_the_bar_leaves_standard_output_alone(learnable, capsys):
     g3nn.fit(learnable, "gcn", epochs=2, device="cpu", progress=True)
     assert capsys.readouterr().out == ""
+
+
+def test_without_a_log_words_go_to_standard_error_and_with_one_only_there(monkeypatch, capsys, caplog):
+    with caplog.at_level(logging.INFO, "g3nn"):
+        progress.say("heard by the log")
+    assert capsys.readouterr().err == ""
+    assert caplog.messages == ["heard by the log"]
+    monkeypatch.setattr(logging.Logger, "hasHandlers", lambda _: False)
+    progress.say("nobody set up a log")
+    assert capsys.readouterr().err == "nobody set up a log\n"
+
+
+def test_a_training_that_stops_early_or_begins_again_moves_the_bar_forward_only():
+    bar = rich.progress.Progress()
+    course = progress.Course(bar)
+    course.stage("trying models", 0.6, 2)
+    at = []
+    with course.training(100) as watch:
+        for epoch in (50, 10, 60):
+            watch(at_epoch(epoch), 0)
+            at.append(bar.tasks[0].completed)
+    assert at == pytest.approx([0.15, 0.15, 0.18])
+    assert bar.tasks[0].completed == pytest.approx(0.3)
+    course.stage("training the best model", 1.0, 1)
+    assert bar.tasks[0].completed == pytest.approx(0.6)
+    assert bar.tasks[0].description == "training the best model"

@@ -1,7 +1,8 @@
-"""What single columns of a table hold: ids, the split, and the kinds of features.
+"""What columns of a table hold that are not features: ids and the split.
 
-A Parquet file is typed: it says what each column holds. A CSV file holds text only. There, ids are whole numbers
-if writing the numbers gives the same text again, so "7" is a number and "007" is text.
+A Parquet file or a data frame is typed: it says what each column holds. A CSV file holds text only. There, ids are
+whole numbers if writing the numbers gives the same text again, so "7" is a number and "007" is text. Numbers such as
+14.0, which spreadsheets make of whole numbers, are whole numbers everywhere.
 
 A column that cannot be used raises an `InputError`.
 """
@@ -14,24 +15,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from g3nn.data.tables.cells import is_text, plain_numbers
 from g3nn.errors import InputError, Problem
 from g3nn.outcomes.labels import quoted
-
-NUMERIC, BOOLEAN, CATEGORICAL, TEXT = "numeric", "boolean", "categorical", "text"
 
 PARTS = ("train", "val", "test")
 _PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "validation": "val", "valid": "val"}
 
-LARGEST = 1e150
-"""Squares of larger numbers overflow."""
-
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_WHOLE_NUMBER = r"^[+-]?[0-9]+$"
+_WHOLE_NUMBER = r"^[+-]?[0-9]+(\.0*)?$"
 _FIRST_ROWS = 1000
-
-_NESTED = "Take it out with --ignore, or write one column for each number in it."
-_TIME = "Take it out with --ignore, or turn it into a number such as days since a fixed date."
-_FEATURE = "numbers, booleans or text"
+_LONGEST = 60
 
 
 def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
@@ -39,24 +32,20 @@ def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
 
 
 def listed(values: Any) -> str:
-    """The first values of a sequence or an array, and how many more there are."""
-    return quoted(values if isinstance(values, list | tuple) else values.tolist())
+    """The first values of a sequence or an array, not too long, and how many more there are."""
+    items = values if isinstance(values, list | tuple) else values.tolist()
+    short = [f"{item[:_LONGEST]}..." if isinstance(item, str) and len(item) > _LONGEST else item for item in items]
+    return quoted(short)
 
 
 def counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def is_text(kind: pa.DataType) -> bool:
-    return pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
-
-
-def is_number(kind: pa.DataType) -> bool:
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
-    """One array, not encoded by a dictionary. In a CSV file, blanks around text belong to the separators."""
+    """One array of a plain type. In a CSV file, blanks around text belong to the separators."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
     if is_text(column.type):
@@ -65,48 +54,26 @@ def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
     return column.combine_chunks()
 
 
-def floats(column: pa.Array) -> np.ndarray:
-    """(n,) float64 of numbers or booleans, with NaN where a value is missing."""
-    if pa.types.is_boolean(column.type):
-        column = pc.cast(column, pa.int8())
-    return pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
-
-
 def texts(column: pa.Array) -> pa.Array:
     """The column as text, with null where a value is missing or empty."""
     column = pc.cast(column, pa.large_string())
     return pc.if_else(pc.equal(column, ""), None, column)
 
 
-def feature_kind(place: str, column: pa.ChunkedArray, typed: bool) -> str:
-    """The kind of a feature column."""
-    encoded = pa.types.is_dictionary(column.type)
-    kind = column.type.value_type if encoded else column.type
-    if pa.types.is_temporal(kind):
-        refuse(place, f"values of type {column.type}", _FEATURE, _TIME)
-    if is_text(kind):
-        if not typed:
-            advice = "Leave a missing number empty. If the numbers are names of categories, use --categorical."
-            values = texts(plain(column, typed)).drop_null()
-            _check_unmixed(place, values, _NUMBER, "numbers", "either numbers or text", advice)
-        return CATEGORICAL
-    if pa.types.is_boolean(kind):
-        return CATEGORICAL if encoded else BOOLEAN
-    if is_number(kind) or pa.types.is_null(kind):
-        return CATEGORICAL if encoded else NUMERIC
-    refuse(place, f"values of type {column.type}", _FEATURE, _NESTED)
+def means_text(raw: pa.Array, cells: pa.Array, typed: bool) -> bool:
+    """Whether a table says that numbers are text. `cells`: those of `raw` that say something.
 
-
-def _check_unmixed(place: str, values: pa.Array, pattern: str, numbers: str, allowed: str, advice: str) -> None:
-    """Where most values are numbers, the others are more likely mistakes than meant."""
-    other = pc.filter(values, pc.invert(pc.match_substring_regex(values, pattern)))
-    if 0 < len(other) < len(values) / 2:
-        refuse(place, f"{numbers} and {counted(len(other), 'other value')} ({listed(other)})", allowed, advice)
+    Where some cells say that nothing is known, the others may be numbers that became text for that reason.
+    """
+    declared = typed and is_text(raw.type) and texts(raw).null_count == cells.null_count
+    return declared and pc.all(plain_numbers(cells)).as_py() is True
 
 
 def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     """(n,) int64 or text, none missing."""
     values = plain(column, typed)
+    if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False:
+        values = pc.cast(values, pa.int64(), safe=False)
     if pa.types.is_integer(values.type):
         values = int64(values)
     elif is_text(values.type):
@@ -121,9 +88,17 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
         return values
     numbers = _read_whole(values)
     if numbers is None:
-        advice = "Correct these values. If all ids are text, write them as text into a Parquet file."
-        _check_unmixed(place, values, _WHOLE_NUMBER, "whole numbers", "ids of one type", advice)
+        _check_unmixed(place, values)
     return values if numbers is None else numbers
+
+
+def _check_unmixed(place: str, values: pa.Array) -> None:
+    """Where most ids are whole numbers, the others are more likely mistakes than meant."""
+    other = pc.filter(values, pc.invert(pc.match_substring_regex(values, _WHOLE_NUMBER)))
+    if 0 < len(other) < len(values) / 2:
+        advice = "Correct these values. If all ids are text, write them as text into a Parquet file."
+        given = f"whole numbers and {counted(len(other), 'other value')} ({listed(other)})"
+        refuse(place, given, "ids of one type", advice)
 
 
 def int64(values: pa.Array) -> pa.Array:
@@ -135,15 +110,16 @@ def int64(values: pa.Array) -> pa.Array:
 
 
 def _read_whole(values: pa.Array) -> pa.Array | None:
-    """Text as int64 if writing the numbers gives the same text again, else None."""
+    """Text as int64 if writing the numbers gives the same text again, apart from `.0`; else None."""
     # Failing to cast text takes a microsecond for each value, so the first rows are looked at first.
     if pc.all(pc.match_substring_regex(values[:_FIRST_ROWS], _WHOLE_NUMBER)).as_py() is False:
         return None
+    whole = pc.replace_substring_regex(values, r"^([+-]?[0-9]+)\.0*$", r"\1")
     try:
-        numbers = pc.cast(values, pa.int64())
+        numbers = pc.cast(whole, pa.int64())
     except pa.ArrowInvalid:
         return None
-    return None if pc.all(pc.equal(pc.cast(numbers, pa.large_string()), values)).as_py() is False else numbers
+    return None if pc.all(pc.equal(pc.cast(numbers, pa.large_string()), whole)).as_py() is False else numbers
 
 
 def split_parts(place: str, column: pa.ChunkedArray) -> np.ndarray:

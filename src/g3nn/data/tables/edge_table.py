@@ -1,29 +1,34 @@
-"""The edge table: one row per edge, CSV or Parquet. `load_edges` reads it, `join` finds its ids in the node table."""
+"""The edge table: one row per edge. `load_edges` reads it, `join` finds its ids in the node table."""
 
 from __future__ import annotations
 
-import warnings
+import re
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import floats, identifiers, is_number, is_text, listed, plain, refuse
-from g3nn.data.tables.files import TableFile
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.data.tables.cells import decimal_of, floats, is_number, is_text, numbers
+from g3nn.data.tables.columns import identifiers, listed, plain, refuse
+from g3nn.data.tables.files import Source
+from g3nn.data.tables.remarks import Oddity, Remarks
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
+WEIGHT_NAMES = ("weight", "weights")
+"""Names by which a column of weights is recognised."""
+NO_WEIGHT = "none"
+"""What to say for the weight where there is such a column but edges count alike."""
 
 
 @dataclass(frozen=True)
 class EdgeColumns:
     """The columns with the two ends of an edge, and with its weight.
 
-    By default the ends are columns with `END_NAMES`, else the first two. A weight must be a finite number of at least
-    0. An edge of weight 0 is left out; other weights change nothing, because no model here uses them.
+    By default the ends are columns with `END_NAMES`, else the first two, and the weight is a column of numbers with one
+    of `WEIGHT_NAMES`. A weight must be a finite number of at least 0; 0 is no edge.
     """
 
     source: str | None = None
@@ -33,43 +38,73 @@ class EdgeColumns:
 
 @dataclass(frozen=True, eq=False)
 class EdgeTable:
-    """Edges by the ids of their two ends, int64 or text, from the two `columns`."""
+    """Edges by the ids of their two ends, int64 or text, from `columns`; weights (E,) or None."""
 
     name: str
     source: pa.Array
     target: pa.Array
-    columns: tuple[str, str]
+    columns: EdgeColumns
+    weights: np.ndarray | None = None
     typed: bool = True
 
 
-def load_edges(path: str | Path, columns: EdgeColumns, problems: Problems) -> EdgeTable | None:
-    """Read an edge table; None if its ids cannot be read. Columns that are not needed are left unread."""
-    file, weight, before, names = TableFile.open(path), columns.weight, len(problems.found), None
-    file.check_roles({"source": [columns.source], "target": [columns.target], "weight": [weight]}, problems)
+def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
+    """Read an edge table; None if its ids cannot be read."""
+    source, problems = Source.open(table, "edges", remarks), remarks.problems
+    before, ends, asked = len(problems.found), list[pa.Array](), columns.weight
+    named = None if columns.weight in (None, NO_WEIGHT) else columns.weight
+    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, problems)
     with problems.gathered():
-        names = _end_names(file, columns)
-    if names is None or len(problems.found) > before:
+        columns = _found(source, columns)
+    if len(problems.found) > before:
         return None
-    table = file.read(text=names, only={*names, *([] if weight is None else [weight])})
-    ends = []
+    names = [str(columns.source), str(columns.target)]
+    content = source.read(text=names, only={*names, *([] if columns.weight is None else [columns.weight])})
     for name in names:
         with problems.gathered():
-            ends.append(identifiers(file.place(name), table[name], file.typed))
-    kept = np.ones(table.num_rows, dtype=bool)
-    if weight is not None:
+            ends.append(identifiers(source.place(name), content[name], source.typed))
+    weights = None
+    if columns.weight is not None:
         with problems.gathered():
-            kept = _positive(file.place(weight), plain(table[weight], file.typed))
+            weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
+    _remark_on_columns(source, columns, asked, remarks)
+    if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
+        oddity = Oddity("numbers for names of columns", "a first line with names", "the first line is no edge")
+        remarks.note(source.name, oddity._replace(advice="If it is one, write a line with names above it."))
+    if content.num_rows == 0:
+        remarks.note(source.name, Oddity("no rows", "at least one edge", "there are no edges"))
     if len(ends) < 2:
         return None
-    if file.typed and is_text(ends[0].type) != is_text(ends[1].type):
+    if source.typed and is_text(ends[0].type) != is_text(ends[1].type):
         given = f"text in one of the columns {listed(names)} and whole numbers in the other"
-        problems.add(str(path), given, "ids of one type")
+        problems.add(source.name, given, "ids of one type")
         return None
-    source, target = (pc.filter(end, pa.array(kept)) for end in of_one_type(*ends))
-    return EdgeTable(str(path), source, target, names, file.typed)
+    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed)
 
 
-def _end_names(file: TableFile, columns: EdgeColumns) -> tuple[str, str]:
+def _remark_on_columns(source: Source, columns: EdgeColumns, asked: str | None, remarks: Remarks) -> None:
+    """Say which columns are weights without having been asked for, and which are not used."""
+    if columns.weight is not None and asked is None:
+        oddity = Oddity(f"a column {columns.weight!r}", "--weight", "its numbers are the weights of the edges")
+        remarks.note(source.name, oddity._replace(advice=f"--weight {NO_WEIGHT} ignores them."))
+    used = (columns.source, columns.target, columns.weight)
+    if unused := [name for name in source.names if name not in used and name.lower() not in WEIGHT_NAMES]:
+        done = "not used"
+        oddity = Oddity("further columns", "the two ends and a weight", done, "--weight COL takes one as the weight.")
+        for name in unused:
+            remarks.column(source.name, name, oddity)
+
+
+def _found(source: Source, columns: EdgeColumns) -> EdgeColumns:
+    """The columns by name."""
+    first, second = _end_names(source, columns)
+    weight = None if columns.weight == NO_WEIGHT else columns.weight
+    if columns.weight is None:
+        weight = next((name for name in source.names if name.lower() in WEIGHT_NAMES), None)
+    return EdgeColumns(first, second, weight if weight not in (first, second) else None)
+
+
+def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
     if columns.source is not None and columns.target is not None:
         return columns.source, columns.target
     if columns.source is not None or columns.target is not None:
@@ -79,21 +114,23 @@ def _end_names(file: TableFile, columns: EdgeColumns) -> tuple[str, str]:
         if source in by_lower and target in by_lower:
             return by_lower[source], by_lower[target]
     if len(file.names) < 2:
-        refuse(str(file.path), f"one column {listed(list(file.names))}", "two columns with the ids of both ends")
+        refuse(file.name, f"one column {listed(list(file.names))}", "two columns with the ids of both ends")
     source, target, *_ = file.names
     return source, target
 
 
-def _positive(place: str, weights: pa.Array) -> np.ndarray:
-    """Which edges have a weight above 0."""
-    if not is_number(weights.type):
-        refuse(place, f"values of type {weights.type}", "numbers of at least 0")
-    numbers = floats(weights)
-    wrong = ~(np.isfinite(numbers) & (numbers >= 0))
+def _weights(place: str, column: pa.Array) -> np.ndarray:
+    """(E,) at least 0."""
+    cells = numbers(column, decimal_of(column.drop_null())) if is_text(column.type) else column
+    allowed, advice = "numbers of at least 0", f"--weight {NO_WEIGHT} ignores them."
+    if not (is_number(cells.type) or pa.types.is_null(cells.type)):
+        refuse(place, f"values of type {column.type}", allowed, advice)
+    weights = floats(cells)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
     if wrong.any():
-        given = f"missing, negative or infinite weights ({listed(numbers[wrong])})"
-        refuse(place, given, "numbers of at least 0")
-    return numbers > 0
+        given = f"missing, negative or infinite weights ({listed(pc.filter(column, pa.array(wrong)))})"
+        refuse(place, given, allowed, advice)
+    return weights
 
 
 def of_one_type(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
@@ -105,32 +142,39 @@ def of_one_type(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
 
 def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_typed: bool) -> None:
     """Two files that both say what their ids are must agree. Numbers in a CSV file may stand for text."""
-    if typed and nodes_typed and is_text(ids.type) != is_text(nodes.type):
+    if typed and nodes_typed and len(ids) and is_text(ids.type) != is_text(nodes.type):
         words = {True: "text", False: "whole numbers"}
         given, allowed = words[is_text(ids.type)], words[is_text(nodes.type)]
         advice = "Write the ids of both tables with the same type."
         refuse(place, f"ids that are {given}", f"{allowed}, as in the node table", advice)
 
 
-def join(edges: EdgeTable, ids: pa.Array, typed: bool, *, drop_unknown: bool = False) -> np.ndarray:
-    """(2, E) int64: the positions in `ids` of both ends of each edge.
+def join(
+    edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, *, drop_unknown: bool = False
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any.
 
-    Edges with unknown ids are an error, or with `drop_unknown` left out with a warning.
-    typed: whether a file says that `ids` are numbers or text.
+    Edges with unknown ids are an error, or with `drop_unknown` left out with a note. Edges of weight 0 are left out.
+    typed: whether a table says that `ids` are numbers or text.
     """
-    check_types(f"{edges.name}, columns {listed(edges.columns)}", edges.source, edges.typed, ids, typed)
+    names = listed([edges.columns.source, edges.columns.target])
+    check_types(f"{edges.name}, columns {names}", edges.source, edges.typed, ids, typed)
     (source, nodes), (target, _) = of_one_type(edges.source, ids), of_one_type(edges.target, ids)
     # The position of an unknown id is null.
     positions = [pc.index_in(end, value_set=nodes) for end in (source, target)]
     unknown = np.logical_or(*(position.is_null().to_numpy(zero_copy_only=False) for position in positions))
     pairs = np.stack([pc.fill_null(position, -1).to_numpy().astype(np.int64) for position in positions])
-    if not unknown.any():
-        return pairs
-    share = f"{int(unknown.sum())} of {unknown.size} edges"
-    if not drop_unknown or unknown.all():
-        absent = [pc.filter(end, position.is_null()) for end, position in zip((source, target), positions, strict=True)]
-        given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
-        advice = "Both tables must use the same ids." if drop_unknown else "--drop-unknown-edges leaves them out."
-        refuse(edges.name, given, "edges between ids of the node table", advice)
-    warnings.warn(f"{edges.name}: left out {share}, with ids that no node has", G3NNWarning, stacklevel=2)
-    return pairs[:, ~unknown]
+    if unknown.any():
+        share = f"{int(unknown.sum())} of {unknown.size} edges"
+        if not drop_unknown or unknown.all():
+            ends = zip((source, target), positions, strict=True)
+            absent = [pc.filter(end, position.is_null()) for end, position in ends]
+            given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
+            same = "Both tables must use the same ids; --id names the column of the node table that has them."
+            advice = same if unknown.all() else "--drop-unknown-edges leaves them out."
+            refuse(edges.name, given, "edges between ids of the node table", advice)
+        remarks.say(f"{edges.name}: left out {share}, with ids that no node has")
+    if edges.weights is None:
+        return pairs[:, ~unknown], None
+    kept = ~unknown & (edges.weights > 0)
+    return pairs[:, kept], edges.weights[kept]

@@ -11,59 +11,112 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import floats, int64, is_number, is_text, plain, texts
-from g3nn.data.tables.files import TableFile
+from g3nn.data.tables.cells import NULL_WORDS, decimal_of, floats, is_number, is_text, known, numbers
+from g3nn.data.tables.columns import counted, int64, listed, means_text, plain
+from g3nn.data.tables.files import Source
+from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
-from g3nn.outcomes import OUTCOMES, Classes, Labels, Tags, guessed_outcome, is_known, without_labels_of
+from g3nn.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
 
 AUTO = "auto"
 
-MISSING_NUMBERS = ("NaN", "nan", "NA", "N/A", "NULL", "null")
-"""Texts that mean a missing value in a column of numbers."""
-
 _BOOLEANS = {"true": True, "false": False}
 _WHOLE_NUMBER = r"(0|-?[1-9][0-9]{0,17})(\.0*)?"
+_PERHAPS_UNKNOWN = ("unknown", "missing", "unlabelled", "unlabeled", "undefined", "tbd", "none")
 
 
 def read_labels(
-    file: TableFile, table: pa.Table, names: Sequence[str], outcome: str, problems: Problems
+    source: Source, table: pa.Table, names: Sequence[str], outcome: str, nulls: tuple[str, ...], remarks: Remarks
 ) -> tuple[str, Labels | None]:
     """The outcome, guessed if it is "auto", and the labels; None where a problem was recorded."""
+    problems = remarks.problems
+    columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
-        outcome = guessed_outcome(len(names), _has_fractions(label_values(table[names[0]], file.typed))).name
+        raw, first = plain(table[names[0]], source.typed), columns[names[0]]
+        text = means_text(raw, first, source.typed)
+        values = None if text else _numbers(label_values(first, source.typed))
+        outcome = guessed_outcome(len(names), values).name
+        if outcome != Tags.name and values is not None and (values % 1 == 0).all():
+            _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."
         problems.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
         return outcome, None
-    labels = []
-    for name in names:
-        values = label_values(table[name], file.typed, classes=rule is Classes)
-        labels.append(rule.read(values, table.num_rows, problems, file.place(name)))
-    columns = [column for column in labels if column is not None]
-    if len(columns) < len(names):
+    read = []
+    for name, column in columns.items():
+        values = label_values(column, source.typed, classes=rule is Classes)
+        read.append(rule.read(values, table.num_rows, problems, source.place(name), in_table=True))
+    labels = [column for column in read if column is not None]
+    if len(labels) < len(names):
         return outcome, None
-    if rule is not Tags:
-        return outcome, columns[0]
-    return outcome, Labels(np.array(names), np.concatenate([column.values for column in columns], axis=1), flat=False)
+    if rule is Tags:
+        values = np.concatenate([column.values for column in labels], axis=1)
+        return outcome, Labels(np.array(names), values, flat=False)
+    if rule is Classes:
+        _remark_on_classes(source.place(names[0]), labels[0], remarks)
+    return outcome, labels[0]
 
 
-def label_values(column: pa.ChunkedArray, typed: bool, classes: bool = False) -> np.ndarray:
+def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], remarks: Remarks) -> pa.Array:
+    """Words for nothing are unknown labels, which is noted unless the cells are empty or the caller named the word."""
+    if not is_text(column.type):
+        return column
+    cells = known(column, nulls)
+    usual = pa.array([word for word in NULL_WORDS if word], pa.large_string())
+    words = pc.filter(column, pc.and_(cells.is_null(), pc.is_in(pc.utf8_trim_whitespace(column), value_set=usual)))
+    if len(words):
+        found = f"{counted(len(words), 'label')} written as {listed(pc.unique(words))}"
+        advice = "--keep-na takes them as they are."
+        remarks.note(source.place(name), Oddity(found, "empty cells where unknown", "taken as unknown", advice))
+    return cells
+
+
+def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remarks: Remarks) -> None:
+    """Many whole numbers may be classes, numbers or counts; say what they are taken for."""
+    if len(values) <= MANY_CLASSES:
+        return
+    found = f"{len(values)} whole numbers from {values[0]:g} to {values[-1]:g}"
+    if outcome == Classes.name:
+        done = "each is taken as a class of its own"
+        advice = "If they have an order, use --outcome real (numbers) or --outcome counts."
+    else:
+        done = f"taken as {OUTCOMES[outcome].values_title}"
+        advice = "--outcome classes takes each as a class of its own."
+    remarks.note(place, Oddity(found, "--outcome classes, real or counts", done, advice))
+
+
+def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
+    """Classes that are probably meant in another way."""
+    names = labels.names
+    if names.dtype.kind != "U":
+        return
+    alike: dict[str, list[str]] = {}
+    for name in names.tolist():
+        alike.setdefault(" ".join(name.casefold().split()), []).append(name)
+    if same := [name for group in alike.values() if len(group) > 1 for name in group]:
+        found = f"classes that differ only in case or blanks ({listed(same)})"
+        remarks.note(place, Oddity(found, "one spelling of each class", "taken as different classes"))
+    if perhaps := [name for name in names.tolist() if name.casefold() in _PERHAPS_UNKNOWN]:
+        count = int(np.isin(labels.values, np.flatnonzero(np.isin(names, perhaps))).sum())
+        advice = f"If it means that the label is not known, use --na {perhaps[0]}."
+        found = f"{counted(count, 'label')} called {listed(perhaps)}"
+        remarks.note(place, Oddity(found, "empty cells where unknown", "taken as a class", advice))
+
+
+def label_values(values: pa.Array, typed: bool, classes: bool = False) -> np.ndarray:
     """(n,) as an outcome reads them: floats, or objects with None where there is no label.
 
     The text of a CSV file is read as numbers or, among `classes`, as whole numbers or booleans if all of it can be.
     """
-    values = plain(column, typed)
     if pa.types.is_integer(values.type) and classes:
         values = int64(values)
     elif is_number(values.type):
         return floats(values)
     if not is_text(values.type):
         return _objects(values.to_pylist())
-    encoded = texts(values).dictionary_encode()
-    words = encoded.dictionary.to_pylist()
-    if not typed:
-        words = _as_classes(words) if classes else [_as_number(word) for word in words]
+    encoded = values.dictionary_encode()
+    words = _as_classes(encoded.dictionary.to_pylist(), typed) if classes else _as_numbers(encoded.dictionary)
     return _objects([*words, None])[pc.fill_null(encoded.indices, len(words)).to_numpy()]
 
 
@@ -73,55 +126,46 @@ def _objects(items: list[Any]) -> np.ndarray:
     return array
 
 
-def _as_classes(words: list[str]) -> list[Any]:
-    numbers = [word for word in words if word not in MISSING_NUMBERS]
-    if numbers and all(re.fullmatch(_WHOLE_NUMBER, word) for word in numbers):
-        return [None if word in MISSING_NUMBERS else int(word.partition(".")[0]) for word in words]
+def _as_classes(words: list[str], typed: bool) -> list[Any]:
+    if typed:
+        return words
+    if words and all(re.fullmatch(_WHOLE_NUMBER, word) for word in words):
+        return [int(word.partition(".")[0]) for word in words]
     if all(word.lower() in _BOOLEANS for word in words):
         return [_BOOLEANS[word.lower()] for word in words]
     return words
 
 
-def _as_number(word: str) -> Any:
-    """A number, None or a boolean, or the word itself if it is none of them."""
-    try:
-        return float(word.replace("_", "-"))  # Python alone takes 1_000 for a number.
-    except ValueError:
-        return None if word in MISSING_NUMBERS else _BOOLEANS.get(word.lower(), word)
+def _as_numbers(words: pa.Array) -> list[Any]:
+    """Numbers or booleans; the words themselves where they are neither."""
+    read = numbers(words, decimal_of(words)).to_pylist()
+    return [
+        number if number is not None else _BOOLEANS.get(word.lower(), word)
+        for word, number in zip(words.to_pylist(), read, strict=True)
+    ]
 
 
-def _has_fractions(values: np.ndarray) -> bool:
-    """Whether a column holds numbers, and not only whole ones."""
-    known = [value for value in values.tolist() if value is not None and value == value]
-    return all(isinstance(value, float) for value in known) and any(value % 1 for value in known)
-
-
-def as_given(labels: Labels) -> Any:
-    """Labels in the form in which an estimator takes them: classes by name, tags as a table with their names."""
-    if labels.values.ndim == 1:
-        return np.where(is_known(labels.values), labels.names.astype(object)[labels.values], None)
-    if labels.flat:
-        return labels.values[:, 0]
-    return pa.table(dict(zip(labels.names.tolist(), labels.values.T, strict=True)))
+def _numbers(values: np.ndarray) -> np.ndarray | None:
+    """The known values of a column if they are all numbers."""
+    given = [value for value in values.tolist() if value is not None and value == value]
+    return np.array(given) if all(isinstance(value, float) for value in given) else None
 
 
 def check_split(
-    table: str, labels: Labels, split: np.ndarray | None, outcome: str, problems: Problems
+    table: str, labels: Labels, split: np.ndarray | None, outcome: str, remarks: Remarks
 ) -> tuple[Labels, np.ndarray | None, np.ndarray]:
-    """The labels without those of test nodes, the labelled nodes for validation, and those for test.
-
-    Without a split, or with this one, there must be enough to train on and to validate on.
-    """
-    rule, nobody, refused = OUTCOMES[outcome], np.zeros(0, dtype=np.int64), Problems()
-    if split is None:
-        rule.hold_out(labels, 0.5, np.random.RandomState(0), refused)
-        problems.found += [replace(problem, argument=f"{table}, labels") for problem in refused.found]
-        return labels, None, nobody
-    val, test = (labels.labelled[split[labels.labelled] == part] for part in ("val", "test"))
+    """The labels without those of test nodes, the labelled nodes for validation if the split names any, and those for
+    test. There must be enough to train on."""
+    rule, refused, nobody = OUTCOMES[outcome], Problems(), np.zeros(0, dtype=np.int64)
+    parts = [labels.labelled[split[labels.labelled] == part] for part in ("val", "test")] if split is not None else []
+    val, test = parts or (nobody, nobody)
     labels = replace(labels, values=without_labels_of(labels.values, test))
-    if val.size == 0:
-        refused.add("", "no labelled node for validation", "at least one")
-    else:
+    if not labels.labelled.size:
+        refused.add("", "test labels only", "labels to train on")
+    elif val.size:
         rule.check_validation(labels, val, refused)
-    problems.found += [replace(problem, argument=f"{table}, split") for problem in refused.found]
-    return labels, val, test
+    else:
+        rule.hold_out(labels, 0.5, np.random.RandomState(0), refused)
+    place = f"{table}, {'split' if val.size or test.size else 'labels'}"
+    remarks.problems.found += [replace(problem, argument=place) for problem in refused.found]
+    return labels, val if val.size else None, test

@@ -1,29 +1,21 @@
-"""The node table: one row per node, CSV or Parquet. `load_nodes` reads ids, labels, the split and the features."""
+"""The node table: one row per node. `load_nodes` reads ids, labels, the split and the columns that describe nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import (
-    CATEGORICAL,
-    TEXT,
-    counted,
-    feature_kind,
-    identifiers,
-    listed,
-    plain,
-    refuse,
-    split_parts,
-)
-from g3nn.data.tables.files import TableFile
+from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.columns import PARTS, counted, identifiers, listed, plain, refuse, split_parts
+from g3nn.data.tables.encoders import CATEGORICAL, TEXT
+from g3nn.data.tables.files import Source
 from g3nn.data.tables.labels import AUTO, read_labels
-from g3nn.errors import InputError, Problems
+from g3nn.data.tables.remarks import Oddity, Remarks
+from g3nn.errors import DataError, InputError
 from g3nn.outcomes import Labels
 
 SPLIT = "split"
@@ -33,22 +25,29 @@ SPLIT = "split"
 class NodeColumns:
     """The columns of a node table that are not ordinary features. Several `labels` are tags.
 
-    Every other column describes the nodes: numbers and booleans as they are, text as categories, `text` columns as
-    words, `categorical` columns as categories even if they hold numbers. The `split` column says which labelled nodes
-    are for training, validation and test; by default it is a column called split, if it holds train, val and test only.
+    Every other column describes the nodes, as `FeatureSchema` reads it: `text` columns as words, `categorical` columns
+    as categories even if they hold numbers. Without an `id`, the rows are numbered from 0. The `split` column says
+    which labelled nodes are for training, validation and test; by default it is a column called split, if it holds
+    train, val and test only. nulls: words that say that nothing is known.
     """
 
-    id: str
+    id: str | None = None
     labels: tuple[str, ...] = ()
     text: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     split: str | None = None
     outcome: str = AUTO
+    nulls: tuple[str, ...] = NULL_WORDS
 
     @property
     def special(self) -> set[str]:
         return {name for name in (self.id, *self.labels, self.split) if name is not None}
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The kinds of columns that the caller asked for."""
+        return {**dict.fromkeys(self.categorical, CATEGORICAL), **dict.fromkeys(self.text, TEXT)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,62 +55,80 @@ class NodeTable:
     """n nodes.
 
     ids:      (n,) int64 or text, each id once.
-    features: the columns that describe the nodes; `kinds` says how to read each.
+    features: the columns that describe the nodes.
     labels:   what the label columns say; None without one, or if they cannot be read.
-    split:    (n,) "train", "val" or "test", from `split_column`; None without one.
-    typed:    whether the file says that ids are numbers or text.
+    split:    (n,) "train", "val" or "test", from `columns.split`; None without one.
+    columns:  what was asked for, with the split column and the outcome that were found.
+    typed:    whether the table says that ids are numbers or text.
+    content:  all columns of the table.
     """
 
     name: str
     ids: pa.Array
     features: pa.Table
-    kinds: Mapping[str, str]
+    columns: NodeColumns
+    content: pa.Table
     labels: Labels | None = None
     split: np.ndarray | None = None
-    split_column: str | None = None
     typed: bool = True
-    outcome: str = AUTO
 
     @property
     def num_nodes(self) -> int:
         return len(self.ids)
 
 
-def load_nodes(path: str | Path, columns: NodeColumns, problems: Problems) -> NodeTable | None:
-    """Read a node table without the columns that have problems; None if its ids cannot be read."""
-    file = TableFile.open(path)
+def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
+    """Read a node table; None if its ids cannot be read."""
+    source, problems = Source.open(table, "nodes", remarks), remarks.problems
     roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
     roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
-    file.check_roles(roles, problems)
-    table = file.read(text={*columns.special, *columns.text, *columns.categorical})
-    columns = _with_split(table, columns)
-    ids, parts, outcome, labels = None, None, columns.outcome, None
-    if columns.id in file.names:
+    source.check_roles(roles, problems)
+    content = source.read(text={*columns.special, *columns.chosen}, nulls=columns.nulls)
+    if content.num_rows == 0:
+        raise DataError(f"{source.name}: has a header but no rows.")
+    columns = _with_split(source, content, columns, remarks)
+    ids, parts, labels = None, None, None
+    if columns.id is None:
+        ids = pa.array(np.arange(content.num_rows))
+    elif columns.id in source.names:
         with problems.gathered():
-            ids = identifiers(file.place(columns.id), table[columns.id], file.typed)
-            _check_distinct(file.place(columns.id), ids)
-    if columns.labels and set(columns.labels) <= set(file.names):
-        outcome, labels = read_labels(file, table, columns.labels, outcome, problems)
-    if columns.split in file.names:
+            ids = identifiers(source.place(columns.id), content[columns.id], source.typed)
+            _check_distinct(source.place(columns.id), ids)
+    if columns.labels and set(columns.labels) <= set(source.names):
+        found = read_labels(source, content, columns.labels, columns.outcome, columns.nulls, remarks)
+        columns, labels = replace(columns, outcome=found[0]), found[1]
+    if columns.split in source.names:
         with problems.gathered():
-            parts = split_parts(file.place(columns.split), table[columns.split])
-    # Without ids or labels a column that was meant for them would pass for a feature.
-    complete = {columns.id, *columns.labels} <= set(file.names)
-    kinds = _feature_kinds(file, table, columns, problems) if complete else {}
+            parts = split_parts(source.place(columns.split), content[columns.split])
     if ids is None:
         return None
-    features = pa.table({name: plain(table[name], file.typed) for name in kinds})
-    return NodeTable(str(path), ids, features, kinds, labels, parts, columns.split, file.typed, outcome)
+    other = {*columns.special, *columns.ignore}
+    left = [name for name in content.column_names if name not in other]
+    # Without ids or labels, a column that was meant for them would pass for a feature.
+    if not {*([columns.id] if columns.id else []), *columns.labels} <= set(source.names):
+        left = []
+    # A table without columns, unlike a selection of none, would have no rows.
+    features = (
+        pa.table([plain(content[name], typed=False) for name in left], names=left) if left else content.select([])
+    )
+    return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed)
 
 
-def _with_split(table: pa.Table, columns: NodeColumns) -> NodeColumns:
+def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: Remarks) -> NodeColumns:
     """A column that is called split and holds a split is the split column, if no role is given to it."""
     used = {*columns.special, *columns.text, *columns.ignore, *columns.categorical}
     if columns.split is not None or SPLIT not in table.column_names or SPLIT in used:
         return columns
     try:
         split_parts("", table[SPLIT])
-    except InputError:
+    except InputError as error:
+        words = {str(cell).lower() for cell in pc.unique(table[SPLIT]).to_pylist()}
+        if words & set(PARTS):
+            advice = "--split split demands a split, --ignore split leaves it out."
+            oddity = Oddity(
+                error.problems[0].given, ", ".join(PARTS), "taken to describe the nodes, as no split", advice
+            )
+            remarks.note(source.place(SPLIT), oddity)
         return columns
     return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
 
@@ -122,18 +139,3 @@ def _check_distinct(place: str, ids: pa.Array) -> None:
     if len(repeated):
         given = f"{counted(len(repeated), 'id')} in more than one row ({listed(repeated)})"
         refuse(place, given, "each id once", "Keep one row per node.")
-
-
-def _feature_kinds(file: TableFile, table: pa.Table, columns: NodeColumns, problems: Problems) -> dict[str, str]:
-    """The kind of each feature column. Columns that cannot be features are problems and left out."""
-    chosen = {**dict.fromkeys(columns.categorical, CATEGORICAL), **dict.fromkeys(columns.text, TEXT)}
-    names = [name for name in table.column_names if name not in {*columns.special, *columns.ignore}]
-    if not names:
-        given = "no column that describes the nodes"
-        problems.add(str(file.path), given, "at least one column besides ids and labels")
-    kinds: dict[str, str] = {}
-    for name in names:
-        with problems.gathered():
-            kind = feature_kind(file.place(name), table[name], typed=file.typed or name in chosen)
-            kinds[name] = chosen.get(name, kind)
-    return kinds

@@ -2,282 +2,322 @@
 
 from __future__ import annotations
 
-import warnings
-from collections import defaultdict
-from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
-from annotated_types import Interval
 
-from g3nn.data.planetoid import row_normalised
-from g3nn.data.tables.columns import BOOLEAN, CATEGORICAL, LARGEST, NUMERIC, TEXT, counted, floats, listed, texts
-from g3nn.data.tables.node_table import NodeTable
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.data.tables.cells import (
+    NULL_WORDS,
+    date_format,
+    decimal_of,
+    floats,
+    is_number,
+    is_text,
+    known,
+    numbers,
+    some,
+)
+from g3nn.data.tables.columns import counted, listed, means_text, texts
+from g3nn.data.tables.encoders import (
+    BOOLEAN,
+    CATEGORICAL,
+    DATE,
+    FEWEST_ROWS,
+    LARGEST,
+    NUMERIC,
+    TEXT,
+    Category,
+    Column,
+    Date,
+    Number,
+    Text,
+    as_numbers,
+)
+from g3nn.data.tables.remarks import Oddity, Remarks
+from g3nn.errors import Problems
 from g3nn.parse import Matrix
 
-FEWEST_COUNTS = 50
-LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
-"""Share of zeros in each column of word counts, and in all of them together."""
+LEFT_OUT = "left out"
 
 MOST_CATEGORIES = 100
-MOST_WORDS = 2000
-FEWEST_ROWS = 2
-"""A category or a word in fewer rows says nothing about other rows."""
-
 LEAST_COVERED = 0.1
 """Share of the rows that the kept categories must cover. Otherwise the column holds names, not categories."""
 
-_IGNORE = "Take it out with --ignore."
+LEAST_WORDS = 4
+"""Mean number of words in the cells of a column of text. Shorter ones are names."""
 
-Reason = tuple[str, ...]
-"""Why a column cannot be used: what is wrong with it, what is allowed, and what to do."""
+LEAST_NUMBERS = 0.5
+"""Share of the cells that must be numbers for the others to be mistakes."""
 
-EMPTY = ("no value at all", "columns with values", _IGNORE)
-CONSTANT = ("the same value in every row", "columns whose values differ", _IGNORE)
-HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
-MISSING = ("missing values", "a value in every row", "Fill them in, or fit with --missing impute.")
-NAMES = ("almost as many values as rows", "categories that repeat", "Use --text if it holds words, or --ignore.")
-WORDLESS = ("no word that repeats", "words that occur in at least two rows", _IGNORE)
-FAR = ("numbers that are infinite or far from all those of the fit", "values like those of the fit")
-NEGATIVE = ("negative or infinite counts", "values like those of the fit")
+_KEEP = "--categorical or --text keeps it."
+_HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
 
-
-@dataclass
-class Remarks:
-    """About columns: the names of those that cannot be used, by reason, and values that the fit has not seen."""
-
-    refused: defaultdict[Reason, list[str]] = field(default_factory=lambda: defaultdict(list))
-    unseen: list[str] = field(default_factory=list)
-
-    def raise_refused(self, table: str, missing: str) -> None:
-        """One problem for each reason. Missing values are a problem only if `missing` is "error"."""
-        problems = Problems()
-        for reason, names in self.refused.items():
-            if reason != MISSING or missing == "error":
-                problems.add(f"{table}, column{'s' if len(names) > 1 else ''} {listed(names)}", *reason)
-        problems.raise_if_any()
+EMPTY = Oddity("no value at all", "columns with values", "left out")
+CONSTANT = Oddity("the same value in every row", "columns whose values differ", "left out")
+NAMES = Oddity("almost as many values as rows", "values that repeat", "left out as names", _KEEP)
+ROWS = Oddity("the numbers of the rows", "columns that say something about the nodes", "left out")
+MISSING = Oddity("missing numbers", "a number in every row", "filled in from the neighbours, or with the mean")
+SENTENCES = Oddity("sentences", "--text for sentences", "their words become features", "--ignore leaves them out.")
+EXTRA = Oddity("columns that the model was not fitted with", "the columns of the fit", "left out")
 
 
-Limited = Annotated[float, Interval(ge=-LARGEST, le=LARGEST)]
-Scale = Annotated[float, Interval(gt=0, le=LARGEST)]
+class ColumnRead(NamedTuple):
+    """How one column was read. missing: cells without a value. became: what was made of it."""
+
+    column: str
+    kind: str
+    missing: int
+    became: str
 
 
-@dataclass(frozen=True)
-class Number:
-    """(x - mean) / scale, or 0 and 1 for a boolean; NaN where missing."""
+class Encoded(NamedTuple):
+    """Features of n nodes.
 
-    mean: Limited
-    scale: Scale
-    kind: str = NUMERIC
-
-    @classmethod
-    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Number:
-        values = floats(column)
-        known = values[~np.isnan(values)]
-        if known.size == 0:
-            remarks.refused[EMPTY].append(name)
-            return cls(0.0, 1.0)
-        if known.size < values.size:
-            remarks.refused[MISSING].append(name)
-        if np.abs(known).max() > LARGEST:
-            remarks.refused[HUGE].append(name)
-            return cls(0.0, 1.0)
-        if known.min() == known.max():
-            remarks.refused[CONSTANT].append(name)
-        if pa.types.is_boolean(column.type):
-            return cls(0.0, 1.0, BOOLEAN)
-        return cls(float(known.mean()), float(known.std()) or 1.0)
-
-    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> np.ndarray:
-        values = floats(column)
-        if np.isnan(values).any():
-            remarks.refused[MISSING].append(name)
-        with np.errstate(over="ignore", invalid="ignore"):
-            encoded = ((values - self.mean) / self.scale).astype(np.float32)
-        if np.isinf(encoded).any():
-            remarks.refused[FAR].append(name)
-        return encoded[:, None]
-
-
-@dataclass(frozen=True)
-class Category:
-    """One 0/1 feature for each category, and one for all rare ones if there are any; all 0 where missing.
-
-    A category that the fit has not seen is treated as a rare one, and is all 0 if there are none.
+    matrix: (n, d) float64, NaN where a number is missing; a scipy CSR array if most features are zero, else dense.
+    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where values decide.
+    names:  (d,)
     """
 
-    categories: tuple[str, ...]
-    other: bool
-    kind: ClassVar[str] = CATEGORICAL
-
-    @classmethod
-    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Category:
-        """The most frequent categories, sorted by name."""
-        values, numbers = pc.value_counts(texts(column).drop_null()).flatten()
-        by_rows = sorted(zip(numbers.to_pylist(), values.to_pylist(), strict=True))
-        rows = sum(count for count, _ in by_rows)
-        kept = [(count, value) for count, value in by_rows[-MOST_CATEGORIES:] if count >= FEWEST_ROWS]
-        if not by_rows:
-            remarks.refused[EMPTY].append(name)
-        elif len(by_rows) == 1 and rows == len(column):
-            remarks.refused[CONSTANT].append(name)
-        elif sum(count for count, _ in kept) < LEAST_COVERED * rows:
-            remarks.refused[NAMES].append(name)
-        return cls(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
-
-    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
-        values, rare = texts(column), len(self.categories)
-        index = pc.index_in(values, value_set=pa.array(self.categories, pa.large_string()), skip_nulls=True)
-        position = pc.fill_null(index, rare).to_numpy().astype(np.int64)
-        present = values.is_valid().to_numpy(zero_copy_only=False)
-        unseen = pc.filter(values, pa.array(present & (position == rare)))
-        if len(unseen):
-            remarks.unseen.append(f"column {name!r}: {counted(len(unseen), 'value')} ({listed(pc.unique(unseen))})")
-        rows = np.flatnonzero(present & (position < rare + self.other))
-        ones = np.ones(rows.size, dtype=np.float32)
-        return sp.csr_array((ones, (rows, position[rows])), shape=(len(values), rare + self.other))
-
-
-@dataclass(frozen=True)
-class Text:
-    """TF-IDF by scikit-learn, with the inverse document frequency of each word."""
-
-    words: dict[str, Limited]
-    kind: ClassVar[str] = TEXT
-
-    @classmethod
-    def fit(cls, name: str, column: pa.Array, remarks: Remarks) -> Text:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        vectorizer = TfidfVectorizer(max_features=MOST_WORDS, min_df=FEWEST_ROWS)
-        try:
-            vectorizer.fit(_documents(column))
-        except ValueError:
-            # This is how scikit-learn says that no word is left.
-            remarks.refused[WORDLESS if texts(column).null_count < len(column) else EMPTY].append(name)
-            return cls({})
-        return cls(dict(zip(vectorizer.get_feature_names_out().tolist(), vectorizer.idf_.tolist(), strict=True)))
-
-    def encode(self, name: str, column: pa.Array, remarks: Remarks) -> sp.csr_array:
-        from sklearn.feature_extraction.text import TfidfVectorizer
-
-        vectorizer = TfidfVectorizer(vocabulary=list(self.words))
-        vectorizer.idf_ = np.array(list(self.words.values()))
-        return sp.csr_array(vectorizer.transform(_documents(column)), dtype=np.float32)
-
-
-def _documents(column: pa.Array) -> list[str]:
-    return pc.fill_null(texts(column), "").to_pylist()
-
-
-Column = Number | Category | Text
-_COLUMNS: dict[str, type[Column]] = {NUMERIC: Number, BOOLEAN: Number, CATEGORICAL: Category, TEXT: Text}
+    matrix: Matrix
+    kinds: np.ndarray
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class FeatureSchema:
     """What was learned about the columns of a table.
 
-    - Numbers are standardised: (x - mean) / standard deviation, over the known values. Missing numbers stay NaN.
-    - Word counts are kept sparse. A column holds word counts if it is never negative or missing and zero in at least a
-      quarter of the rows, provided that there are at least 50 such columns and four fifths of all their values are
-      zero. They are not standardised; instead, the counts of each row are divided by their sum.
-    - Booleans are 0 or 1. Missing: NaN.
+    - Numbers are taken as they are, also with currency signs, percent signs, separators of thousands or a decimal
+      comma. Missing: NaN. Booleans are 0 or 1.
+    - Dates become year, month, weekday and age in days. Missing: NaN.
     - Categories are one-hot: the 100 most frequent ones that are in at least two rows. The others share one feature,
       which also stands for categories that the fit has not seen; without others these are all 0. Missing: all 0.
     - Text becomes TF-IDF of the 2,000 most frequent words that are in at least two rows. Missing: all 0.
+    - Columns that say nothing are left out: empty or constant ones, row numbers, and names that hardly repeat.
 
-    Word counts come first in the matrix, then the other columns in the order of the table.
+    How numbers are scaled is not decided here but by the model.
     """
 
-    counts: tuple[str, ...]
     columns: dict[str, Column]
+    read: tuple[ColumnRead, ...]
+    nulls: tuple[str, ...] = NULL_WORDS
 
     @classmethod
-    def fit(cls, nodes: NodeTable, *, missing: str = "impute") -> FeatureSchema:
-        """Learn from a table. Raises one error that names all columns that cannot be used.
-
-        missing: "error" if missing numbers and booleans are an error too, else "impute".
-        """
-        table = {name: nodes.features[name].combine_chunks() for name in nodes.kinds}
-        zeros = {name: _zeros(table[name]) for name, kind in nodes.kinds.items() if kind == NUMERIC}
-        zeros = {name: share for name, share in zeros.items() if share >= LEAST_ZEROS}
-        if len(zeros) < FEWEST_COUNTS or np.mean(list(zeros.values())) < LEAST_ZEROS_IN_ALL:
-            zeros = {}
-        remarks, others = Remarks(), {name: kind for name, kind in nodes.kinds.items() if name not in zeros}
-        columns = {name: _COLUMNS[kind].fit(name, table[name], remarks) for name, kind in others.items()}
-        remarks.raise_refused(nodes.name, missing)
-        return cls(tuple(zeros), columns)
+    def fit(
+        cls,
+        name: str,
+        table: pa.Table,
+        typed: bool,
+        chosen: Mapping[str, str],
+        nulls: tuple[str, ...],
+        remarks: Remarks,
+    ) -> FeatureSchema:
+        """Learn from the feature columns of a table. `chosen`: kinds that the caller asked for."""
+        columns, read = dict[str, Column](), []
+        for column in table.column_names:
+            raw = table[column].combine_chunks()
+            cells = _cells(raw, nulls)
+            place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
+            made = _learned(place, cells, as_text, chosen.get(column), remarks.problems)
+            if made is None:
+                continue
+            if isinstance(made, Oddity):
+                remarks.column(name, column, made)
+                read.append(ColumnRead(column, LEFT_OUT, cells.null_count, made.found))
+                continue
+            if made.kind == TEXT and column not in chosen:
+                remarks.column(name, column, SENTENCES)
+            _remark_on_values(name, column, made, cells, remarks)
+            columns[column] = made
+            read.append(ColumnRead(column, made.kind, cells.null_count, str(made)))
+        return cls(columns, tuple(read), nulls)
 
     @property
-    def kinds(self) -> dict[str, str]:
-        """How each column of a table must be read."""
-        return {**dict.fromkeys(self.counts, NUMERIC), **{name: column.kind for name, column in self.columns.items()}}
+    def left_out(self) -> set[str]:
+        return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def encode(self, nodes: NodeTable, *, missing: str = "impute", quiet: bool = False) -> Matrix:
-        """(n, d) float32; NaN where a number or boolean is missing. A scipy CSR array if most features come from
-        counts, categories and words, otherwise a dense array.
-
-        Raises one error that names every column that is absent, new, of another kind, or cannot be encoded.
-        missing: as in `fit`. Categories that the fit has not seen are counted in a warning, unless `quiet`.
-        """
-        problems, remarks = Problems(), Remarks()
-        self.check_columns(nodes, problems)
-        problems.raise_if_any()
-        table = {name: nodes.features[name].combine_chunks() for name in self.kinds}
-        counts = [_count(name, table[name], remarks) for name in self.counts]
-        blocks: list[Any] = [column.encode(name, table[name], remarks) for name, column in self.columns.items()]
-        remarks.raise_refused(nodes.name, missing)
-        if remarks.unseen and not quiet:
-            words = f"categories that were rare or absent in the fit: {'; '.join(remarks.unseen)}"
-            warnings.warn(f"{nodes.name}: {words}", G3NNWarning, stacklevel=2)
-        if counts:
-            blocks.insert(0, _shares(counts))
-        dense = sum(isinstance(column, Number) for column in self.columns.values())
-        if 2 * dense < sum(block.shape[1] for block in blocks):
-            return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
-        return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
-
-    def check_columns(self, nodes: NodeTable, problems: Problems) -> None:
-        """Record which columns are absent, new or of another kind. A column without values may be of any kind."""
-        allowed, fitted = "the columns that the model was fitted with", self.kinds
-        filled = {name: kind for name, kind in nodes.kinds.items() if nodes.features[name].null_count < nodes.num_nodes}
-        absent = [name for name in fitted if name not in nodes.kinds]
-        new = [name for name in nodes.kinds if name not in fitted]
-        differing = {name: kind for name, kind in fitted.items() if filled.get(name, kind) != kind}
-        other = [f"{name!r} ({filled[name]} instead of {kind})" for name, kind in differing.items()]
+    def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> Encoded | None:
+        """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
+        problems, before = remarks.problems, len(remarks.problems.found)
+        present, left_out = set(table.column_names), self.left_out
+        absent = [column for column in self.columns if column not in present]
         if absent:
-            problems.add(nodes.name, f"no column {listed(absent)}", allowed)
-        if new:
-            problems.add(nodes.name, f"new columns {listed(new)}", allowed, "Take them out.")
-        if other:
-            shown = ", ".join(other[:5]) + (f" and {len(other) - 5} more" if len(other) > 5 else "")
-            problems.add(nodes.name, f"columns of another kind: {shown}", allowed)
+            problems.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
+        for column in table.column_names:
+            if column not in self.columns and column not in left_out:
+                remarks.column(name, column, EXTRA)
+        blocks = []
+        for column, how in self.columns.items():
+            if column not in present:
+                continue
+            cells = _cells(table[column].combine_chunks(), self.nulls)
+            if not quiet:
+                _check_kind(f"{name}, column {column!r}", cells, how, problems)
+                _remark_on_values(name, column, how, cells, remarks)
+            if len(problems.found) == before:
+                blocks.append(how.encode(cells))
+        if len(problems.found) > before:
+            return None
+        widths = [block.shape[1] for block in blocks]
+        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)
+        names = [feature for column, how in self.columns.items() for feature in how.names(column)]
+        return Encoded(_side_by_side(blocks, table.num_rows), kinds.astype("U8"), tuple(names))
 
 
-def _zeros(column: pa.Array) -> float:
-    """The share of zeros in a column; 0 if it has a value that no word count can have."""
-    values = floats(column)
-    return float((values == 0).mean()) if ((values >= 0) & (values <= LARGEST)).all() else 0.0
+_KINDS = {NUMERIC: "guess", BOOLEAN: "as-is", CATEGORICAL: "as-is", TEXT: "as-is", DATE: "number"}
+"""What is to be done with the values of each kind of column; as `Encoded.kinds` says."""
 
 
-def _count(name: str, column: pa.Array, remarks: Remarks) -> np.ndarray:
-    values = floats(column)
-    if np.isnan(values).any():
-        remarks.refused[MISSING].append(name)
-    if (values < 0).any() or (values > LARGEST).any():
-        remarks.refused[NEGATIVE].append(name)
-    return values
+def _side_by_side(blocks: list[Any], n: int) -> Matrix:
+    if not blocks:
+        return np.zeros((n, 0))
+    stored = sum(block.nnz if sp.issparse(block) else np.count_nonzero(block) for block in blocks)
+    if 2 * stored < n * sum(block.shape[1] for block in blocks):
+        return sp.csr_array(sp.hstack([sp.csr_array(block) for block in blocks], format="csr"))
+    return np.hstack([block.toarray() if sp.issparse(block) else block for block in blocks])
 
 
-def _shares(counts: list[np.ndarray]) -> sp.csr_array:
-    """(n, d): each row divided by the sum of its known counts. A missing count stays NaN."""
-    rows = [np.flatnonzero(column) for column in counts]
-    data = np.concatenate([column[row] for column, row in zip(counts, rows, strict=True)])
-    ends = np.cumsum([0, *(row.size for row in rows)])
-    matrix = sp.csc_array((data, np.concatenate(rows), ends), shape=(counts[0].size, len(counts)))
-    return row_normalised(sp.csr_array(matrix))
+def _cells(raw: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
+    """The values of a column, null where nothing is known."""
+    if is_text(raw.type):
+        return known(raw, nulls)
+    return pc.if_else(pc.is_nan(raw), None, raw) if pa.types.is_floating(raw.type) else raw
+
+
+def _is_date(kind: pa.DataType) -> bool:
+    return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
+
+
+def _learned(
+    place: str, cells: pa.Array, as_text: bool, chosen: str | None, problems: Problems
+) -> Column | Oddity | None:
+    """How to read a column; why it is left out; or None if it cannot be used.
+
+    as_text: whether numbers that are written as text are meant as text.
+    """
+    kind, given = cells.type, cells.drop_null()
+    if len(given) == 0:
+        return EMPTY
+    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        advice = "Take it out with --ignore, or write one column for each number in it."
+        problems.add(place, f"values of type {kind}", "numbers, booleans, dates or text", advice)
+        return None
+    if chosen == CATEGORICAL:
+        return _categories(given, len(cells), keep=True)
+    if chosen == TEXT:
+        text = Text.fit(cells)
+        if text.words:
+            return text
+        return Oddity("no word that repeats", "words that occur in at least two rows", "left out")
+    if pa.types.is_boolean(kind):
+        return Number(BOOLEAN) if len(pc.unique(given)) > 1 or cells.null_count else CONSTANT
+    if _is_date(kind):
+        return Date.fit(cells, "") if len(pc.unique(given)) > 1 else CONSTANT
+    if is_number(kind) or pa.types.is_temporal(kind):
+        return _numbers(place, cells, ".", problems)
+    return _words(place, cells, given, as_text, problems)
+
+
+def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool, problems: Problems) -> Column | Oddity | None:
+    """How to read a column of text: as numbers, dates, categories or sentences."""
+    if cells.null_count == 0 and len(pc.unique(given)) == 1:
+        return CONSTANT
+    if pc.any(pc.match_substring_regex(some(given), "[0-9]")).as_py():
+        if not as_text and (decimal := _decimal(given)):
+            return _numbers(place, cells, decimal, problems)
+        found = date_format(given)
+        if found is not None:
+            return Date.fit(cells, found.format) if len(pc.unique(given)) > 1 else CONSTANT
+    category = _categories(given, len(cells))
+    many = category is NAMES or (isinstance(category, Category) and category.other)
+    if many and pc.mean(pc.count_substring_regex(given, r"\S+")).as_py() >= LEAST_WORDS:
+        text = Text.fit(cells)
+        return text if text.words else category
+    return category
+
+
+def _decimal(given: pa.Array) -> str:
+    """The decimal sign of text that is mostly numbers; nothing if it is not."""
+    first = some(given)
+    if all(numbers(first, sign).null_count == len(first) for sign in (".", ",")):
+        return ""
+    decimal = decimal_of(given)
+    return decimal if numbers(given, decimal).null_count < (1 - LEAST_NUMBERS) * len(given) else ""
+
+
+def _numbers(place: str, cells: pa.Array, decimal: Any, problems: Problems) -> Column | Oddity | None:
+    values = floats(numbers(cells, decimal) if is_text(cells.type) else as_numbers(cells))
+    values = values[~np.isnan(values)]
+    if values.size == 0:
+        return EMPTY
+    if np.abs(values).max() > LARGEST:
+        problems.add(place, *_HUGE)
+        return None
+    if values.min() == values.max() and values.size == len(cells):
+        return CONSTANT
+    first = values[0]
+    if first in (0, 1) and values.size == len(cells) > 2 and (values == first + np.arange(values.size)).all():
+        return ROWS
+    return Number(decimal=decimal)
+
+
+def _categories(given: pa.Array, n: int, keep: bool = False) -> Column | Oddity:
+    """The most frequent categories, sorted by name. keep: also where they hardly repeat."""
+    values, rows = pc.value_counts(texts(given).drop_null()).flatten()
+    by_rows = sorted(zip(rows.to_pylist(), values.to_pylist(), strict=True))
+    kept = [(count, value) for count, value in by_rows[-MOST_CATEGORIES:] if count >= FEWEST_ROWS]
+    if len(by_rows) == 1 and by_rows[0][0] == n:
+        return CONSTANT
+    if not keep and sum(count for count, _ in kept) < LEAST_COVERED * len(given):
+        return NAMES
+    return Category(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
+
+
+def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, remarks: Remarks) -> None:
+    """Cells that are missing, cannot be read, could mean two things, or that the fit has not seen."""
+    if isinstance(how, Category):
+        unseen = pc.filter(texts(cells), pa.array(how.positions(cells) == len(how.categories)))
+        if len(unseen) and not how.other:
+            found = f"{counted(len(unseen), 'value')} that the fit has not seen ({listed(pc.unique(unseen))})"
+            remarks.note(f"{table}, column {column!r}", Oddity(found, "categories of the fit", "taken as unknown"))
+        return
+    if isinstance(how, Text):
+        return
+    given = cells.drop_null()
+    unread = pc.filter(given, pa.array(np.isnan(how.encode(given)[:, 0]))) if is_text(given.type) else []
+    if len(unread):
+        what = "date" if isinstance(how, Date) else "number"
+        many = f"{counted(len(unread), 'value')} that {'is' if len(unread) == 1 else 'are'} no {what}"
+        found = f"{many} ({listed(pc.unique(unread))})"
+        allowed = f"{what}s; empty where unknown"
+        remarks.note(f"{table}, column {column!r}", Oddity(found, allowed, "taken as missing"))
+    elif cells.null_count:
+        remarks.column(table, column, MISSING)
+    both = date_format(given) if isinstance(how, Date) and how.format and is_text(given.type) else None
+    if isinstance(how, Date) and both is not None and both.other:
+        found = f"dates that can be read as {how.format} and as {both.other}"
+        remarks.note(f"{table}, column {column!r}", Oddity(found, "dates such as 2020-12-31", f"read as {how.format}"))
+
+
+def _check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) -> None:
+    """A column that held numbers or dates must still do so, mostly."""
+    given = cells.drop_null()
+    if isinstance(how, Category | Text) or len(given) == 0:
+        return
+    kind = given.type
+    if is_text(kind):
+        readable = np.isnan(how.encode(given)[:, 0]).mean() <= LEAST_NUMBERS
+    elif isinstance(how, Date):
+        readable = _is_date(kind)
+    else:
+        readable = is_number(kind) or pa.types.is_boolean(kind) or (pa.types.is_temporal(kind) and not _is_date(kind))
+    if readable and isinstance(how, Number) and np.nanmax(np.abs(how.encode(given))) > LARGEST:
+        problems.add(place, *_HUGE)
+    if not readable:
+        what = f"{listed(pc.unique(given))}, which are no {'dates' if isinstance(how, Date) else 'numbers'}"
+        problems.add(place, what, f"values like those of the fit ({how.kind})")

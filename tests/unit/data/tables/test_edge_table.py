@@ -1,56 +1,51 @@
 from __future__ import annotations
 
 import datetime
-import warnings
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_tables import parquet_file, read_edges, text_file
+from small_tables import labels, parquet_file, read_edges, read_graph, said, text_file
 
-from g3nn.data.tables.edge_table import EdgeTable, join
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, join
+from g3nn.data.tables.remarks import Remarks
+from g3nn.errors import InputError
+
+NODES = pa.table({"y": labels(4), "x": [1, 2, 4, 9]})
 
 
 class TestReading:
-    @pytest.mark.parametrize(
-        ("header", "columns"),
-        [
-            ("source,target", ("source", "target")),
+    def test_ends(self, tmp_path):
+        cases = [
             ("x,Target,SOURCE", ("SOURCE", "Target")),
             ("dst,src,source", ("src", "dst")),
             ("from,w,to", ("from", "to")),
             ("paper,cites,w", ("paper", "cites")),
-        ],
-    )
-    def test_columns(self, tmp_path, header, columns):
-        values = ",".join("123"[: header.count(",") + 1])
-        assert read_edges(text_file(tmp_path, f"{header}\n{values}\n")).columns == columns
+        ]
+        for header, ends in cases:
+            edges = read_edges(text_file(tmp_path, f"{header}\n1,2,3\n"))
+            assert (edges.columns.source, edges.columns.target) == ends
 
     def test_chosen_columns(self, tmp_path):
-        edges = read_edges(text_file(tmp_path, "source,target,a,b\n1,2,3,4\n"), "b", "a")
+        edges = read_edges(text_file(tmp_path, "source,target,a,b,w\n1,2,3,4,5\n"), "b", "a", "w")
         assert (edges.source.to_pylist(), edges.target.to_pylist()) == ([4], [3])
+        assert (edges.weights, edges.columns) == (np.array([5.0]), EdgeColumns("b", "a", "w"))
 
-    @pytest.mark.parametrize(
-        ("text", "options", "words"),
-        [
+    def test_problems(self, tmp_path):
+        cases = [
             ("a\n1\n", {}, "one column 'a'"),
             ("a,b\n1,2\n", {"source": "a"}, "both names or none"),
-            ("a,b\n1,2\n", {"source": "a", "target": "c"}, "target column: got 'c'"),
+            ("a,b\n1,2\n", {"source": "a", "target": "c", "weight": "w"}, "2 problems"),
             ("a,b\n1,2\n", {"source": "a", "target": "a"}, "which is also the source column"),
-            ("a,b\n1,2\n", {"weight": "w"}, "weight column: got 'w'"),
-            ("a,b\n1,\n", {}, "1 missing id (row 1)"),
             ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': got whole numbers and 1 other value ('x')"),
-            ("a,b,w\n1,2,-1\n2,3,\n", {"weight": "w"}, "missing, negative or infinite weights (-1.0, nan)"),
-            ("a,b,w\n1,2,inf\n", {"weight": "w"}, "weights (inf)"),
-            ("a,b,w\n1,2,x\n", {"weight": "w"}, "numbers of at least 0"),
-        ],
-    )
-    def test_problems(self, tmp_path, text, options, words):
-        with pytest.raises(InputError) as caught:
-            read_edges(text_file(tmp_path, text), **options)
-        assert words in str(caught.value)
+            ("a,b,w\n1,2,-1\n2,3,\n4,5,inf\n", {"weight": "w"}, "infinite weights (-1.0, None, inf); expected numbers"),
+            ("a,b,weight\n1,2,heavy\n2,3,1\n", {}, "weights ('heavy'); expected numbers of at least 0. --weight none"),
+        ]
+        for text, options, words in cases:
+            with pytest.raises(InputError) as caught:
+                read_edges(text_file(tmp_path, text), **options)
+            assert words in str(caught.value)
 
     def test_ends_of_two_types(self, tmp_path):
         with pytest.raises(InputError, match="text in one of the columns 'a', 'b' and whole numbers in the other"):
@@ -58,64 +53,79 @@ class TestReading:
         edges = read_edges(text_file(tmp_path, "a,b\n1,007\n"))
         assert (edges.source.to_pylist(), edges.target.to_pylist()) == (["1"], ["007"])
 
-    def test_an_edge_of_weight_zero_is_none(self, tmp_path):
-        edges = read_edges(text_file(tmp_path, "a,b,w\n1,2,0.5\n2,3,0\n3,1,2\n"), weight="w")
-        assert (edges.source.to_pylist(), edges.target.to_pylist()) == ([1, 3], [2, 1])
 
-    @pytest.mark.parametrize("name", ["e.csv", "e.parquet"])
-    def test_columns_that_are_not_needed_are_not_read(self, tmp_path, name):
-        columns = {"a.b": [1], "c": [2], "when": [datetime.date(2020, 1, 1)]}
-        if name == "e.csv":
-            path = text_file(tmp_path, "a.b,c,when\n1,2,2020-01-01\n", name)
-        else:
-            path = parquet_file(tmp_path, columns, name)
-        assert read_edges(path).columns == ("a.b", "c")
+class TestNotes:
+    def test_weights_are_found_by_name(self, tmp_path):
+        path = text_file(tmp_path, 'source,target,Weight,when,how\n0,1,0,1,2\n2,3,"1,5",1,2\n', "e.csv")
+        graph = read_graph(NODES, path)
+        assert said(graph) == [
+            ": a column 'Weight'; its numbers are the weights of the edges. --weight none ignores them.",
+            "columns 'when', 'how': further columns; not used. --weight COL takes one as the weight.",
+        ]
+        assert graph.weights is not None
+        assert (graph.edges.tolist(), graph.weights.tolist()) == ([[2], [3]], [1.5])
+
+    def test_weights_may_be_ignored(self, tmp_path):
+        graph = read_graph(NODES, text_file(tmp_path, "a,b,weight\n0,1,0\n2,3,-5\n", "e.csv"), weight="none")
+        assert (graph.edges.tolist(), graph.weights, graph.notes) == ([[0, 2], [1, 3]], None, ())
+
+    @pytest.mark.parametrize("name", ["e.csv", "frame"])
+    def test_a_header_without_rows_is_a_graph_without_edges(self, tmp_path, name):
+        nodes = NODES.append_column("id", pa.array(["u", "v", "w", "z"]))
+        empty: Any = pa.table({"source": pa.nulls(0), "target": pa.nulls(0), "weight": pa.nulls(0)})
+        table = text_file(tmp_path, "source,target,weight\n", name) if name == "e.csv" else empty
+        graph = read_graph(nodes, table, id="id")
+        assert graph.edges.shape == (2, 0)
+        assert said(graph)[-1] == ": no rows; there are no edges"
+
+    def test_a_first_line_that_is_probably_an_edge(self, tmp_path):
+        graph = read_graph(NODES, text_file(tmp_path, "0,1\n1,2\n", "e.csv"))
+        assert said(graph) == [
+            ": numbers for names of columns; the first line is no edge. If it is one, write a line with names above it."
+        ]
+
+    def test_columns_that_are_not_needed_are_not_read(self, tmp_path):
+        day = datetime.date(2020, 1, 1)
+        path = parquet_file(tmp_path, {"a.b": [1], "c": [2], "when": [day], "deep": [[1]]}, "e.parquet")
+        assert read_edges(path).columns == EdgeColumns("a.b", "c")
 
 
 def edge_table(source: list[Any], target: list[Any], typed: bool = False) -> EdgeTable:
-    return EdgeTable("e.csv", pa.array(source), pa.array(target), ("source", "target"), typed)
+    return EdgeTable("e.csv", pa.array(source), pa.array(target), EdgeColumns("source", "target"), typed=typed)
+
+
+def pairs(edges: EdgeTable, ids: Any, typed: bool = False, **options: Any) -> Any:
+    return join(edges, pa.array(ids), typed, Remarks(), **options)[0].tolist()
 
 
 class TestJoin:
-    @pytest.mark.parametrize("ids", [["a", "b", "c"], [5, 0, 3]])
-    def test_positions(self, ids):
-        edges = edge_table([ids[2], ids[0]], [ids[1], ids[0]])
-        pairs = join(edges, pa.array(ids), typed=True)
-        assert pairs.tolist() == [[2, 0], [1, 0]]
-        assert pairs.dtype == np.int64
+    def test_positions(self):
+        rng = np.random.default_rng(0)
+        ids, ends = rng.permutation(1000), rng.integers(0, 1000, (2, 5000))
+        for names in (ids, ids.astype(str)):
+            edges = edge_table(names[ends[0]].tolist(), names[ends[1]].tolist())
+            assert pairs(edges, names.tolist()) == ends.tolist()
 
-    @pytest.mark.parametrize(("ids", "ends", "typed"), [(["7", "a"], [7, 7], True), ([7, 8], ["7", "7"], False)])
-    def test_numbers_of_a_csv_file_match_the_same_text(self, ids, ends, typed):
-        assert join(edge_table(ends, ends), pa.array(ids), typed=typed).tolist() == [[0, 0], [0, 0]]
+    def test_numbers_of_a_csv_file_match_the_same_text(self):
+        assert pairs(edge_table([7], [7]), ["7", "a"], typed=True) == [[0], [0]]
+        assert pairs(edge_table(["7"], ["7"]), [7, 8]) == [[0], [0]]
 
-    def test_types_that_two_files_state_must_agree(self):
-        with pytest.raises(
-            InputError, match=r"columns 'source', 'target': got ids that are text; expected whole numbers, as"
-        ):
-            join(edge_table(["7"], ["8"], typed=True), pa.array([7, 8]), typed=True)
+    def test_types_that_two_tables_state_must_agree(self):
+        words = "columns 'source', 'target': got ids that are text; expected whole numbers, as in the node table"
+        with pytest.raises(InputError, match=words):
+            pairs(edge_table(["7"], ["8"], typed=True), [7, 8], typed=True)
 
     def test_unknown_ids(self):
-        edges = edge_table(["a", *"tuvwxyz"], ["a", *"bbbbbbb"])
+        edges, remarks = edge_table(["a", *"tuvwxyz"], ["a", *"bbbbbbb"]), Remarks(strict=True)
         with pytest.raises(InputError) as caught:
-            join(edges, pa.array(["a", "b"]), typed=False)
+            pairs(edges, ["a", "b"])
         assert "7 of 8 edges with ids that no node has ('t', 'u', 'v', 'w', 'x' and 2 more)" in str(caught.value)
         assert "--drop-unknown-edges" in str(caught.value)
+        assert join(edges, pa.array(["a", "b"]), False, remarks, drop_unknown=True)[0].tolist() == [[0], [0]]
+        assert remarks.notes == ["e.csv: left out 7 of 8 edges, with ids that no node has"]
+        assert remarks.problems.found == []
 
-    def test_unknown_ids_are_dropped_when_asked(self):
-        edges = edge_table(["a", "x", "b"], ["b", "a", "y"])
-        with pytest.warns(G3NNWarning, match="left out 2 of 3 edges"):
-            pairs = join(edges, pa.array(["a", "b"]), typed=False, drop_unknown=True)
-        assert pairs.tolist() == [[0], [1]]
-
-    def test_all_edges_are_never_dropped(self):
-        with pytest.raises(InputError, match="Both tables must use the same ids"):
-            join(edge_table(["x"], ["y"]), pa.array(["a"]), typed=False, drop_unknown=True)
-
-    def test_many(self):
-        rng = np.random.default_rng(0)
-        ids = rng.permutation(1000)
-        pairs = rng.integers(0, 1000, (2, 5000))
-        edges = edge_table(ids[pairs[0]].tolist(), ids[pairs[1]].tolist())
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            np.testing.assert_array_equal(join(edges, pa.array(ids), typed=False), pairs)
+    @pytest.mark.parametrize("drop_unknown", [True, False])
+    def test_all_edges_are_never_dropped(self, drop_unknown):
+        with pytest.raises(InputError, match="Both tables must use the same ids; --id names the column"):
+            pairs(edge_table(["x"], ["y"]), ["a"], drop_unknown=drop_unknown)

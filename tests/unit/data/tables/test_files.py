@@ -5,111 +5,127 @@ import gzip
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_tables import parquet_file, read_edges, read_nodes, text_file
+from small_tables import labels, parquet_file, read_edges, read_graph, read_nodes, said, text_file, write
 
-from g3nn.data.tables.labels import as_given
+from g3nn.data.tables.files import Source
+from g3nn.data.tables.remarks import Remarks
 from g3nn.errors import DataError
 
 NODES = "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rome,true\n"
 
 
-def test_csv(tmp_path):
-    nodes = read_nodes(text_file(tmp_path, NODES), "id", "label")
-    assert nodes.ids.to_pylist() == ["a", "b", "c"]
-    assert nodes.labels is not None
-    assert as_given(nodes.labels).tolist() == ["x", "y", None]
-    assert dict(nodes.kinds) == {"age": "numeric", "city": "categorical", "active": "boolean"}
-    assert nodes.features.to_pydict()["age"] == [1, 2.5, 3]
-    assert not nodes.typed
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
+def test_dialects(tmp_path):
+    cases = [
+        ("n.csv", NODES),
         ("n.tsv", NODES.replace(",", "\t")),
         ("n.csv", NODES.replace(",", ";")),
         ("n.txt", NODES),
         ("n.csv", NODES.replace("\n", "\r\n")),
         ("n.csv", "\ufeff" + NODES),
         ("n.csv", NODES.replace(",", ", ")),
-        ("n.csv", NODES.replace("age", '"age"')),
-        ("n.csv", "\n" + NODES.replace("\n", "\n\n")),
-    ],
-    ids=["tabs", "semicolons", "another suffix", "windows", "byte order mark", "blanks", "quotes", "empty lines"],
-)
-def test_dialects(tmp_path, name, text):
-    nodes = read_nodes(text_file(tmp_path, text, name), "id", "label")
-    assert nodes.ids.to_pylist() == ["a", "b", "c"]
-    assert (nodes.kinds["age"], nodes.kinds["city"]) == ("numeric", "categorical")
-    assert nodes.features.to_pydict()["city"] == ["Rome", "Oslo", "Rome"]
-
-
-@pytest.mark.parametrize("name", ["nodes.csv.gz", "nodes.csv"])
-def test_gzip_is_seen_by_its_content(tmp_path, name):
-    (tmp_path / name).write_bytes(gzip.compress(NODES.encode(), mtime=0))
-    assert read_nodes(tmp_path / name, "id", "label").num_nodes == 3
-
-
-@pytest.mark.parametrize("name", ["nodes.parquet", "nodes.csv"])
-def test_parquet_is_seen_by_its_content(tmp_path, name):
-    path = parquet_file(tmp_path, {"id": [1, 2], "x": [0.5, 1.5]}, name)
-    nodes = read_nodes(path, "id")
-    assert (nodes.ids.to_pylist(), nodes.typed, nodes.labels) == ([1, 2], True, None)
-
-
-def test_text_may_run_over_lines(tmp_path):
-    nodes = read_nodes(text_file(tmp_path, 'id,words\n1,"a\nb, c"\n2,d\n'), "id", text=["words"])
-    assert nodes.features.to_pydict() == {"words": ["a\nb, c", "d"]}
-    assert dict(nodes.kinds) == {"words": "text"}
-
-
-def test_row_numbers_of_pandas_are_no_feature(tmp_path):
-    nodes = read_nodes(text_file(tmp_path, ",id,x\n0,a,1\n1,b,2\n"), "id")
-    assert list(nodes.kinds) == ["x"]
-    path = parquet_file(tmp_path, {"id": ["a"], "x": [1], "__index_level_0__": [7]})
-    assert list(read_nodes(path, "id").kinds) == ["x"]
-    edges = read_edges(text_file(tmp_path, ",a,b\n0,1,2\n", "edges.csv"))
-    assert edges.columns == ("a", "b")
+        ("n.csv", NODES.replace("age", '"age"').replace("Rome", '"Rome"')),
+        ("n.csv", "\n" + NODES.replace("\n", "\n\n").replace("Rome", '"Rome"')),
+    ]
+    for name, text in cases:
+        nodes = read_nodes(text_file(tmp_path, text, name), "id", "label")
+        assert nodes.ids.to_pylist() == ["a", "b", "c"]
+        assert nodes.features.to_pydict()["city"] == ["Rome", "Oslo", "Rome"]
+        assert nodes.labels is not None
+        assert (nodes.labels.names.tolist(), nodes.labels.values.tolist()) == (["x", "y"], [0, 1, -1])
+        assert not nodes.typed
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "words"),
+    ("word", "encoding", "found", "gzipped"),
     [
-        (b"", "n.csv", "is empty"),
-        (b"", "n.parquet", "is empty"),
-        (b" \n\n", "n.csv", "is empty"),
-        (gzip.compress(b"", mtime=0), "n.csv.gz", "is empty"),
-        (b"id,x\n", "n.csv", "no rows"),
-        (b"id,x", "n.csv", "no rows"),
-        (b"id,x\n1,2\n3\n", "n.csv", "1 row with more or fewer values than the header, e.g. 1 instead of 2 in '3'"),
-        (b"id,x\na,1\nb,\xe9\n", "n.csv", "not UTF-8 text, first in line 3"),
-        (b"id,\xe9\na,1\n", "n.csv", "not UTF-8 text, first in line 1"),
-        (b"id,x\n\xe9,1\n", "n.csv", "not UTF-8 text, first in line 2"),
-        ("id,x\na,1\n".encode("utf-16"), "n.csv", "UTF-16"),
-        (b"id,x\n1,2\n", "n.parquet", "does not begin like a Parquet file"),
-        (b"PAR1", "n.parquet", "damaged or cut short"),
-        (b"PK\x03\x04zzzz", "n.xlsx", "Excel"),
-        (gzip.compress(b"id,x\n1,2\n" * 99, mtime=0)[:-9], "n.csv.gz", "damaged or cut short"),
-        (b"\x1f\x8bzzzzzzzzzzzz", "n.csv.gz", "damaged or cut short"),
-        (b"id,x,x\n1,2,3\n", "n.csv", "several columns are called 'x'"),
-        (b"id,x,\n1,2,3\n", "n.csv", "a column has no name"),
+        ("Zoë", "latin-1", "cp1252", False),
+        ("5 €", "cp1252", "cp1252", True),
+        ("\x81é", "latin-1", "latin-1", False),
+        ("Łódź", "utf-16", "utf-16", False),
+        ("Łódź", "utf-16", "utf-16", True),
+        ("Łódź", "utf-8", None, True),
     ],
 )
-def test_what_cannot_be_read(tmp_path, content, name, words):
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        read_nodes(path, "id")
-    assert words in str(caught.value)
-    assert str(path) in str(caught.value)
+def test_encodings(tmp_path, word, encoding, found, gzipped):
+    content = f"y,x,n\na,{word},1\nb,u,2\na,u,4\nb,{word},5\n".encode(encoding)
+    (tmp_path / "n.csv").write_bytes(gzip.compress(content, mtime=0) if gzipped else content)
+    graph = read_graph(tmp_path / "n.csv")
+    note = f": text that is not UTF-8; read as {found}. Look at words with accents."
+    assert said(graph) == ([note] if found else [])
+    assert graph.nodes.features["x"].to_pylist() == [word, "u", "u", word]
 
 
-@pytest.mark.parametrize("kept", [0.2, 0.5, 0.99])
-def test_a_parquet_file_cut_short(tmp_path, kept):
+def test_parquet_is_seen_by_its_content(tmp_path):
+    path = parquet_file(tmp_path, {"id": [1, 2], "a.b": [0.5, 1.5]}, "nodes.csv")
+    nodes = read_nodes(path, "id")
+    assert (nodes.ids.to_pylist(), nodes.typed, nodes.labels) == ([1, 2], True, None)
+    assert nodes.features.to_pydict() == {"a.b": [0.5, 1.5]}
+
+
+def test_row_numbers_of_pandas_are_no_column(tmp_path):
+    assert read_nodes(text_file(tmp_path, ",id,x\n0,a,1\n1,b,2\n"), "id").features.column_names == ["x"]
+    path = parquet_file(tmp_path, {"id": ["a"], "x": [1], "__index_level_0__": [7]})
+    assert read_nodes(path, "id").features.column_names == ["x"]
+    assert read_edges(text_file(tmp_path, ",a,b\n0,1,2\n", "edges.csv")).columns.source == "a"
+
+
+class TestQuotes:
+    def test_text_may_run_over_lines(self, tmp_path):
+        text = 'id,words\n1,"a\nb, ""c"""\n2,5" disk\n3,' + f'"{"long " * 40_000}\n"\n'
+        words = read_nodes(text_file(tmp_path, text), "id").features["words"].to_pylist()
+        assert [word[:9] for word in words] == ['a\nb, "c"', '5" disk', "long long"]
+
+    @pytest.mark.parametrize(
+        ("text", "line"),
+        [
+            ('id,x\n1,a\n2,"b\n3,c\n4,d\n', 3),
+            ('id,x\n1,a\n2,"b\n3,c', 3),
+            ('id,x\n1,"a"\n\n2,"b\n3,"c"\n4,"d"\n', 4),
+            ('id,x,z\n1,"a,2\n3,b,4\n', 2),
+            ('id,x\r1,a\r2,"b\r3,c\r', 3),
+        ],
+        ids=["last column", "no line end", "up to the next quote", "first column", "old line ends"],
+    )
+    def test_a_quote_that_is_not_closed_swallows_no_rows(self, tmp_path, text, line):
+        with pytest.raises(DataError, match=f"nodes.csv: a quote in line {line} is not closed"):
+            read_nodes(text_file(tmp_path, text), "id")
+        with pytest.raises(DataError, match=f"a quote in line {line} is not closed"):
+            read_edges(text_file(tmp_path, text))
+
+
+def test_what_cannot_be_read(tmp_path):
+    cases = [
+        (b"", "n.csv", "is empty"),
+        (b" \n\n", "n.csv", "is empty"),
+        (gzip.compress(b"", mtime=0), "n.csv.gz", "is empty"),
+        (b"id,x\n", "n.csv", "has a header but no rows"),
+        (b"id,x\n1,2\n3\n", "n.csv", "1 row with more or fewer values than the header, e.g. 1 instead of 2 in '3'"),
+        ("id,x\na,1\n".encode("utf-16-le"), "n.csv", "is not text"),
+        ("id,x\na,1\n".encode("utf-16")[:-1], "n.csv", "is not text"),
+        (b"id,x\n1,2\n", "n.parquet", "does not begin like a Parquet file"),
+        (b"PAR1", "n.parquet", "damaged or cut short"),
+        (b"\xd0\xcf\x11\xe0zzzz", "n.xls", "is an old Excel file. Save it as Parquet"),
+        (gzip.compress(b"id,x\n1,2\n" * 99, mtime=0)[:-9], "n.csv.gz", "damaged or cut short"),
+        (b"id,x,x\n1,2,3\n", "n.csv", "several columns are called 'x'"),
+        (b"id,x,\n1,2,3\n", "n.csv", "a column has no name"),
+    ]
+    for content, name, words in cases:
+        path = tmp_path / name
+        path.write_bytes(content)
+        with pytest.raises(DataError) as caught:
+            read_nodes(path, "id")
+        assert words in str(caught.value)
+        assert str(path) in str(caught.value)
+
+
+def test_damaged_parquet(tmp_path):
     path = parquet_file(tmp_path, {"id": list(range(10_000)), "x": np.random.default_rng(0).random(10_000)})
-    path.write_bytes(path.read_bytes()[: int(kept * path.stat().st_size)])
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     with pytest.raises(DataError, match="damaged or cut short"):
         read_nodes(path, "id")
+    broken = pa.array([b"a", b"\xff"]).cast(pa.binary()).view(pa.string())
+    with pytest.raises(DataError, match="UTF"):
+        read_nodes(parquet_file(tmp_path, {"id": [1, 2], "x": broken}), "id")
 
 
 def test_no_file_and_a_folder(tmp_path):
@@ -119,7 +135,8 @@ def test_no_file_and_a_folder(tmp_path):
         read_edges(tmp_path)
 
 
-def test_text_that_is_no_text_in_a_parquet_file(tmp_path):
-    broken = pa.array([b"a", b"\xff"]).cast(pa.binary()).view(pa.string())
-    with pytest.raises(DataError, match="UTF"):
-        read_nodes(parquet_file(tmp_path, {"id": [1, 2], "x": broken}), "id")
+def test_a_table_is_opened_once(tmp_path):
+    path = write(tmp_path / "n.csv", {"y": labels(4), "x": [1, 2, 4, 5]})
+    source = Source.open(path, "nodes", Remarks())
+    assert Source.open(source, "nodes", Remarks()) is source
+    assert read_nodes(source, None, "y").num_nodes == 4

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import datetime
+import warnings
 from typing import Any
 
 import numpy as np
@@ -7,240 +9,255 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
+from small_tables import matrix, one_column, said
 
-from g3nn.data.planetoid import row_normalised
-from g3nn.data.tables.columns import feature_kind
-from g3nn.data.tables.node_table import NodeTable
-from g3nn.data.tables.schema import MOST_CATEGORIES, Category, FeatureSchema, Text
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.encoders import Category, Number, Text
+from g3nn.data.tables.remarks import Remarks
+from g3nn.data.tables.schema import MOST_CATEGORIES, Encoded, FeatureSchema
+from g3nn.errors import G3NNWarning
 
-
-def table(columns: dict[str, Any], text: tuple[str, ...] = ()) -> NodeTable:
-    features = pa.table(columns)
-    kinds = {name: feature_kind("", features[name], typed=True) for name in features.column_names}
-    kinds |= dict.fromkeys(text, "text")
-    return NodeTable("n.csv", pa.array(range(features.num_rows)), features, kinds)
+NAN = float("nan")
 
 
-def dense(matrix: Any) -> np.ndarray:
-    return matrix.toarray() if sp.issparse(matrix) else matrix
+def learned(columns: dict[str, Any], remarks: Remarks | None = None, **chosen: str) -> FeatureSchema:
+    """From the columns of a typed table."""
+    return FeatureSchema.fit("n", pa.table(columns), True, chosen, NULL_WORDS, remarks or Remarks())
 
 
-ABSTRACTS = ["deep graph models", "graph theory", "deep sea fish", None]
+def encoded(columns: dict[str, Any], **chosen: str) -> Encoded:
+    made = learned(columns, **chosen).encode("n", pa.table(columns), Remarks(), quiet=True)
+    assert made is not None
+    return made
 
 
-@pytest.fixture
-def mixed() -> NodeTable:
-    columns = {
-        "age": [1.0, 3.0, None, 5.0],
-        "city": ["Rome", "Oslo", "Rome", None],
-        "active": [True, False, None, True],
-        "abstract": ABSTRACTS,
-        "size": [10, 10, 20, 20],
-    }
-    return table(columns, text=("abstract",))
+def features(columns: dict[str, Any], **chosen: str) -> Any:
+    return matrix(encoded(columns, **chosen))
 
 
-class TestKinds:
-    def test_numbers_are_standardised_over_the_known_values(self):
-        nodes = table({"age": [1.0, 3.0, None, 5.0], "size": [10, 10, 20, 20]})
-        encoded = FeatureSchema.fit(nodes).encode(nodes)
-        age = (np.array([1, 3, np.nan, 5]) - 3) / np.std([1, 3, 5])
-        np.testing.assert_allclose(encoded, np.stack([age, [-1, -1, 1, 1]], axis=1).astype(np.float32))
-        assert encoded.dtype == np.float32
+def told(remarks: Remarks) -> list[str]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", G3NNWarning)
+        remarks.tell()
+    return remarks.notes
 
-    def test_nan_is_missing_too(self):
-        nodes = table({"age": [1.0, 3.0, float("nan")]})
-        assert np.isnan(FeatureSchema.fit(nodes).encode(nodes)).ravel().tolist() == [False, False, True]
 
-    def test_booleans(self):
-        nodes = table({"active": [True, False, None]})
-        np.testing.assert_array_equal(FeatureSchema.fit(nodes).encode(nodes), [[1], [0], [np.nan]])
+class TestNumbers:
+    def test_of_a_csv_file(self, tmp_path):
+        cases = [
+            (["1,5", "2,25", "-3,0"], [1.5, 2.25, -3]),
+            (["1,234", "2,500", "7"], [1234, 2500, 7]),
+            (["$ 5", "$6.50", "-$1,000"], [5, 6.5, -1000]),
+            (["5%", "12.5 %", "100%"], [0.05, 0.125, 1]),
+            (["1 234", "12 345 678", "9"], [1234, 12345678, 9]),
+        ]
+        for cells, expected in cases:
+            graph = one_column(tmp_path, [*cells, cells[0]])
+            np.testing.assert_allclose(matrix(graph.features)[:, 0], [*expected, expected[0]], rtol=1e-15)
+            assert (graph.features.kinds.tolist(), graph.notes) == (["guess"], ())
 
-    def test_categories(self):
-        nodes = table({"city": ["Rome", "Oslo", "Rome", "Oslo", "", None]})
-        schema = FeatureSchema.fit(nodes)
-        assert schema.columns["city"] == Category(("Oslo", "Rome"), other=False)
-        np.testing.assert_array_equal(dense(schema.encode(nodes)), [[0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [0, 0]])
+    def test_a_few_words_among_them_are_missing(self, tmp_path):
+        graph = one_column(tmp_path, ["1", "2", "x", "7", "9.5", "y"])
+        assert said(graph) == ["column 'x': 2 values that are no number ('x', 'y'); taken as missing"]
+        np.testing.assert_array_equal(matrix(graph.features)[:, 0], [1, 2, NAN, 7, 9.5, NAN])
 
-    def test_rare_categories_share_a_feature(self):
-        nodes = table({"city": ["Rome", "Rome", "Oslo", "Bonn"]})
-        schema = FeatureSchema.fit(nodes)
-        assert schema.columns["city"] == Category(("Rome",), other=True)
-        np.testing.assert_array_equal(dense(schema.encode(nodes, quiet=True)), [[1, 0], [1, 0], [0, 1], [0, 1]])
+    def test_a_missing_one_is_noted(self, tmp_path):
+        graph = one_column(tmp_path, ["1", "", "3", "4"])
+        note = "column 'x': missing numbers; filled in from the neighbours, or with the mean"
+        assert said(graph) == [note]
+        np.testing.assert_array_equal(matrix(graph.features)[:, 0], [1, NAN, 3, 4])
+        remarks = Remarks()
+        assert learned({"x": [1.0, NAN, 3.0]}, remarks).read[0].missing == 1
+        assert told(remarks) == [f"n, {note}"]
 
-    def test_only_the_most_frequent_categories_are_kept(self):
+    def test_types(self):
+        day = datetime.date(2020, 1, 1)
+        columns = {
+            "small": pa.array([1, 2, 5], pa.uint8()),
+            "half": pa.array([1, 2, 5], pa.float16()),
+            "decimal": pa.array([1, 2, 5]).cast(pa.decimal128(25, 2)),
+            "truth": [True, None, False],
+            "noon": [datetime.time(0, 0, 1), None, datetime.time(0, 1)],
+            "wait": pa.array([1, 2, 5], pa.duration("s")),
+            "text": ["1", "2", "2"],
+            "day": [day, day, day.replace(day=9)],
+        }
+        schema = learned(columns)
+        assert [one.kind for one in schema.read] == [
+            *["numeric"] * 3,
+            *["boolean", "numeric", "numeric", "categorical", "date"],
+        ]
+        np.testing.assert_array_equal(features({"truth": columns["truth"]})[:, 0], [1, NAN, 0])
+        remarks = Remarks()
+        assert schema.encode("n", pa.table(columns), remarks) is not None
+        assert remarks.problems.found == []
+
+    def test_infinite_ones_are_refused(self):
+        remarks = Remarks()
+        schema = learned({"a": [1.0, float("inf")], "b": [1e200, 2.0], "c": [1.0, 2.0]}, remarks)
+        schema.encode("new", pa.table({"c": [1e300]}), remarks)
+        words = ["n, column 'a'", "n, column 'b'", "new, column 'c'"]
+        assert [str(one).split(": got infinite or huge numbers")[0] for one in remarks.problems.found] == words
+
+
+class TestDates:
+    def test_become_four_numbers(self, tmp_path):
+        cases = [
+            ["2020-01-31", "2020-02-29", "2019-12-01"],
+            ["31.01.2020", "29.02.2020", "01.12.2019"],
+            ["01/31/2020", "02/29/2020", "12/01/2019"],
+            ["2020-01-31 00:00:00.5", "2020-02-29 00:00:00", "2019-12-01 00:00:00"],
+            ["2020-01-31T00:00Z", "2020-02-29T00:00Z", "2019-12-01T00:00Z"],
+        ]
+        for cells in cases:
+            graph = one_column(tmp_path, [*cells, ""])
+            assert graph.features.names == ("x: year", "x: month", "x: weekday", "x: age in days")
+            assert graph.features.kinds.tolist() == ["number"] * 4
+            expected = [[2020, 1, 4, 29], [2020, 2, 5, 0], [2019, 12, 6, 90], [NAN] * 4]
+            np.testing.assert_allclose(matrix(graph.features), expected, atol=1e-12)
+            assert said(graph) == ["column 'x': missing numbers; filled in from the neighbours, or with the mean"]
+
+    def test_that_can_be_read_in_two_ways_are_noted(self, tmp_path):
+        graph = one_column(tmp_path, ["01/02/2020", "03/04/2020"] * 2)
+        assert said(graph) == ["column 'x': dates that can be read as %m/%d/%Y and as %d/%m/%Y; read as %m/%d/%Y"]
+        assert matrix(graph.features)[:2, 1].tolist() == [1, 3]
+
+    @pytest.mark.parametrize("kind", [pa.date32(), pa.date64(), pa.timestamp("ms"), pa.timestamp("ns", "UTC")])
+    def test_of_typed_tables_match_later_text(self, kind):
+        days = pa.array([datetime.datetime(2020, 1, 31), datetime.datetime(2020, 2, 29)], pa.timestamp("ms")).cast(kind)
+        schema, remarks = learned({"x": days}), Remarks()
+        new = schema.encode("n", pa.table({"x": ["28.02.2020"] * 20 + ["soon"]}), remarks)
+        assert new is not None
+        np.testing.assert_array_equal(matrix(new)[[0, 20]], [[2020, 2, 4, 1], [NAN] * 4])
+        assert remarks.notes == ["n, column 'x': 1 value that is no date ('soon'); taken as missing"]
+        back = learned({"x": ["30.01.2020", "29.02.2020"]}).encode("n", pa.table({"x": days}), Remarks())
+        assert back is not None
+        assert matrix(back)[:, 3].tolist() == [29, 0]
+
+
+class TestCategories:
+    def test_are_0_or_1(self):
+        made = encoded({"city": ["Rome", "Oslo", "Rome", "Oslo", "", "NA", None]})
+        assert (made.names, made.kinds.tolist()) == (("city = Oslo", "city = Rome"), ["as-is"] * 2)
+        assert matrix(made).tolist() == [[0, 1], [1, 0], [0, 1], [1, 0], [0, 0], [0, 0], [0, 0]]
+
+    def test_rare_ones_share_a_feature(self):
+        columns = {"city": ["Rome", "Rome", "Oslo", "Bonn"]}
+        assert learned(columns).columns["city"] == Category(("Rome",), other=True)
+        assert features(columns).tolist() == [[1, 0], [1, 0], [0, 1], [0, 1]]
+
+    def test_only_the_most_frequent_ones_are_kept(self):
         names = [f"c{number}" for number in range(MOST_CATEGORIES + 20)]
-        schema = FeatureSchema.fit(table({"city": names * 2 + names[5:25] + names[30:110]}))
-        city = schema.columns["city"]
+        city = learned({"city": names * 2 + names[5:25] + names[30:110]}).columns["city"]
         assert isinstance(city, Category)
         assert (len(city.categories), city.other) == (MOST_CATEGORIES, True)
         assert {"c5", "c24", "c109"} <= set(city.categories)
 
+    def test_numbers_may_be_categories(self):
+        assert learned({"zip": [7, 7, 8]}, zip="categorical").columns["zip"] == Category(("7",), other=True)
+
     @pytest.mark.parametrize("rare", [True, False])
-    def test_unseen_categories_are_noted(self, rare):
-        schema = FeatureSchema.fit(table({"city": ["Rome", "Rome", "Oslo", "Oslo", *(["Bonn"] if rare else [])]}))
-        with pytest.warns(G3NNWarning, match="column 'city': 2 values \\('Nice', 'Pisa'\\)"):
-            encoded = schema.encode(table({"city": ["Nice", "Rome", "Pisa"]}))
-        expected = [[0, 0, 1], [0, 1, 0], [0, 0, 1]] if rare else [[0, 0], [0, 1], [0, 0]]
-        np.testing.assert_array_equal(dense(encoded), expected)
-
-    def test_text(self):
-        nodes = table({"abstract": ABSTRACTS}, text=("abstract",))
-        schema = FeatureSchema.fit(nodes)
-        abstract = schema.columns["abstract"]
-        assert isinstance(abstract, Text)
-        assert list(abstract.words) == ["deep", "graph"]
-        reference = TfidfVectorizer(min_df=2).fit_transform([text or "" for text in ABSTRACTS]).toarray()
-        np.testing.assert_allclose(dense(schema.encode(nodes)), reference.astype(np.float32))
-
-    def test_everything_together(self, mixed):
-        schema = FeatureSchema.fit(mixed)
-        assert list(schema.kinds) == ["age", "city", "active", "abstract", "size"]
-        encoded = schema.encode(mixed, quiet=True)
-        assert encoded.shape == (4, 7)
-        assert sp.issparse(encoded)
-        np.testing.assert_array_equal(dense(encoded)[:, 3], [1, 0, np.nan, 1])
-        kinds = ["numeric", "categorical", "boolean", "text", "numeric"]
-        assert schema.kinds == dict(zip(mixed.kinds, kinds, strict=True))
-
-    def test_dense_where_most_features_are_numbers(self):
-        nodes = table({"a": [1, 2], "b": [1, 3], "c": [2, 3], "d": [True, False], "e": ["x", "x"], "f": [3, 4]})
-        nodes = NodeTable(
-            nodes.name, nodes.ids, nodes.features.drop(["e"]), {k: v for k, v in nodes.kinds.items() if k != "e"}
-        )
-        assert isinstance(FeatureSchema.fit(nodes).encode(nodes), np.ndarray)
+    def test_unseen_ones(self, rare):
+        schema = learned({"city": ["Rome", "Rome", "Oslo", "Oslo", *(["Bonn"] if rare else [])]})
+        remarks = Remarks()
+        new = schema.encode("n", pa.table({"city": ["Nice", "Rome", "Pisa"]}), remarks)
+        assert new is not None
+        assert matrix(new).tolist() == ([[0, 0, 1], [0, 1, 0], [0, 0, 1]] if rare else [[0, 0], [0, 1], [0, 0]])
+        note = "n, column 'city': 2 values that the fit has not seen ('Nice', 'Pisa'); taken as unknown"
+        assert remarks.notes == ([] if rare else [note])
 
 
-def words(rows: int = 40, columns: int = 60, seed: int = 0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return (rng.random((rows, columns)) < 0.1).astype(np.uint8) * rng.integers(1, 4, (rows, columns)).astype(np.uint8)
+SENTENCES = ["deep models of large graphs", "the theory of large graphs", "deep sea fish at night", None]
 
 
-def word_table(counts: np.ndarray, **others: Any) -> NodeTable:
-    return table({**others, **{f"w{column}": counts[:, column] for column in range(counts.shape[1])}})
+@pytest.mark.parametrize("chosen", [{}, {"x": "text"}])
+def test_sentences_become_weighted_words(chosen):
+    remarks = Remarks()
+    schema = learned({"x": SENTENCES, "other": [1, 2, 3, 5]}, remarks, **chosen)
+    how = schema.columns["x"]
+    assert isinstance(how, Text)
+    assert list(how.words) == ["deep", "graphs", "large", "of"]
+    reference = TfidfVectorizer(min_df=2).fit_transform([text or "" for text in SENTENCES]).toarray()
+    np.testing.assert_allclose(features({"x": SENTENCES}, **chosen), reference)
+    note = "n, column 'x': sentences; their words become features. --ignore leaves them out."
+    assert told(remarks) == ([] if chosen else [note])
 
 
-class TestCounts:
-    def test_are_divided_by_the_sum_of_their_row(self):
-        counts = words()
-        counts[3] = 0
-        nodes = word_table(counts)
-        encoded = FeatureSchema.fit(nodes).encode(nodes)
-        assert sp.issparse(encoded)
-        np.testing.assert_array_equal(dense(encoded), dense(row_normalised(sp.csr_array(counts.astype(np.float32)))))
-        assert dense(encoded)[3].sum() == 0
-
-    def test_other_numbers_are_standardised_and_come_after(self):
-        counts = words()
-        age = np.arange(40.0)
-        nodes = word_table(counts, age=age)
-        schema = FeatureSchema.fit(nodes)
-        encoded = dense(schema.encode(nodes))
-        assert list(schema.columns) == ["age"]
-        np.testing.assert_allclose(encoded[:, -1], (age - age.mean()) / age.std(), rtol=1e-6)
-        np.testing.assert_allclose(encoded[:, :-1].sum(1), counts.sum(1) > 0, rtol=1e-6)
-
-    @pytest.mark.parametrize("change", ["negative", "few", "full"])
-    def test_other_tables_are_standardised(self, change):
-        counts = words(columns=49 if change == "few" else 60).astype(np.float64)
-        if change == "negative":
-            counts = -counts
-        if change == "full":
-            counts = np.where(np.random.default_rng(1).random(counts.shape) < 0.3, 0, counts + 1)
-        counts[0, :], counts[1, :] = 0, 2 if change != "negative" else -2
-        encoded = FeatureSchema.fit(word_table(counts)).encode(word_table(counts))
-        np.testing.assert_allclose(encoded.mean(0), 0, atol=1e-6)
-        np.testing.assert_allclose(encoded.std(0), 1, rtol=1e-5)
-
-    def test_a_word_that_nobody_uses_is_no_problem(self):
-        counts = words()
-        counts[:, 7] = 0
-        assert "w7" in FeatureSchema.fit(word_table(counts)).counts
-
-    def test_a_missing_count_stays_missing(self):
-        schema = FeatureSchema.fit(word_table(words()))
-        new = np.zeros((2, 60))
-        new[0, 5], new[0, 6], new[0, 7], new[1, 6] = 1, 3, np.nan, 2
-        encoded = dense(schema.encode(word_table(new)))
-        np.testing.assert_array_equal(encoded[0, 5:8], np.array([0.25, 0.75, np.nan], dtype=np.float32))
-        assert encoded[1, 6] == 1
-        assert np.isnan(encoded).sum() == 1
-
-    def test_negative_counts_are_refused(self):
-        schema = FeatureSchema.fit(word_table(words()))
-        with pytest.raises(InputError, match="column 'w2': got negative or infinite counts"):
-            schema.encode(word_table(np.where(np.arange(60) == 2, -1, words().astype(np.int64))))
+def test_columns_that_say_nothing_are_left_out():
+    columns = {
+        "same": [1, 1, 1, 1],
+        "same too": ["a", "a", "a", "a"],
+        "nothing": pa.nulls(4),
+        "nothing here": ["", "NA", None, "?"],
+        "no number": [NAN] * 4,
+        "name": ["a", "b", "c", "d"],
+        "words": ["a", "b c", "dog", "cat"],
+        "Unnamed: 0": [0, 1, 2, 3],
+        "number": [1, 2, 3, 4],
+        "code": [1, 3, 4, 5],
+    }
+    remarks = Remarks(strict=True)
+    schema = learned(columns, remarks, words="text")
+    remarks.tell()
+    assert [str(problem).split("; ")[0] for problem in remarks.problems.found] == [
+        "n, columns 'same', 'same too': got the same value in every row",
+        "n, columns 'nothing', 'nothing here', 'no number': got no value at all",
+        "n, column 'name': got almost as many values as rows",
+        "n, column 'words': got no word that repeats",
+        "n, columns 'Unnamed: 0', 'number': got the numbers of the rows",
+    ]
+    assert (list(schema.columns), schema.left_out) == (["code"], set(columns) - {"code"})
 
 
-class TestUselessColumns:
-    def test_all_at_once(self):
-        columns = {
-            "same": [1, 1, 1, 1],
-            "same too": ["a", "a", "a", "a"],
-            "nothing": [None] * 4,
-            "nothing here": ["", "", None, None],
-            "no words": ["", None, None, ""],
-            "endless": [1.0, float("inf"), 2.0, 3.0],
-            "huge": [1e200, 1.0, 2.0, 3.0],
-            "gaps": [1, None, 2, 3],
-            "name": ["a", "b", "c", "d"],
-            "words": ["a", "b c", "dog", "cat"],
-        }
-        with pytest.raises(InputError) as caught:
-            FeatureSchema.fit(table(columns, text=("no words", "words")), missing="error")
-        assert [str(problem).split("; ")[0] for problem in caught.value.problems] == [
-            "n.csv, columns 'same', 'same too': got the same value in every row",
-            "n.csv, columns 'nothing', 'nothing here', 'no words': got no value at all",
-            "n.csv, columns 'endless', 'huge': got infinite or huge numbers",
-            "n.csv, column 'gaps': got missing values",
-            "n.csv, column 'name': got almost as many values as rows",
-            "n.csv, column 'words': got no word that repeats",
-        ]
-        assert "fit with --missing impute" in str(caught.value)
-        assert "--text" in str(caught.value)
-        assert "--ignore" in str(caught.value)
+@pytest.mark.parametrize("values", [[[1, 2], [3]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])
+def test_nested_columns_are_refused(values):
+    remarks = Remarks()
+    assert learned({"x": values}, remarks).columns == {}
+    assert "one column for each number in it" in str(remarks.problems.found[0])
 
-    def test_missing_numbers_may_be_left_to_the_classifier(self):
-        FeatureSchema.fit(table({"gaps": [1, None, 2], "on": [True, None, False]}), missing="impute")
-        with pytest.raises(InputError, match="columns 'gaps', 'on': got missing values"):
-            FeatureSchema.fit(table({"gaps": [1, None, 2], "on": [True, None, False]}), missing="error")
 
-    def test_missing_categories_and_texts_are_no_error(self):
-        nodes = table({"city": ["a", "a", None], "words": ["to be", "to go", None]}, text=("words",))
-        assert FeatureSchema.fit(nodes, missing="error").encode(nodes, missing="error").shape == (3, 2)
+MIXED = {
+    "age": [1.5, None, 3.0],
+    "city": ["Rome", "Rome", "Oslo"],
+    "day": ["2020-01-01", "2020-01-02", "2020-01-05"],
+    "vip": [True, False, None],
+    "same": [1, 1, 1],
+}
 
 
 class TestNewTables:
-    def test_differing_columns_are_all_named(self, mixed):
-        schema = FeatureSchema.fit(mixed)
-        columns = {"age": ["x", "y"], "abstract": ["a", "b"], "size": [True, False], "city": ["a", "b"], "new": [1, 2]}
-        with pytest.raises(InputError) as caught:
-            schema.encode(table(columns, text=("abstract",)))
-        assert [str(problem).split(";")[0] for problem in caught.value.problems] == [
-            "n.csv: got no column 'active'",
-            "n.csv: got new columns 'new'",
-            "n.csv: got columns of another kind: 'age' (categorical instead of numeric), "
-            "'size' (boolean instead of numeric)",
+    def test_the_order_of_columns_does_not_matter(self):
+        schema, table = learned(MIXED), pa.table(MIXED)
+        one, other = (schema.encode("n", t, Remarks()) for t in (table, table.select(list(MIXED)[::-1])))
+        assert one is not None
+        assert other is not None
+        np.testing.assert_array_equal(matrix(one), matrix(other))
+        assert one.names[:3] == ("age", "city = Rome", "city = other")
+        assert one.kinds.tolist() == ["guess", *["as-is"] * 2, *["number"] * 4, "as-is"]
+
+    def test_differing_columns_are_all_named(self):
+        remarks, words = Remarks(), ["u", "v"]
+        table = pa.table({"age": words, "city": words, "vip": words, "new": [1, 2], "newer": [1, 2], "same": words})
+        assert learned(MIXED).encode("n", table, remarks) is None
+        assert [str(problem).split("; expected")[0] for problem in remarks.problems.found] == [
+            "n: got no column 'day'",
+            "n, column 'age': got 'u', 'v', which are no numbers",
+            "n, column 'vip': got 'u', 'v', which are no numbers",
         ]
+        notes = told(remarks)
+        assert "n, columns 'new', 'newer': columns that the model was not fitted with; left out" in notes
+        assert not any("same" in one for one in notes)
 
-    def test_the_order_of_columns_does_not_matter(self, mixed):
-        schema = FeatureSchema.fit(mixed)
-        names = mixed.features.column_names[::-1]
-        turned = NodeTable("n", mixed.ids, mixed.features.select(names), {name: mixed.kinds[name] for name in names})
-        np.testing.assert_array_equal(dense(schema.encode(turned, quiet=True)), dense(schema.encode(mixed, quiet=True)))
+    def test_an_empty_column_is_of_any_kind(self):
+        new = learned(MIXED).encode("n", pa.table(dict.fromkeys(MIXED, pa.nulls(2))), Remarks())
+        assert new is not None
+        np.testing.assert_array_equal(np.isnan(matrix(new)[0]), [True, False, False, *[True] * 5])
 
-    def test_an_empty_column_is_of_any_kind(self, mixed):
-        encoded = dense(FeatureSchema.fit(mixed).encode(table(dict.fromkeys(mixed.kinds, pa.nulls(2)))))
-        np.testing.assert_array_equal(np.isnan(encoded[0]), [True, False, False, True, False, False, True])
 
-    def test_missing_values_may_be_an_error(self, mixed):
-        schema = FeatureSchema.fit(mixed)
-        with pytest.raises(InputError, match="columns 'age', 'active': got missing values"):
-            schema.encode(mixed, missing="error", quiet=True)
-
-    @pytest.mark.parametrize("value", [float("inf"), 1e300])
-    def test_numbers_that_do_not_fit(self, value):
-        schema = FeatureSchema.fit(table({"a": [1.0, 2.0]}))
-        with pytest.raises(InputError, match="column 'a': got numbers that are infinite or far from all those"):
-            schema.encode(table({"a": [1.0, value]}))
+def test_the_matrix_is_sparse_where_most_is_zero():
+    columns = {"a": [1.0, 2.0, 3.0], "b": [True, False, True]}
+    assert isinstance(encoded(columns).matrix, np.ndarray)
+    codes = {f"c{k}": [int(row == k % 4) for row in range(4)] for k in range(8)}
+    assert sp.issparse(encoded(codes).matrix)
+    assert learned(codes).columns["c0"] == Number()
+    assert learned({}).encode("n", pa.table({"x": [1, 2]}), Remarks()).matrix.shape == (2, 0)  # type: ignore[union-attr]

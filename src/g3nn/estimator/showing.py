@@ -1,0 +1,165 @@
+"""A fitted estimator to look at: its page, its figures, and what a notebook shows of it."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import asdict
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from g3nn.data.tables.frames import html_table, native_frame
+from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.estimator.panel import PanelEntry
+from g3nn.page.averages import curves
+from g3nn.page.layout import laid_out
+from g3nn.page.model_page import histories
+from g3nn.page.model_views import View, view_of
+
+if TYPE_CHECKING:
+    from g3nn.audit import AuditTables
+    from g3nn.estimator.base import GraphEstimator
+
+MISSING_EDGES = 1000
+"""How many pairs that seem to lack an edge a page shows at most."""
+
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c6d31")
+_GREY = "#8d969e"
+
+
+class Panel(list[PanelEntry]):
+    """The models that were tried, in the order of the panel."""
+
+    def table(self) -> pa.Table:
+        rows = [{**asdict(entry), "options": _options(entry)} for entry in self]
+        return pa.Table.from_pylist(rows)
+
+    def to_frame(self) -> Any:
+        """A row for each model, as a pandas data frame (an Arrow table without pandas)."""
+        return native_frame(self.table())
+
+    def _repr_html_(self) -> str:
+        return html_table(self.table(), "Models tried")
+
+
+def _options(entry: PanelEntry) -> str:
+    return ", ".join(f"{name} {value}" for name, value in entry.options.items())
+
+
+def audit_or_note(estimator: GraphEstimator) -> AuditTables | None:
+    """How likely the edges are, and pairs that lack one; None, and a note, where there is too little to learn from."""
+    try:
+        return estimator.audit(MISSING_EDGES)
+    except InputError as error:
+        warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
+        return None
+
+
+def summary(estimator: GraphEstimator) -> str:
+    """What was fitted and how well, for a notebook."""
+    task, outcome = estimator.task_, estimator.fitted_.outcome
+    chosen = next(entry for entry in estimator.panel_ if entry.chosen)
+    facts = {
+        "model": f"{estimator.model_} ({chosen.objective}), {chosen.replicas} replicas",
+        "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
+        "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
+    }
+    if len(task.val):
+        facts[f"validation {outcome.score_title}"] = f"{chosen.val_score:.3f}"
+        facts["validation loss"] = f"{chosen.val_loss:.3f}"
+    rows = "".join(
+        f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(value)}</td></tr>'
+        for name, value in facts.items()
+    )
+    return f"<table><caption>{escape(type(estimator).__name__)}</caption><tbody>{rows}</tbody></table>"
+
+
+def reliability(estimator: GraphEstimator) -> Any:
+    """Claimed against found: the accuracy of answers by their probability, of numbers the coverage of intervals."""
+    import plotly.graph_objects as go
+
+    _check_validated(estimator)
+    charts = view_of(estimator).charts([""] * estimator.task_.num_nodes)
+    if "reliability" in charts:
+        *_, found, claimed, low, high = np.array(charts["reliability"]).T
+        whiskers = {"type": "data", "symmetric": False, "array": high - found, "arrayminus": found - low}
+    else:
+        (claimed, found), whiskers = np.array(charts["coverage"]).T, None
+    figure = go.Figure(
+        [
+            go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line={"dash": "dot", "color": _GREY}, hoverinfo="skip"),
+            go.Scatter(x=claimed, y=found, error_y=whiskers, mode="lines+markers", line={"color": _COLOURS[0]}),
+        ]
+    )
+    return _framed(figure, "claimed", "found on validation nodes")
+
+
+def history(estimator: GraphEstimator) -> Any:
+    """The learning curves of the chosen model: a panel for each term, the mean over replicas."""
+    from plotly.subplots import make_subplots
+
+    averaged = curves(histories(estimator))
+    names = list(averaged["terms"])
+    figure = make_subplots(rows=max(len(names), 1), shared_xaxes=True, subplot_titles=names, vertical_spacing=0.04)
+    for row, name in enumerate(names, 1):
+        mean = averaged["terms"][name]["mean"]
+        figure.add_scatter(
+            x=averaged["epochs"], y=mean, mode="lines", line={"color": _COLOURS[0]}, name=name, row=row, col=1
+        )
+    return _framed(figure, None, None).update_layout(height=120 + 130 * len(names))
+
+
+def graph(estimator: GraphEstimator) -> Any:
+    """The map of the graph: nodes in the colour of their answer, those with a label in a dark outline."""
+    import plotly.graph_objects as go
+
+    task, view = estimator.task_, view_of(estimator)
+    layout = laid_out(task.edges, task.num_nodes, view.key)
+    ids = list(map(str, range(task.num_nodes))) if (tables := estimator.fitted_.tables) is None else tables.ids
+    given = np.zeros(task.num_nodes)
+    given[np.concatenate([task.train, task.val])] = 1
+    traces = []
+    if not len(layout.bubbles):
+        ends = layout.points[task.edges]
+        lines = np.concatenate([ends, np.full((1, *ends.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
+        line = {"color": _GREY, "width": 0.5}
+        traces.append(
+            go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
+        )
+    for name, members, colour in _coloured(view):
+        marker = {"color": colour, "size": 8 if task.num_nodes <= 500 else 4, "colorscale": "Cividis"}
+        marker["line"] = {"color": "#1c2126", "width": given[members]}
+        texts = [escape(ids[node]) for node in members.tolist()]
+        x, y = layout.points[members].T
+        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, name=name, text=texts, hoverinfo="text+name"))
+    figure = _framed(go.Figure(traces), None, None).update_layout(showlegend=len(traces) > 2)
+    # A map as a page has it: downwards.
+    return figure.update_xaxes(visible=False).update_yaxes(visible=False, autorange="reversed", scaleanchor="x")
+
+
+def _coloured(view: View) -> list[tuple[str, np.ndarray, Any]]:
+    """Name, nodes and colour of what has a colour of its own: classes and tags; numbers are shades of one."""
+    if not np.issubdtype(view.key.dtype, np.integer):
+        return [("answer", np.arange(len(view.key)), view.key)]
+    groups = []
+    for k in np.unique(view.key).tolist():
+        name, colour = ("none", _GREY) if k < 0 else (view.names[k], _COLOURS[k % len(_COLOURS)])
+        groups.append((escape(name), np.flatnonzero(view.key == k), colour))
+    return groups
+
+
+def _check_validated(estimator: GraphEstimator) -> None:
+    """Raise where no nodes can judge the model."""
+    problems = Problems()
+    if estimator.refit or not len(estimator.task_.val):
+        given = "a model that was trained on them" if estimator.refit else "none"
+        problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
+    problems.raise_if_any()
+
+
+def _framed(figure: Any, x: str | None, y: str | None) -> Any:
+    margin = {"l": 50, "r": 20, "t": 30, "b": 45}
+    figure.update_layout(template="plotly_white", showlegend=False, margin=margin)
+    return figure.update_xaxes(title=x).update_yaxes(title=y)

@@ -1,0 +1,82 @@
+// The embedded graph: which edges a node has, and how likely they are. `beliefs` knows the answers.
+const graph = (() => {
+  const { data: { graph: packed }, element, missing, number } = g3nn;
+  const USES = ["", "training", "validation"];
+
+  function unpack(text, Numbers) {
+    return new Numbers(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer);
+  }
+
+  const degree = unpack(packed.degree, Uint32Array);
+  const use = unpack(packed.use, Uint8Array);
+  const source = unpack(packed.source, Uint16Array);
+  const target = unpack(packed.target, Uint16Array);
+  const probability = packed.probability === null ? null : unpack(packed.probability, Float32Array);
+  const names = packed.title === null ? packed.ids
+    : packed.columns[packed.title].map((text, place) => text ?? packed.ids[place]);
+
+  // Where each text first stands in a list.
+  function places(texts) {
+    const found = new Map();
+    texts.forEach((text, place) => found.has(text) || found.set(text, place));
+    return found;
+  }
+
+  const byId = places(packed.ids);
+  const byName = places(names);
+
+  // A node by its place, without its answer. name: its id, if the table has no column with names.
+  const node = (place) =>
+    ({ place, id: packed.ids[place], name: names[place], degree: degree[place], use: USES[use[place]] });
+
+  const incident = packed.ids.map(() => []);
+  for (const ends of [source, target]) ends.forEach((place, edge) => incident[place].push(edge));
+
+  const edge = (number) => ({
+    source: source[number], target: target[number], probability: probability === null ? null : probability[number],
+  });
+
+  // The embedded edges of a node, the least likely first: {neighbour, probability, outgoing, suggested}.
+  function links(place) {
+    const own = incident[place].map((number) => {
+      const { source: from, target: to, probability: likely } = edge(number);
+      return { neighbour: from === place ? to : from, probability: likely, outgoing: from === place, suggested: false };
+    });
+    return own.sort((one, other) =>
+      (one.probability ?? 0) - (other.probability ?? 0) || one.neighbour - other.neighbour);
+  }
+
+  // The listed pairs that lack an edge at this node.
+  function suggestions(place) {
+    return packed.missing.filter(([one, other]) => one === place || other === place).map(([one, other, likely]) =>
+      ({ neighbour: one === place ? other : one, probability: likely, outgoing: one === place, suggested: true }));
+  }
+
+  // Probabilities of edges differ most near 0 and 1, where it takes more digits to see a difference.
+  function odds(likely) {
+    if (missing(likely) || (likely >= 0.01 && likely <= 0.999)) return number(likely);
+    return likely < 0.01 ? likely.toPrecision(2) : number(likely, 4);
+  }
+
+  // How many in a hundred edges of the whole graph are likelier.
+  function rarity(likely) {
+    if (missing(likely) || !packed.quantiles.length) return null;
+    const below = packed.quantiles.filter((value) => value < likely).length;
+    return Math.max(0, 100 - below);
+  }
+
+  // A button that goes to the node, or only its name where its surroundings are not on the page.
+  function reference(place) {
+    const [id, name] = [packed.ids[place], names[place]];
+    const attributes = { class: "id text", title: id === name ? id : `${name} (${id})` };
+    return place < packed.explorable
+      ? element("button", { ...attributes, type: "button", "data-node": place }, name)
+      : element("span", attributes, name);
+  }
+
+  return {
+    packed, unpack, names, node, edge, links, suggestions, odds, rarity, reference, size: source.length,
+    place: (id) => byId.get(id) ?? null, called: (name) => byName.get(name) ?? null,
+    explorable: (place) => place !== null && place < packed.explorable,
+  };
+})();

@@ -1,0 +1,279 @@
+"""`g3nn fit` on tables as people have them: what is odd is noted, what is wrong ends it with nothing half written."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_tables import Columns, edge_columns, node_columns, write
+
+SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
+
+
+@pytest.fixture
+def tables() -> dict[str, Columns]:
+    return {"nodes": node_columns(), "edges": edge_columns()}
+
+
+@pytest.fixture
+def fit(run_command: Any, tables: dict[str, Columns], tmp_path: Path) -> Any:
+    """Writes the tables as they are by then, unless there is such a file, and runs the command on them."""
+
+    def run(*words: str, label: str = "group") -> Any:
+        files = {name: tmp_path / f"{name}.csv" for name in tables}
+        for name, file in files.items():
+            if tables[name]:
+                write(file, tables[name])
+        given = ("--nodes", str(files["nodes"]), "--edges", str(files["edges"]), "--id", "id", "--label", label)
+        return run_command("fit", *given, *SHORT, *words)
+
+    return run
+
+
+def bytes_instead(table: str, content: bytes) -> Any:
+    """A change that puts a file of its own in the place of a table."""
+
+    def change(tables: dict[str, Columns], folder: Path) -> None:
+        tables[table] = {}
+        (folder / f"{table}.csv").write_bytes(content)
+
+    return change
+
+
+def column(name: str, values: list[Any], table: str = "nodes") -> Any:
+    """A change that puts these values into a column, over and over."""
+
+    def change(tables: dict[str, Columns], _: Path) -> None:
+        rows = len(next(iter(tables[table].values())))
+        tables[table][name] = [values[row % len(values)] for row in range(rows)]
+
+    return change
+
+
+def cells(name: str, *values: Any) -> Any:
+    """A change that replaces the first cells of a column of the nodes."""
+
+    def change(tables: dict[str, Columns], _: Path) -> None:
+        tables["nodes"][name][: len(values)] = values
+
+    return change
+
+
+ROWS = list(range(60))
+ODD = [
+    (column("same", [1]), "nodes.csv, column 'same': the same value in every row; left out"),
+    (column("void", [None]), "nodes.csv, column 'void': no value at all; left out"),
+    (column("name", [f"n{row}" for row in ROWS]), "nodes.csv, column 'name': almost as many values as rows; left out"),
+    (column("row", ROWS), "nodes.csv, column 'row': the numbers of the rows; left out"),
+    (cells("age", None), "nodes.csv, column 'age': missing numbers; filled in from the neighbours"),
+    (cells("age", "old"), "nodes.csv, column 'age': 1 value that is no number ('old'); taken as missing"),
+    (column("day", ["01/02/2020", "03/04/2021"]), "nodes.csv, column 'day': dates that can be read as %m/%d/%Y and"),
+    (
+        column("said", [f"a{row % 20} b{row % 19} c{row % 18} d{row % 17} e{row % 16}" for row in ROWS]),
+        "nodes.csv, column 'said': sentences; their words become features",
+    ),
+    (cells("group", "?", "NA"), "nodes.csv, column 'group': 2 labels written as '?', 'NA'; taken as unknown"),
+    (cells("group", "Art", "Art"), "nodes.csv, column 'group': classes that differ only in case or blanks"),
+    (cells("group", "unknown", "unknown"), "nodes.csv, column 'group': 2 labels called 'unknown'; taken as a class"),
+    (
+        column("group", [7 * row for row in ROWS]),
+        "nodes.csv, column 'group': 60 whole numbers from 0 to 413; taken as counts",
+    ),
+    (
+        column("group", [3 + 7 * row for row in ROWS]),
+        "nodes.csv, column 'group': 60 whole numbers from 3 to 416; taken as numbers",
+    ),
+    (
+        column("split", ["train", "tst"]),
+        "nodes.csv, column 'split': 30 other values ('tst'); taken to describe the nodes",
+    ),
+    (column("weight", [2, 3], "edges"), "edges.csv: a column 'weight'; its numbers are the weights"),
+    (column("when", [2, 3], "edges"), "edges.csv, column 'when': further columns; not used"),
+    (bytes_instead("edges", b"source,target\n"), "edges.csv: no rows; there are no edges"),
+    (bytes_instead("edges", b"source,target,x\xe9\np1,p2,4\n"), "edges.csv: text that is not UTF-8; read as cp1252"),
+    (
+        bytes_instead("nodes", b"id,group\n" + b"".join(b"p%d,%s\n" % (row, b"ab"[row % 2 :][:1]) for row in ROWS)),
+        "nodes.csv: no column that describes the nodes; degrees and positions",
+    ),
+]
+
+
+def test_what_is_odd_is_a_note_or_for_the_strict_an_error(fit, tables, tmp_path):
+    sound = deepcopy(tables)
+    for change, said in ODD:
+        tables |= deepcopy(sound)
+        change(tables, tmp_path)
+        ran = fit("--dry-run", "--json")
+        notes = json.loads(ran.out)["notes"]
+        assert [said in note for note in notes].count(True) == 1, notes
+        assert (ran.code, ran.err) == (0, "".join(f"note: {note}\n" for note in notes))
+        ran = fit("--dry-run", "--json", "--strict")
+        assert (ran.code, ran.out) == (2, "")
+        assert "error: " in ran.err
+        found = said.partition("; ")[0]
+        assert found.replace(": ", ": got ", 1) in ran.err
+
+
+class TestDryRun:
+    def test_a_table_of_columns_and_nothing_else(self, fit, tables, tmp_path):
+        tables["nodes"] |= {
+            "split": ["train"] * 30 + ["val"] * 10 + ["test"] * 20,
+            "void": [None] * 60,
+            "code": [1, 2, 3] * 20,
+        }
+        ran = fit("--dry-run", "--ignore", "city", "--categorical", "code", "--text", "notes")
+        assert ran.code == 0
+        rows = [line.split(maxsplit=2) for line in ran.out.splitlines() if line.strip()]
+        assert [(row[0], row[1]) for row in rows if row[0] in tables["nodes"]] == [
+            ("id", "id"),
+            ("group", "label"),
+            ("age", "numeric"),
+            ("member", "boolean"),
+            ("city", "ignored"),
+            ("notes", "text"),
+            ("split", "split"),
+            ("void", "left"),
+            ("code", "categorical"),
+        ]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
+
+    def test_as_json(self, fit, tables):
+        tables["nodes"]["age"][:2] = ["n/a", None]
+        told = json.loads(fit("--dry-run", "--json").out)
+        assert set(told) == {"schema", "notes"}
+        by_name = {row["column"]: row for row in told["schema"]}
+        assert by_name["age"] == {"column": "age", "kind": "numeric", "missing": 2, "became": "a number"}
+
+    def test_many_columns_are_cut(self, fit, tables):
+        tables["nodes"] |= {f"x{place}": [row % (place + 2) for row in ROWS] for place in range(50)}
+        ran = fit("--dry-run")
+        assert "and 16 more columns" in ran.out
+        assert "x49" not in ran.out
+
+
+def test_words_for_unknown(fit, tables):
+    tables["nodes"]["group"] = [{"tea": "NA"}.get(name, name) for name in tables["nodes"]["group"]]
+
+    def labels(*words: str) -> str:
+        told = json.loads(fit("--dry-run", "--json", *words).out)
+        return next(row["became"] for row in told["schema"] if row["column"] == "group")
+
+    assert "of 2 classes" in labels()
+    assert "of 3 classes" in labels("--keep-na")
+    assert "of 2 classes" in labels("--keep-na", "--na", "art")
+
+
+def change_of(name: str, place: int, value: Any) -> Any:
+    return lambda nodes: nodes[name].__setitem__(place, value)
+
+
+WRONG = [
+    (lambda nodes: nodes.pop("id"), ["id column: got 'id'", "'group', 'age'"]),
+    (change_of("id", 59, "p8"), ["1 id in more than one row ('p8')"]),
+    (change_of("id", 59, None), ["1 missing id (row 60)"]),
+    (lambda nodes: nodes.update(id=[*range(59), "p59"]), ["whole numbers and 1 other value ('p59')", "of one type"]),
+    (lambda nodes: nodes.update(group=["art"] * 45 + [None] * 15), ["45 labels of 1 class", "at least 2 classes"]),
+    (lambda nodes: nodes.update(group=[None] * 60), ["column 'group': got 0 labels"]),
+    (lambda nodes: nodes.update(split=["test"] * 60), ["nodes.csv, split: got test labels only"]),
+    (
+        lambda nodes: nodes.update(group=["art", "law"] * 20 + ["war"] * 20, split=["train"] * 40 + ["test"] * 20),
+        ["nodes.csv, split: got every label of class 'war'"],
+    ),
+    (change_of("age", 7, float("inf")), ["column 'age': got infinite or huge numbers"]),
+]
+EDGES = [
+    (b"", "is empty"),
+    (b"source,target\np1,p2\nx1,p3\nx2,p3\n", "2 of 3 edges with ids that no node has ('x1', 'x2')"),
+    (b"source\np1\n", "two columns"),
+    (b"source,target\np1\n", "1 row with more or fewer values than the header"),
+    (b'source,target\n"p1,p2\np3,p4\n', "a quote in line 2 is not closed"),
+    (b"PAR1zzzzzzzz", "damaged or cut short"),
+    (b"PK\x03\x04zzzz", "no Excel sheet that can be read"),
+]
+
+
+class TestErrors:
+    def refused(self, ran: Any, folder: Path, words: list[str]) -> None:
+        assert (ran.code, ran.out) == (2, "")
+        (line,) = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
+        assert line.startswith("error: ")
+        for word in words:
+            assert word in line
+        assert sorted(path.name for path in folder.iterdir()) == ["edges.csv", "nodes.csv"]
+
+    def test_nodes(self, fit, tables, tmp_path):
+        sound = tables["nodes"]
+        for change, words in WRONG:
+            tables["nodes"] = deepcopy(sound)
+            change(tables["nodes"])
+            self.refused(fit("--out", str(tmp_path / "out")), tmp_path, words)
+
+    def test_edges(self, fit, tables, tmp_path):
+        for content, words in EDGES:
+            bytes_instead("edges", content)(tables, tmp_path)
+            self.refused(fit("--out", str(tmp_path / "out")), tmp_path, [words])
+
+    def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
+        tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
+        words = ["nodes.csv, label column: got 'grad'", "Did you mean 'grade'?"]
+        self.refused(fit("--out", str(tmp_path / "out"), label="grad"), tmp_path, words)
+
+    def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
+        (tmp_path / "out").mkdir()
+        (tmp_path / "out" / "mine.txt").write_text("mine")
+        tables["nodes"]["same"] = [1] * 60
+        tables["nodes"]["age"][3] = 1e200
+        tables["nodes"]["id"][59] = "p8"
+        words = ("--model", "gnc", "--objective", "elbow", "--ensemble", "0", "--device", "cup", "--alpha", "2")
+        ran = fit(*words, "--outcome", "clases", "--ignore", "cty", "--weight", "w", "--out", str(tmp_path / "out"))
+        assert (ran.code, ran.out) == (2, "")
+        lines = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
+        expected = {
+            "out": "which is not empty",
+            "alpha": "between 0 and 1",
+            "model": "Did you mean 'gcn'?",
+            "objective": "Did you mean 'elbo'?",
+            "ensemble": "at least 1",
+            "device": "Did you mean 'cpu'?",
+            "outcome": "Did you mean 'classes'?",
+            "nodes.csv, ignored column": "Did you mean 'city'?",
+            "nodes.csv, column 'id'": "'p8'",
+            "nodes.csv, column 'age'": "huge numbers",
+            "edges.csv, weight column": "got 'w'",
+        }
+        assert lines[0] == f"error: {len(expected)} problems:"
+        for name, word in expected.items():
+            (line,) = [line for line in lines if f"{name}: " in line]
+            assert word in line
+        assert [path.name for path in (tmp_path / "out").iterdir()] == ["mine.txt"]
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv", "out"]
+
+    def test_problems_of_columns_and_of_edges_together(self, fit, tables):
+        tables["nodes"]["age"][3] = 1e200
+        tables["nodes"]["same"] = [1] * 60
+        tables["edges"]["source"][3] = "nobody"
+        note, *lines = fit("--dry-run").err.splitlines()
+        assert note.endswith("column 'same': the same value in every row; left out")
+        assert lines[0] == "error: 2 problems:"
+        assert "'age': got infinite or huge numbers" in lines[1]
+        assert "1 of 71 edges" in lines[2]
+
+    def test_no_files(self, run_command, tmp_path):
+        words = ("--id", "id", "--label", "y", "--out", str(tmp_path / "deep" / "out"), *SHORT)
+        ran = run_command("fit", "--nodes", str(tmp_path / "n.csv"), "--edges", str(tmp_path), *words)
+        assert (ran.code, ran.out) == (2, "")
+        assert "3 problems" in ran.err
+        for text in ("n.csv: there is no such file", "is a folder", "a new folder inside one that exists"):
+            assert text in ran.err
+        assert list(tmp_path.iterdir()) == []
+
+    def test_where_results_cannot_go(self, fit, tmp_path):
+        for words, said in [
+            ((), "out: got nothing; expected a folder or a file for the results. --dry-run needs none."),
+            (("--out", str(tmp_path / "nodes.csv")), "another file than the tables that are read"),
+            (("--out", str(tmp_path / "deep" / "a.csv")), "a file in a folder that exists"),
+        ]:
+            self.refused(fit(*words), tmp_path, [said])

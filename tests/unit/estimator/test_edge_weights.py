@@ -1,0 +1,64 @@
+"""Weights of edges, from the caller's arrays or a column of a table to better answers."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import g3nn
+from g3nn.errors import G3NNWarning
+
+
+class Noisy(NamedTuple):
+    """The edges of a block model and as many others between any nodes, whose weights are lower on average.
+
+    y: the labels, -1 for the nodes in `hidden`.
+    """
+
+    X: np.ndarray
+    y: np.ndarray
+    truth: np.ndarray
+    hidden: np.ndarray
+    val: np.ndarray
+    edges: np.ndarray
+    weights: np.ndarray
+
+
+@pytest.fixture(scope="module")
+def noisy() -> Noisy:
+    task = g3nn.synthetic(nodes=400, classes=4, degree=5, features=16, labels_per_class=10, val=60, test=240, seed=0)
+    rng = np.random.default_rng(0)
+    every = np.concatenate([task.edges, rng.integers(400, size=(2, task.num_edges))], axis=1)
+    weights = np.concatenate([rng.gamma(4.0, 1.0, task.num_edges), rng.gamma(4.0, 0.25, task.num_edges)])
+    # Each pair once, as a table would have it.
+    _, first = np.unique(np.sort(every, axis=0), axis=1, return_index=True)
+    first = first[every[0, first] != every[1, first]]
+    y = np.full(400, -1)
+    for part in (task.train, task.val):
+        y[part] = task.labels[part]
+    return Noisy(task.features, y, task.labels, np.flatnonzero(y < 0), task.val, every[:, first], weights[first])
+
+
+@pytest.mark.slow
+def test_weights_that_tell_true_edges_from_false_ones_help(noisy):
+    def accuracy(weights: np.ndarray | None) -> float:
+        clf = g3nn.G3NNClassifier(ensemble=1, epochs=60, device="cpu")
+        answers = clf.fit(noisy.X, noisy.y, noisy.edges, val=noisy.val, weights=weights).predict()
+        return float((answers == noisy.truth)[noisy.hidden].mean())
+
+    assert accuracy(noisy.weights) > accuracy(None) + 0.03
+
+
+def test_a_column_of_weights_makes_the_same_task(noisy, assert_same_task):
+    nodes = pd.DataFrame(noisy.X, columns=[f"x{column}" for column in range(noisy.X.shape[1])])
+    nodes["group"] = pd.Series(noisy.y).where(noisy.y >= 0).astype("Int64")
+    edges = pd.DataFrame({"source": noisy.edges[0], "target": noisy.edges[1], "weight": noisy.weights})
+    with pytest.warns(G3NNWarning, match="its numbers are the weights of the edges"):
+        graph = g3nn.read_tables(nodes, edges, label="group")
+    quick = g3nn.G3NNClassifier("gcn", ensemble=1, epochs=2, device="cpu")
+    from_arrays = quick.fit(noisy.X, noisy.y, noisy.edges, weights=noisy.weights).task_
+    assert from_arrays.weights is not None
+    assert_same_task(quick.fit(graph).task_, from_arrays)
