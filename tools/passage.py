@@ -4,7 +4,7 @@
 
 Components (likelihoods, priors, posteriors, outcomes and the networks they are built from), kernels and the sparse
 matrices on them are left out: an answer is computed there, and each is chosen by name. So are errors, declared options,
-checks of arguments and progress bars, through which no answer passes.
+checks of arguments, progress bars and the number of threads, through which no answer passes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import g3nn
 
 ROOT = Path(g3nn.__file__).parent
 COMPUTED = ("kernels", "sparse", "networks", "likelihoods", "priors", "posteriors", "outcomes")
-BESIDE = ("errors", "options", "training/checks", "training/progress")
+BESIDE = ("errors", "options", "training/checks", "training/progress", "threads")
 
 
 def passed(nodes: int = 120) -> list[str]:

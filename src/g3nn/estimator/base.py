@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
+from g3nn.data.tables.graph import TableGraph
 from g3nn.errors import Problems
 from g3nn.estimator import showing
 from g3nn.estimator.answer_table import answer_table
@@ -28,7 +29,7 @@ from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.page import assets, write_model_report
-from g3nn.parse import node_numbers
+from g3nn.parse import is_frame, node_numbers
 from g3nn.training.progress import course, say
 
 
@@ -87,7 +88,9 @@ class GraphEstimator(BaseEstimator):
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
+        graph = None
+        if isinstance(X, TableGraph) or is_frame(X) or id is not None or isinstance(y, str):
+            graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
         if graph is None:
             given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
         else:

@@ -95,7 +95,8 @@ class Fitted:
         if len(tried) > 1 and len(request.val):
             _warn_of_few(len(request.val))
         weights = None if request.weights is None else request.weights[seen]
-        training = replace(training, val=repeated(training.val, weights))
+        if weights is not None:
+            training = replace(training, val=repeated(training.val, weights))
         search = Search(training, request.common, parameters["device"], request.seeds, progress, weights)
         if len(request.val):
             chosen, result, panel = search.run(tried)

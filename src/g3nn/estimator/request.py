@@ -83,9 +83,9 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             val = _validation(given, outcome, labels, parameters["validation"], random, problems)
-            weights = label_weights(
-                parameters.get("class_weight"), given.weights, given.nodes, labels, val, outcome, problems
-            )
+            classes = parameters.get("class_weight")
+            if classes is not None or given.weights is not None:
+                weights = label_weights(classes, given.weights, given.nodes, labels, val, outcome, problems)
             if given.X is None and not pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()

@@ -27,7 +27,7 @@ def label_weights(
     outcome: type[Outcome],
     problems: Problems,
 ) -> np.ndarray | None:
-    """(n,): the weight of a node's class times its own; None if all count alike.
+    """(n,): the weight of a node's class times its own; None where a problem was recorded.
 
     class_weight: None, "balanced" (all classes have the same weight together among the training nodes) or a mapping
     from classes to weights, 1 for those it does not name. sample_weight: of the nodes, or of those in `nodes`.
@@ -48,8 +48,6 @@ def label_weights(
             problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
             return None
         weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]
-    if sample_weight is None and class_weight is None:
-        return None
     if len(train) and weights[train].sum() == 0:
         problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
     return weights
@@ -73,10 +71,10 @@ def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: 
     return values
 
 
-def repeated(nodes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
+def repeated(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
     quarter."""
-    if weights is None or not weights[nodes].any():
+    if not weights[nodes].any():
         return nodes
     shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
     copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)

@@ -30,7 +30,6 @@ def read(class_weight=None, sample_weight=None, nodes=None, val=(5,)):
 
 
 def test_weights_of_classes_and_of_nodes_are_multiplied():
-    assert read() is None
     np.testing.assert_allclose(read("balanced"), [2 / 3, 2 / 3, 2 / 3, 2, 1, 2])
     np.testing.assert_allclose(read({"b": 3}, np.arange(6)), [0, 1, 2, 9, 4, 15])
     np.testing.assert_allclose(read(None, [5, 7], np.array([0, 3])), [5, 1, 1, 7, 1, 1])
@@ -54,7 +53,7 @@ def test_wrong_weights_are_refused(given, said):
 
 def test_nodes_are_repeated_by_their_weights():
     nodes = np.array([1, 4, 6])
-    assert repeated(nodes, None) is nodes
+    assert repeated(nodes, np.zeros(7)) is nodes
     assert repeated(nodes, np.full(7, 3.0)).tolist() == [1, 4, 6]
     assert repeated(nodes, np.array([0, 2, 0, 0, 6, 0, 0.0])).tolist() == [1, 4, 4, 4]
 

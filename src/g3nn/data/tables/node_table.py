@@ -122,7 +122,7 @@ def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: 
     try:
         split_parts("", table[SPLIT])
     except InputError as error:
-        words = {str(cell).lower() for cell in pc.unique(table[SPLIT]).to_pylist()}
+        words = {str(cell).lower() for cell in table[SPLIT].to_pylist()}
         if words & set(PARTS):
             advice = "--split split demands a split, --ignore split leaves it out."
             oddity = Oddity(
