@@ -196,7 +196,7 @@ EDGES = [
 
 
 class TestErrors:
-    def refused(self, ran: Any, folder: Path, words: list[str]) -> None:
+    def assert_refused(self, ran: Any, folder: Path, words: list[str]) -> None:
         assert (ran.code, ran.out) == (2, "")
         (line,) = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
         assert line.startswith("error: ")
@@ -209,17 +209,17 @@ class TestErrors:
         for change, words in WRONG:
             tables["nodes"] = deepcopy(sound)
             change(tables["nodes"])
-            self.refused(fit("--out", str(tmp_path / "out")), tmp_path, words)
+            self.assert_refused(fit("--out", str(tmp_path / "out")), tmp_path, words)
 
     def test_edges(self, fit, tables, tmp_path):
         for content, words in EDGES:
             bytes_instead("edges", content)(tables, tmp_path)
-            self.refused(fit("--out", str(tmp_path / "out")), tmp_path, [words])
+            self.assert_refused(fit("--out", str(tmp_path / "out")), tmp_path, [words])
 
     def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
         tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
         words = ["nodes.csv, label column: got 'grad'", "Did you mean 'grade'?"]
-        self.refused(fit("--out", str(tmp_path / "out"), label="grad"), tmp_path, words)
+        self.assert_refused(fit("--out", str(tmp_path / "out"), label="grad"), tmp_path, words)
 
     def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
         (tmp_path / "out").mkdir()
@@ -276,4 +276,4 @@ class TestErrors:
             (("--out", str(tmp_path / "nodes.csv")), "another file than the tables that are read"),
             (("--out", str(tmp_path / "deep" / "a.csv")), "a file in a folder that exists"),
         ]:
-            self.refused(fit(*words), tmp_path, [said])
+            self.assert_refused(fit(*words), tmp_path, [said])
