@@ -69,21 +69,21 @@ def _stride(index: Tensor) -> int:
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
     out = seeds.new_empty(seeds.shape[0], size)
-    grid = (seeds.shape[0], triton.cdiv(size, _BLOCK))
+    grid = (triton.cdiv(size, _BLOCK), seeds.shape[0])
     _call(kernels.uniform_bits, grid, seeds, on_device(counter, seeds.device), out, size)
     return out
 
 
 def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int) -> Tensor:
     out = seeds.new_empty(seeds.shape[0], count)
-    grid = (seeds.shape[0], triton.cdiv(count, _BLOCK))
+    grid = (triton.cdiv(count, _BLOCK), seeds.shape[0])
     _call(kernels.uniform_integers, grid, seeds, on_device(counter, seeds.device), out, count, high)
     return out
 
 
 def dropout(x: Tensor, draw: Draw) -> Tensor:
     out = x.new_empty(x.shape)
-    _call(kernels.dropout, (x.shape[0], triton.cdiv(x.shape[1], _BLOCK)), x, *_noise(draw, x), out, x.shape[1])
+    _call(kernels.dropout, (triton.cdiv(x.shape[1], _BLOCK), x.shape[0]), x, *_noise(draw, x), out, x.shape[1])
     return out
 
 
@@ -186,7 +186,7 @@ def adam(
     size = parameter.numel() // R
     shared = (step.lr, step.decay, step.corrections, step.fresh)
     numbers = (parameter, gradient, first, second, *shared, best, size, *step.betas, step.epsilon)
-    _call(kernels.adam, (R, triton.cdiv(size, _BLOCK)), *numbers)
+    _call(kernels.adam, (triton.cdiv(size, _BLOCK), R), *numbers)
 
 
 def _parts(R: int, n: int) -> tuple[int, int]:
@@ -222,7 +222,7 @@ def column_sums(grad: Tensor) -> Tensor:
 def rectify(x: Tensor, bias: Tensor, draw: Draw | None) -> Tensor:
     R, n, h = x.shape
     out = x.new_empty(x.shape)
-    _call(node_kernels.rectify, (R, triton.cdiv(n * h, _BLOCK)), x, bias, *_noise(draw, x), out, n * h, h)
+    _call(node_kernels.rectify, (triton.cdiv(n * h, _BLOCK), R), x, bias, *_noise(draw, x), out, n * h, h)
     return out
 
 
@@ -252,7 +252,7 @@ def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswe
     (R, n, K), shape = log_q.shape, _rows(log_q.shape[2])
     grad_q, grad_p = (log_q.new_empty(R, n, K) for _ in range(2))
     numbers = (log_q, log_p, label, grad_sums, grad_soft, *shares, grad_q, grad_p, n, K)
-    grid = (R, triton.cdiv(n, shape["ROWS"]))
+    grid = (triton.cdiv(n, shape["ROWS"]), R)
     _call(node_kernels.node_terms_backward, grid, *numbers, OF_POSTERIOR=of_posterior, **shape)
     return grad_q, grad_p
 

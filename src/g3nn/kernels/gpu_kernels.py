@@ -59,8 +59,8 @@ def _dropped(value, key, position, threshold, scale):
 
 @triton.jit
 def uniform_bits(seeds, counter, out, size):
-    r = tl.program_id(0)
-    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.program_id(1)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
     tl.store(out + r.to(tl.int64) * size + p, _bits(key, p).to(tl.int64), mask=p < size)
 
@@ -68,8 +68,8 @@ def uniform_bits(seeds, counter, out, size):
 @triton.jit
 def uniform_integers(seeds, counter, out, size, high):
     """Integers in 0 .. high - 1 from 53 random bits. `high` is an integer, since a float argument has only 24 bits."""
-    r = tl.program_id(0)
-    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.program_id(1)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
     bits = (_bits(key, p).to(tl.int64) << 21) | (_bits(key, size + p) >> 11).to(tl.int64)
     unit = bits.to(tl.float64) * 1.1102230246251565e-16
@@ -80,8 +80,8 @@ def uniform_integers(seeds, counter, out, size, high):
 
 @triton.jit
 def dropout(x, seeds, counter, threshold, scale, out, size):
-    r = tl.program_id(0)
-    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.program_id(1)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     at = r.to(tl.int64) * size + p
     key = _key(tl.load(seeds + r), tl.load(counter))
     value = tl.load(x + at, mask=p < size, other=0.0)
@@ -158,8 +158,8 @@ def adam(parameter, gradient, first, second, lr, decay, corrections, fresh, best
 
     For replicas that are `fresh` (R,), the parameter before the update is copied to `best`.
     """
-    r = tl.program_id(0)
-    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.program_id(1)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = p < size
     at = r.to(tl.int64) * size + p
     rate = tl.load(lr + r) / tl.load(corrections)

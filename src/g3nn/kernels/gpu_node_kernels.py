@@ -52,8 +52,8 @@ def column_sums(grad, out, n, h, rows_per_part, ROWS: tl.constexpr, LANES: tl.co
 @triton.jit
 def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
     """out (R, size) = dropout(max(0, x + bias)), with size = n h and bias (R, h)."""
-    r = tl.program_id(0)
-    p = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    r = tl.program_id(1)
+    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = p < size
     at = r.to(tl.int64) * size + p
     value = tl.load(x + at, mask=inside, other=0.0) + tl.load(bias + r * h + p % h, mask=inside, other=0.0)
@@ -131,8 +131,8 @@ def node_terms_backward(
     ROWS: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    r = tl.program_id(0).to(tl.int64)
-    i = tl.program_id(1) * ROWS + tl.arange(0, ROWS)
+    r = tl.program_id(1).to(tl.int64)
+    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
     slope = tl.load(grad_soft + at, mask=inside, other=0.0)
     supervised, prior = share_l * tl.load(grad_sums + r * 4), share_l * tl.load(grad_sums + r * 4 + 1)
