@@ -55,29 +55,39 @@ class Head(nn.Module):
         return self.outcome.answer(scores, self.start)
 
 
-class NodeScores(nn.Module):
-    """Adds a learned score for each node to those of a network, so that q is no longer the same function of features
-    and graph at every node. New nodes come last and have no score of their own."""
+class OwnVectors(nn.Module):
+    """A learned vector for each node of the graph of training. New nodes come last and have zeros."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
+    def __init__(self, start: nn.Parameter) -> None:
+        """start: (R, n, width)"""
         super().__init__()
-        self.own = replicas.zeros(sizes.nodes, sizes.scores)
+        self.own = start
 
-    def forward(self, scores: Tensor) -> Tensor:
-        new_nodes = scores.shape[1] - self.own.shape[1]
-        own = self.own if new_nodes == 0 else nn.functional.pad(self.own, (0, 0, 0, new_nodes))
-        return scores + _REACH * own
+    def of(self, n: int) -> Tensor:
+        """(R, n, width): those of a graph of n nodes, of which the first are those of training."""
+        new_nodes = n - self.own.shape[1]
+        return self.own if new_nodes == 0 else nn.functional.pad(self.own, (0, 0, 0, new_nodes))
 
     def renumber(self, nodes: Tensor, n: int) -> None:
-        """The scores of a graph of n nodes, in which those of training are `nodes`; the others have none."""
+        """Take over those of a graph of n nodes, in which those of training are `nodes`; the others have zeros."""
         own = self.own.new_zeros(self.own.shape[0], n, self.own.shape[2])
-        own[:, nodes] = self.own.data
+        own[:, nodes.to(own.device)] = self.own.data
         self.own = nn.Parameter(own)
 
     def clear(self, where: Tensor) -> None:
-        """The scores of a graph whose first nodes are those of training, with none at the nodes `where` (n,)."""
-        own = nn.functional.pad(self.own.data, (0, 0, 0, len(where) - self.own.shape[1]))
-        self.own = nn.Parameter(own * ~where.view(1, -1, 1), requires_grad=False)
+        """Take over those of a graph of n nodes, with zeros at the nodes `where` (n,)."""
+        self.own = nn.Parameter(self.of(len(where)).detach() * ~where.view(1, -1, 1), requires_grad=False)
+
+
+class NodeScores(OwnVectors):
+    """Adds a learned score for each node to those of a network, so that q is no longer the same function of features
+    and graph at every node."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas) -> None:
+        super().__init__(replicas.zeros(sizes.nodes, sizes.scores))
+
+    def forward(self, scores: Tensor) -> Tensor:
+        return scores + _REACH * self.of(scores.shape[1])
 
     def put(self, nodes: Tensor, scores: Tensor) -> None:
         """Set the scores (R, m, scores) that are added for these nodes (m,)."""

@@ -8,8 +8,10 @@ from g3nn.posteriors.gcn import GCN
 from g3nn.posteriors.gcnii import GCNII
 from g3nn.posteriors.gmnn import GMNN
 from g3nn.posteriors.grand import Grand
+from g3nn.posteriors.hops import Hops
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.posteriors.lgcn import LabelGCN
+from g3nn.posteriors.linkx import Linkx
 from g3nn.posteriors.mlp import MLPPosterior
 from g3nn.posteriors.module import ModulePosterior
 from g3nn.posteriors.sage import Sage
@@ -26,6 +28,8 @@ POSTERIORS: dict[str, type[LabelPosterior]] = {
     "mlp": MLPPosterior,
     "label-propagation": LabelPropagation,
     "correct-smooth": CorrectAndSmooth,
+    "hops": Hops,
+    "linkx": Linkx,
 }
 
 __all__ = ["POSTERIORS", "LabelPosterior", "ModulePosterior"]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from g3nn.inputs import Inputs
-from g3nn.networks import Head, NodeScores
+from g3nn.networks import Head, NodeScores, OwnVectors
 from g3nn.options import NoOptions
 from g3nn.outcomes import Classes, Outcome
 from g3nn.replicas import Noise, Replicas, Sizes
@@ -46,13 +46,22 @@ class LabelPosterior(nn.Module, ABC):
         noise: given in training, None at evaluation.
         """
 
-    def without_own_scores(self, where: Tensor) -> LabelPosterior:
-        """A copy without the added scores of the nodes `where` (n,), in a graph of n nodes."""
-        if self.nodes is None:
+    def own_vectors(self) -> list[OwnVectors]:
+        """The parts that learn something for each node."""
+        return [part for part in self.modules() if isinstance(part, OwnVectors)]
+
+    def renumber(self, nodes: Tensor, n: int) -> None:
+        """Serve a graph of n nodes, in which those of training are `nodes`; for the others nothing was learned."""
+        for part in self.own_vectors():
+            part.renumber(nodes, n)
+
+    def without_own(self, where: Tensor) -> LabelPosterior:
+        """A copy without what was learned for each of the nodes `where` (n,), in a graph of n nodes."""
+        if not self.own_vectors():
             return self
         bare = copy.deepcopy(self)
-        assert bare.nodes is not None
-        bare.nodes.clear(where)
+        for part in bare.own_vectors():
+            part.clear(where)
         return bare
 
     def network_scores(self, inputs: Inputs) -> Tensor:

@@ -34,9 +34,10 @@ def adjacency(inputs) -> Tensor:
     return half + half.T
 
 
-def make(name: str, inputs: Inputs) -> nn.Module:
-    """Two replicas, with biases that are not zero."""
-    posterior = POSTERIORS[name](Sizes.of(inputs.task), Replicas((0, 1))).double()
+def make(name: str, inputs: Inputs, known: int = 14) -> nn.Module:
+    """Two replicas, with biases that are not zero, trained on the first nodes."""
+    sizes = replace(Sizes.of(inputs.task), nodes=known)
+    posterior = POSTERIORS[name](sizes, Replicas((0, 1))).double()
     generator = torch.Generator().manual_seed(0)
     with torch.no_grad():
         for parameter in posterior.parameters():
@@ -66,6 +67,29 @@ def test_sage(inputs, adjacency):
     mean = adjacency / adjacency.sum(1, keepdim=True).clamp_min(1e-300)
     hidden = (x @ q.own1 + mean @ x @ q.neighbours1 + q.bias1.unsqueeze(1)).relu()
     expected = (hidden @ q.own2 + mean @ hidden @ q.neighbours2 + q.bias2.unsqueeze(1)).log_softmax(2)
+    torch.testing.assert_close(q.log_prob(inputs, None), expected, rtol=0, atol=1e-12)
+
+
+def test_hops(inputs, adjacency):
+    q, x = make("hops", inputs), inputs.x.dense()
+    mean = adjacency / adjacency.sum(1, keepdim=True).clamp_min(1e-300)
+    parts = [x @ q.weight0, mean @ x @ q.weight1, mean @ mean @ x @ q.weight2]
+    hidden = (torch.cat(parts, dim=2) + q.bias.unsqueeze(1)).relu()
+    expected = (hidden @ q.out + q.out_bias.unsqueeze(1)).log_softmax(2)
+    torch.testing.assert_close(q.log_prob(inputs, None), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("known", [14, 9], ids=["all nodes", "new nodes"])
+def test_linkx(inputs, adjacency, known):
+    """Nodes beyond those of training are heard as zeros, and hear their neighbours."""
+    x = inputs.x.dense()
+    q = make("linkx", inputs, known)
+    vectors = torch.zeros(R, inputs.n, 16, dtype=torch.float64)
+    vectors[:, :known] = q.vectors.own
+    mean = adjacency / adjacency.sum(1, keepdim=True).clamp_min(1e-300)
+    hidden = (torch.cat([x @ q.features, mean @ vectors], dim=2) + q.bias.unsqueeze(1)).relu()
+    hidden = (hidden @ q.middle + q.middle_bias.unsqueeze(1)).relu()
+    expected = (hidden @ q.out + q.out_bias.unsqueeze(1)).log_softmax(2)
     torch.testing.assert_close(q.log_prob(inputs, None), expected, rtol=0, atol=1e-12)
 
 
