@@ -55,7 +55,7 @@ class Inputs:
 
     edges: (2, E), each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K), one-hot rows
     for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a network.
-    edge_weight: (E,), as how many edges each one counts; None if all are alike.
+    edge_weight: (E,), as how many edges each one counts; None if all are alike. beliefs: (n, width), those of the task.
     """
 
     task: NodeTask
@@ -69,6 +69,7 @@ class Inputs:
     outcome: Outcome
     targets: Targets
     edge_weight: Tensor | None = None
+    beliefs: Tensor | None = None
 
     @classmethod
     def of(
@@ -90,8 +91,8 @@ class Inputs:
         unlabelled = torch.from_numpy(task.unlabelled).to(device)
         edges = torch.from_numpy(task.edges).to(device)
         observed = outcome.as_inputs(targets)
-        weight = _edge_weight(task, device, dtype)
-        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, weight)
+        own = _edge_weight(task, device, dtype), _tensor(task.beliefs, device, dtype)
+        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, *own)
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
@@ -218,4 +219,8 @@ class Inputs:
 
 
 def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
-    return None if task.weights is None else torch.from_numpy(task.weights).to(device, dtype)
+    return _tensor(task.weights, device, dtype)
+
+
+def _tensor(array: np.ndarray | None, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
+    return None if array is None else torch.from_numpy(array).to(device, dtype)

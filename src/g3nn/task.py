@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from g3nn.errors import Problems
 from g3nn.options import pick
 from g3nn.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
-from g3nn.parse import Matrix, carried, edge_list, feature_matrix, node_indices
+from g3nn.parse import Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,6 +29,8 @@ class NodeTask:
     train, val, test: sorted node indices. Only `train` is the observed part L; every other node belongs to U.
     outcome:  what the labels are, by name: see `g3nn.outcomes`.
     weights:  (E,) float64 above 0, as how many edges each one counts; None if all are alike, each counting as one.
+    beliefs:  (n, width) float64, what another model says about each node by its features alone, as an answer of the
+              outcome in the unit of the training labels; of a training node, without having seen its label.
     """
 
     features: Matrix
@@ -43,9 +45,14 @@ class NodeTask:
     setting: str = "standard"
     outcome: str = Classes.name
     weights: np.ndarray | None = None
+    beliefs: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Whoever changes the edges has to change the weights with them."""
+        """Whoever changes the edges has to change the weights with them, and with the nodes the beliefs."""
+        if self.beliefs is not None and len(self.beliefs) != self.num_nodes:
+            problems = Problems()
+            problems.add("beliefs", f"{len(self.beliefs)} rows", f"one for each of the {self.num_nodes} nodes")
+            problems.raise_if_any()
         if self.weights is not None and self.weights.shape != (self.num_edges,):
             problems = Problems()
             advice = "Pass the weights of the new edges too, or choose among the old ones by their places."
@@ -113,6 +120,7 @@ class NodeTask:
         setting: str = "standard",
         outcome: str = Classes.name,
         weights: Any = None,
+        beliefs: Any = None,
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E),
         a scipy adjacency matrix, a networkx graph or a data frame.
@@ -123,6 +131,9 @@ class NodeTask:
         weights: (E,), of the edges as given, 0 for no edge; by default those that come with the edges, if any, and with
         False none. Weights of a repeated edge, and of both directions of an undirected one, add up. Only their ratios
         matter: they are divided by their mean.
+
+        beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
+        means and then the logarithms of the variances, of counts those of their log-rates.
 
         Raises one `InputError` that lists every problem.
         """
@@ -136,12 +147,14 @@ class NodeTask:
         named = {key: value for key, value in parts.items() if value is not None}
         split = {key: node_indices(key, value, n, problems) for key, value in named.items()}
         problems.name("outcome", outcome, OUTCOMES)
-        y, K = OUTCOMES.get(outcome, Classes).task_labels(labels, n, num_classes, split, problems)
+        kind = OUTCOMES.get(outcome, Classes)
+        y, K = kind.task_labels(labels, n, num_classes, split, problems)
+        answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
         problems.raise_if_any()
         nodes: dict[str, Any] = {"val": np.zeros(0, dtype=np.int64)}
         nodes |= {key: part for key, part in split.items() if part is not None}
         how: dict[str, Any] = {"directed": directed, "name": name, "setting": setting, "outcome": outcome}
-        return cls(matrix, pairs, y, **nodes, num_classes=K, **how, weights=_relative(totals))
+        return cls(matrix, pairs, y, **nodes, num_classes=K, **how, weights=_relative(totals), beliefs=answers)
 
     @classmethod
     def from_pyg(
@@ -216,7 +229,7 @@ class NodeTask:
 
     def with_classes(self, labels: np.ndarray, num_classes: int) -> NodeTask:
         """The same graph with classes (n,) as labels."""
-        return replace(self, labels=labels, num_classes=num_classes, outcome=Classes.name)
+        return replace(self, labels=labels, num_classes=num_classes, outcome=Classes.name, beliefs=None)
 
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""
@@ -230,11 +243,21 @@ class NodeTask:
     def with_split(
         self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
     ) -> NodeTask:
-        """The same graph with other training, validation and test nodes."""
+        """The same graph with other training, validation and test nodes. Beliefs may have seen labels that are held
+        back now, so they stay behind."""
         split = {"train": train, "val": val, "test": test}
-        checked = NodeTask.build(**{**vars(self), **split, "weights": False})
+        checked = NodeTask.build(**{**vars(self), **split, "weights": False, "beliefs": None})
         nodes: dict[str, Any] = {key: getattr(checked, key) for key in split}
-        return replace(self, **nodes, setting=setting or self.setting)
+        return replace(self, **nodes, setting=setting or self.setting, beliefs=None)
+
+
+def _checked_beliefs(beliefs: Any, shape: tuple[int, int], problems: Problems) -> np.ndarray:
+    given = np.asarray(to_numpy(beliefs), dtype=np.float64)
+    if given.shape != shape:
+        problems.add("beliefs", f"shape {given.shape}", f"shape {shape}: an answer for each node")
+    elif not np.isfinite(given).all():
+        problems.add("beliefs", "infinite values or NaN", "finite numbers")
+    return given
 
 
 def _relative(totals: np.ndarray | None) -> np.ndarray | None:

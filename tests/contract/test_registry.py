@@ -42,8 +42,8 @@ def is_named(name: str, text: str) -> bool:
     return any(re.search(word, part) for part in code) or any(re.fullmatch(word, cell) for cell in cells)
 
 
-SHARED = {"g3nn.outcomes.labels", "g3nn.outcomes.normal", "g3nn.outcomes.numbers"}
-"""Modules with what several components share."""
+SHARED = {f"g3nn.outcomes.{name}" for name in ("class_panel", "labels", "normal", "numbers")}
+"""Modules with what components share or are made of."""
 
 
 def modules(package: ModuleType) -> list[ModuleType]:

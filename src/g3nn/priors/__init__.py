@@ -3,6 +3,7 @@
 from g3nn.priors.base import LabelPrior
 from g3nn.priors.bernoulli import BernoulliFeatures
 from g3nn.priors.gaussian import GaussianFeatures
+from g3nn.priors.given import GivenPrior
 from g3nn.priors.linear import LinearPrior
 from g3nn.priors.mlp import MLPPrior
 from g3nn.priors.uniform import UniformPrior
@@ -13,6 +14,7 @@ PRIORS: dict[str, type[LabelPrior]] = {
     "uniform": UniformPrior,
     "bernoulli": BernoulliFeatures,
     "gaussian": GaussianFeatures,
+    "given": GivenPrior,
 }
 
 __all__ = ["PRIORS", "LabelPrior"]

@@ -23,6 +23,8 @@ class LabelPrior(nn.Module, ABC):
     """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
     uses_features: ClassVar[bool]
     """Whether p(y_i) depends on x_i."""
+    uses_beliefs: ClassVar[bool] = False
+    """Whether it needs the beliefs of a task."""
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__()
