@@ -97,11 +97,8 @@ def inductive(task: NodeTask, **parameters: Any) -> Row:
 
 
 def row_of(classifier: G3NNClassifier) -> Row:
-    chosen = next(entry for entry in classifier.panel_ if entry.chosen)
     return {
         "model": classifier.model_,
-        "objective": chosen.objective,
-        "options": dict(chosen.options),
         "temperature": classifier.temperature_,
         "isolated_answer": classifier.isolated_answer_,
         "panel": [asdict(entry) for entry in classifier.panel_],
@@ -139,14 +136,12 @@ COLUMNS = {
     "coverage": "coverage",
     "set_size": "set size",
 }
-HEAD = f"| data | chosen | {' | '.join(COLUMNS.values())} | seconds |\n|{'---|' * (len(COLUMNS) + 3)}"
+HEAD = f"| data | answered by | {' | '.join(COLUMNS.values())} | seconds |\n|{'---|' * (len(COLUMNS) + 3)}"
 
 
 def line(row: Row) -> str:
-    options = ", ".join(f"{name} {value:g}" for name, value in row["options"].items())
     numbers = [f"{row[key]:.3f}" if key in row else "" for key in COLUMNS]
-    chosen = f"{row['model']} {row['objective']} {options}".strip()
-    return "| " + " | ".join([row["name"], chosen, *numbers, f"{row['seconds']:.0f}"]) + " |"
+    return "| " + " | ".join([row["name"], row["model"], *numbers, f"{row['seconds']:.0f}"]) + " |"
 
 
 def main() -> None:

@@ -23,6 +23,7 @@ LAYERS = (
     ("parse",),
     ("calibrate",),
     ("outcomes",),
+    ("tabular",),
     ("task",),
     ("data",),
     ("replicas",),

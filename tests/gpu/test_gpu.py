@@ -187,6 +187,8 @@ def test_stacks_are_as_large_as_memory_allows(monkeypatch):
         ("sbm-gcn", "elbo"),
         ("lsm-gat", "elbo"),
         ("gsbm-appnp", "elbo"),
+        ("gsbm-hops", "elbo"),
+        ("linkx", "elbo"),
         ("blsm-mlp", "elbo"),
         ("sbm-gcn", "released"),
         ("lsm-gat", "released"),

@@ -15,7 +15,7 @@ from g3nn.task import NodeTask
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
 
-CPU = {"device": "cpu", "ensemble": 2, "epochs": 60, "patience": 60, "lr": 0.03}
+CPU = {"effort": "quick", "device": "cpu", "ensemble": 2, "epochs": 60, "patience": 60, "lr": 0.03}
 
 PROGRAM = """
 import sys, numpy, torch
@@ -57,12 +57,13 @@ def test_a_panel_chooses_a_model_that_uses_the_edges(fitted, homophilous):
 
 
 def test_the_panel_is_reported(fitted):
-    assert sum(entry.chosen for entry in fitted.panel_) == 1
-    assert {"mlp", "gcn", "sbm-gcn"} <= {entry.model for entry in fitted.panel_}
+    assert sum(entry.weight for entry in fitted.panel_) == pytest.approx(1)
+    assert {"hops", "linkx", "sbm-appnp", "grand"} <= {entry.model for entry in fitted.panel_}
     losses = sorted(entry.val_loss for entry in fitted.panel_)
-    chosen = next(entry for entry in fitted.panel_ if entry.chosen)
-    assert chosen.replicas == 2
-    assert chosen.val_loss <= losses[len(losses) // 2]
+    heaviest = max(fitted.panel_, key=lambda entry: entry.weight)
+    assert heaviest.chosen
+    assert heaviest.val_loss <= losses[len(losses) // 2]
+    assert fitted.fitted_.val_loss <= losses[0] + 0.01
 
 
 @pytest.mark.parametrize("alpha", [0.1, 0.3])
@@ -106,10 +107,8 @@ def test_a_pyg_graph_and_a_saved_model_in_another_process(homophilous, tmp_path)
     subprocess.run([sys.executable, "-c", PROGRAM, *places], check=True)
     new = classifier.predict_proba(task.features[:9], [[400], [1]])
     np.testing.assert_array_equal(np.load(tmp_path / "answers.npy"), new)
-    assert torch.equal(
-        load_model(tmp_path / "model").fitted_.answerer.model.state_dict()["posterior.weight1"],
-        classifier.fitted_.answerer.model.state_dict()["posterior.weight1"],
-    )
+    first, second = (one.fitted_.answerer.networks[0] for one in (load_model(tmp_path / "model"), classifier))
+    assert torch.equal(*(one.model.state_dict()["posterior.weight1"] for one in (first, second)))
 
 
 def test_missing_features_cost_little(homophilous):

@@ -107,7 +107,7 @@ def test_every_example_has_a_case():
 def test_the_plain_command_answers_well(name, tables, run_command, tmp_path):
     (folder, example), case, out = tables(name), CASES[name], tmp_path / "answers.parquet"
     words = [word.replace("tables/", f"{folder.parent}/") for word in command(name)]
-    ended = run_command(*words, "--out", str(out))
+    ended = run_command(*words, "--effort", "quick", "--out", str(out))
     assert ended.code == 0, ended.err
     said = [line.removeprefix("note: ") for line in ended.err.splitlines()]
     check_notes([text for text in said if text.startswith(str(folder))], case)

@@ -30,7 +30,7 @@ SPECS = list(
 
 
 def build(spec: ModelSpec, *seeds: int) -> GenerativeModel:
-    return spec.build(Sizes(6, 3), Replicas(seeds), {})
+    return spec.build(Sizes(6, 3, nodes=4), Replicas(seeds), {})
 
 
 def far_from_zero(correlation: float, size: int) -> bool:

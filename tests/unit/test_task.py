@@ -40,7 +40,11 @@ def spoiled(array: np.ndarray, where: Any, value: float) -> np.ndarray:
     return copy
 
 
+BELIEFS = np.log([[0.3, 0.7]] * N)
+
 BAD = {
+    "beliefs of wrong width": ({"beliefs": BELIEFS[:, :1]}, "beliefs", r"shape \(8, 1\)"),
+    "beliefs that are infinite": ({"beliefs": spoiled(BELIEFS, 0, -np.inf)}, "beliefs", "infinite"),
     "label too high": ({"labels": spoiled(LABELS, 7, 5), "num_classes": 2}, "labels", "1 values outside .* 5"),
     "label below -1": ({"labels": spoiled(LABELS, 7, -2)}, "labels", "1 values outside .* -2"),
     "fractional label": ({"labels": LABELS + 0.5}, "labels", "whole numbers"),
@@ -381,3 +385,14 @@ class TestPyG:
     def test_names_are_kept(self):
         task = NodeTask.from_pyg(build().to_pyg(), name="toy", setting="hard")
         assert (task.name, task.setting) == ("toy", "hard")
+
+
+def test_beliefs_go_with_the_nodes_and_stay_with_their_split():
+    task = build(beliefs=BELIEFS)
+    for same in (task, task.with_edges(task.edges[:, :2]), task.without_edges_of([0]), task.without_test()):
+        np.testing.assert_array_equal(same.beliefs, BELIEFS)
+    assert task.with_split(task.val, task.train, task.test).beliefs is None
+    assert task.with_classes(np.arange(N) % 3, 3).beliefs is None
+    with pytest.raises(InputError, match="beliefs: got 8 rows"):
+        replace(task, features=task.features[:5])
+    assert build(labels=X[:, :2], outcome="real", beliefs=np.zeros((N, 4))).beliefs.shape == (N, 4)

@@ -97,6 +97,8 @@ def fit(
     strict: Strict = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
+    effort: Annotated[str, typer.Option(help="How much is tried: quick, default or thorough.")] = "default",
+    budget: Annotated[float | None, typer.Option(help="Seconds that may be spent on trying models.")] = None,
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
     alpha: Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
@@ -126,6 +128,7 @@ def fit(
     check_out(out, [nodes, edges], dry_run, problems)
     check_share("alpha", alpha, problems)
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
+    chosen |= {"effort": effort, "budget": budget}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     guessed = outcome if outcome in OUTCOMES else Classes.name
     check_parameters(estimator_for(guessed, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
@@ -211,8 +214,8 @@ def write_results(
 
 def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     """What was fitted and how well, as JSON has it."""
-    task, outcome = classifier.task_, classifier.fitted_.outcome
-    chosen = next(entry for entry in classifier.panel_ if entry.chosen)
+    task, fitted = classifier.task_, classifier.fitted_
+    outcome = fitted.outcome
     test = None
     if graph.test.size:
         test = classifier.evaluate(graph.test, graph.test_labels)
@@ -225,9 +228,9 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "train": len(task.train),
         "val": len(task.val),
         "model": classifier.model_,
-        "objective": chosen.objective,
+        "objective": " + ".join(dict.fromkeys(network.objective for network in fitted.answerer.networks)),
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
-        **_finite({f"val_{outcome.score_key}": chosen.val_score, "val_loss": chosen.val_loss}),
+        **_finite({f"val_{outcome.score_key}": fitted.val_score, "val_loss": fitted.val_loss}),
         "test": test,
     }
 
@@ -274,7 +277,7 @@ def _show(told: dict[str, Any]) -> None:
     print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
     score = told[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
-    print(f"model {told['model']} ({told['objective']}), {judged}")
+    print(f"model {told['model']}, {judged}")
     if told["test"]:
         print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
     page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from scipy.special import entr
 
-from g3nn.estimator.answers import Answers
+from g3nn.estimator.members import Answers
 from g3nn.estimator.tables import asked_of, is_table
 from g3nn.outcomes import Classes, Labels, Tags, is_known
 from g3nn.outcomes.labels import has_label

@@ -1,53 +1,20 @@
-"""Answers: from trained replicas and a graph to calibrated answers, also for isolated and for new nodes."""
+"""Answers: from members and a graph to calibrated answers, also for isolated and for new nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
 from g3nn.calibrate import Scaling
-from g3nn.estimator.inferring import infer_scores
-from g3nn.inputs import Inputs
-from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel
+from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.members import Answers, Member, Network
+from g3nn.model import BOTH, POSTERIOR, PRIOR
 from g3nn.outcomes import Outcome
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """answer: (n, width) of the averaged replicas, in the form of the outcome, before calibration. isolated: (n,).
-
-    new: (n,) nodes that training did not know, so that it gave them no score of their own, or None if that makes no
-    difference. inferred: (n,) those of them whose own score was inferred afterwards, or None.
-    """
-
-    answer: np.ndarray
-    isolated: np.ndarray
-    new: np.ndarray | None = None
-    inferred: np.ndarray | None = None
-
-    def at(self, nodes: np.ndarray) -> Answers:
-        parts = (self.answer, self.isolated, self.new, self.inferred)
-        return Answers(*(None if part is None else part[nodes] for part in parts))  # type: ignore[arg-type]
-
-    @classmethod
-    def joined(cls, first: Answers, second: Answers) -> Answers:
-        """Those of all nodes; where one of them makes no difference between nodes, none of its nodes is different."""
-
-        def both(name: str) -> np.ndarray | None:
-            parts = [getattr(answers, name) for answers in (first, second)]
-            if all(part is None for part in parts):
-                return None
-            lengths = (len(first.isolated), len(second.isolated))
-            filled = [np.zeros(n, dtype=bool) if part is None else part for part, n in zip(parts, lengths, strict=True)]
-            return np.concatenate(filled)
-
-        answer = np.concatenate([first.answer, second.answer])
-        return cls(answer, np.concatenate([first.isolated, second.isolated]), both("new"), both("inferred"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,91 +56,67 @@ class Calibrations:
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
-    """Trained replicas with their calibration.
+    """Members who answer together, and their calibration. outcome: in whose form and unit they answer."""
 
-    isolated_answer: who answers for isolated nodes: the prior, the posterior, which then has only the features to go
-    by, or both together. infers: whether nodes that training did not know get scores of their own from their edges.
-    """
-
-    model: GenerativeModel
+    members: tuple[Member, ...]
+    outcome: Outcome
     device: torch.device
     calibrations: Calibrations
-    isolated_answer: str = POSTERIOR
-    infers: bool = False
-
-    @property
-    def outcome(self) -> Outcome:
-        """In whose form and unit the model answers."""
-        return self.model.posterior.sizes.outcome
 
     @property
     def refined(self) -> bool:
         """Whether nodes that training knew have scores of their own."""
-        return self.model.posterior.nodes is not None
+        return any(member.learned.refined for member in self.members)
+
+    @property
+    def networks(self) -> list[Network]:
+        """Those of the members that are networks, in the order of their weights."""
+        return [member.learned for member in self.members if isinstance(member.learned, Network)]
 
     @classmethod
-    def choose(cls, model: GenerativeModel, task: NodeTask, device: torch.device, infers: bool = False) -> Answerer:
-        """Calibrated on the validation nodes: with their edges, and again without; if nodes have scores of their own,
-        also as if the validation nodes were new.
-
-        What has the lowest loss without edges, after a scaling of its own, answers for isolated nodes.
-        """
+    def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
+        """The weights of the members, then calibration, both by the validation nodes: with their edges, and again
+        without; if nodes have scores of their own, also as if the validation nodes were new."""
         val, labels = task.val, task.labels[task.val]
-        uncalibrated = cls(model, device, Calibrations(Calibration(), Calibration()))
-        outcome, without_edges = uncalibrated.outcome, task.without_edges_of(val)
-        losses: dict[str, float] = {}
-        isolated: dict[str, Calibration] = {}
-        for who in (PRIOR, POSTERIOR, BOTH) if model.prior is not None else (POSTERIOR,):
-            answer = replace(uncalibrated, isolated_answer=who)(without_edges).answer[val]
-            isolated[who] = Calibration.fit(outcome, answer, labels, val)
-            losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, isolated[who].scaling), labels)
-        chosen = min(losses, key=lambda who: losses[who])
-        answerer = replace(uncalibrated, isolated_answer=chosen)
+        without_edges = task.without_edges_of(val)
+        with enough_for(task.extent), torch.no_grad():
+            members = [_for_isolated(member, without_edges, outcome, device) for member in members]
+            members = _weighted(members, task, without_edges, outcome, device)
+        nothing = Calibration()
+        answerer = cls(tuple(members), outcome, device, Calibrations(nothing, nothing))
+        alone = answerer(without_edges).answer[val]
+        isolated = Calibration.fit(outcome, alone, labels, val)
 
-        def calibration(answerer: Answerer, where: np.ndarray, new: np.ndarray | None = None) -> Calibration:
+        def calibration(where: np.ndarray, new: np.ndarray | None = None) -> Calibration:
             """By the validation nodes `where`."""
             return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where], val[where])
 
+        # Where scores are inferred, what they are worth without is known by not inferring them.
+        bare = replace(answerer, members=tuple(_without_inference(one) for one in members))
         linked = ~task.isolated[val]
         if not linked.any():
-            return replace(answerer, calibrations=Calibrations(isolated[chosen], isolated[chosen]))
-        calibrations = Calibrations(calibration(answerer, linked), isolated[chosen])
+            return replace(bare, calibrations=Calibrations(isolated, isolated))
+        calibrations = Calibrations(calibration(linked), isolated)
         if answerer.refined:
             as_new = np.isin(np.arange(task.num_nodes), val)
-            calibrations = replace(calibrations, new=calibration(answerer, linked, as_new))
-            if infers:
-                answerer = replace(answerer, infers=True)
-                inferred = answerer(task, as_new).at(val).inferred
-                assert inferred is not None
-                calibrations = replace(calibrations, inferred=calibration(answerer, inferred, as_new))
+            inferred = answerer(task, as_new).at(val).inferred
+            without = bare(task, as_new).at(val[linked]).answer
+            calibrations = replace(calibrations, new=Calibration.fit(outcome, without, labels[linked], val[linked]))
+            if inferred is None or not inferred.any():
+                answerer = bare
+            else:
+                calibrations = replace(calibrations, inferred=calibration(inferred, as_new))
         return replace(answerer, calibrations=calibrations)
 
-    @torch.no_grad()
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes.
 
-        new: (n,) nodes that training did not know. Neither they nor isolated nodes have scores of their own, unless
-        those can be inferred.
+        new: (n,) nodes that training did not know. Nothing was learned for each of them; neither they nor isolated
+        nodes have scores of their own, unless those can be inferred.
         """
-        with enough_for(task.extent):
-            return self._answers(task, new)
-
-    def _answers(self, task: NodeTask, new: np.ndarray | None) -> Answers:
-        isolated, inferred, model = task.isolated, None, self.model.to(self.device)
-        inputs, posterior = Inputs.of(task, self.device, outcome=self.outcome), model.posterior
-        if self.refined:
-            new = np.zeros(task.num_nodes, dtype=bool) if new is None else new
-            posterior = posterior.without_own_scores(torch.from_numpy(new | isolated).to(self.device))
-            if self.infers:
-                inferred = infer_scores(model, posterior, inputs, new)
-        answers = posterior.log_prob(inputs, None)
-        answer = self.outcome.averaged(answers)
-        if self.isolated_answer != POSTERIOR and isolated.any():
-            assert model.prior is not None
-            prior = model.prior.log_prob(inputs, None)
-            both = torch.cat([answers, prior]) if self.isolated_answer == BOTH else prior
-            answer[isolated] = self.outcome.averaged(both)[isolated]
-        return Answers(answer, isolated, new if self.refined else None, inferred)
+        with enough_for(task.extent), torch.no_grad():
+            parts = [member.answers(task, new, self.device, self.outcome) for member in self.members]
+        return _mixed(parts, self.members, self.outcome)
 
     def calibrated(self, answers: Answers) -> np.ndarray:
         """(n, width)"""
@@ -193,3 +136,67 @@ class Answerer:
         for nodes, region in parts:
             regions[nodes] = region
         return regions
+
+
+def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome) -> Answers:
+    """What members say together, with other weights for isolated nodes."""
+    if len(parts) == 1:
+        return parts[0]
+    isolated = parts[0].isolated
+    answer = np.empty_like(parts[0].answer)
+    for nodes, weights in (
+        (~isolated, [member.weight for member in members]),
+        (isolated, [member.isolated_weight for member in members]),
+    ):
+        heard = [(part.answer[nodes], weight) for part, weight in zip(parts, weights, strict=True) if weight]
+        answer[nodes] = outcome.weighted([one for one, _ in heard], np.array([weight for _, weight in heard]))
+
+    def either(name: str) -> np.ndarray | None:
+        masks = [mask for mask in (getattr(part, name) for part in parts) if mask is not None]
+        return np.any(masks, axis=0) if masks else None
+
+    return Answers(answer, isolated, either("new"), either("inferred"))
+
+
+def _without_inference(member: Member) -> Member:
+    """Nodes that training did not know then get no scores of their own."""
+    return replace(member, learned=replace(member.learned, infers=False))
+
+
+def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
+    """With whoever has the lowest loss on validation nodes without their edges to answer for isolated nodes."""
+    network = member.learned
+    if not isinstance(network, Network) or network.model.prior is None:
+        return member
+    val, losses = without_edges.val, dict[str, float]()
+    labels = without_edges.labels[val]
+    for who in (PRIOR, POSTERIOR, BOTH):
+        asked = replace(member, learned=replace(network, isolated_answer=who))
+        answer = asked.answers(without_edges, None, device, outcome).answer[val]
+        scaling = outcome.fit_scaling(answer, labels)
+        losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
+    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda who: losses[who])))
+
+
+def _weighted(
+    members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
+) -> list[Member]:
+    """With temperatures and weights; without those who have no weight anywhere."""
+    if len(members) == 1:
+        return list(members)
+    val, labels = task.val, task.labels[task.val]
+    answers = [member.answers(task, None, device, outcome).answer[val] for member in members]
+    temperatures = [outcome.temperature(answer, labels) for answer in answers]
+    members = [replace(one, temperature=t) for one, t in zip(members, temperatures, strict=True)]
+
+    def weights(answers: Sequence[np.ndarray]) -> list[float]:
+        scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
+        found: list[float] = member_weights(np.stack([outcome.label_log_prob(one, labels) for one in scaled])).tolist()
+        return found
+
+    alone = [
+        replace(member, temperature=1.0).answers(without_edges, None, device, outcome).answer for member in members
+    ]
+    shares = zip(members, weights(answers), weights([one[val] for one in alone]), strict=True)
+    found = [replace(member, weight=weight, isolated_weight=isolated) for member, weight, isolated in shares]
+    return sorted((one for one in found if one.weight or one.isolated_weight), key=lambda one: -one.weight)

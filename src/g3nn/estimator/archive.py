@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import DataError, Problems
 
-FORMAT, VERSION = "g3nn-model", 1
+FORMAT, VERSION = "g3nn-model", 2
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
 MODEL = "model"
 """The folder of the model inside a folder of results."""
@@ -74,6 +74,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
     version = record.get("version")
     if isinstance(version, int) and version > VERSION:
         raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {VERSION}). Upgrade g3nn.")
+    if isinstance(version, int) and 0 < version < VERSION:
+        raise DataError(f"{path}: written by an older g3nn (format {version}, this one reads {VERSION}). {_AGAIN}")
     content = {name: value for name, value in record.items() if name != "checksum"}
     if version != VERSION or record.get("checksum") != _own_checksum(content) or not isinstance(record["files"], dict):
         raise DataError(f"{path}: was damaged or changed after it was saved. {_AGAIN}")

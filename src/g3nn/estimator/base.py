@@ -25,7 +25,7 @@ from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.tables import given_by, table_graph
-from g3nn.model import ModelSpec
+from g3nn.model import POSTERIOR, ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.page import assets, write_model_report
@@ -41,6 +41,9 @@ class GraphEstimator(BaseEstimator):
     model: str | ModelSpec = "auto"
     _: KW_ONLY
     objective: str | Objective = "auto"
+    prior: Any = "auto"
+    effort: str = "default"
+    budget: float | None = None
     ensemble: int = 5
     validation: float = 0.2
     refit: bool = False
@@ -101,7 +104,7 @@ class GraphEstimator(BaseEstimator):
         with course(self.verbose) as progress:
             fitted = Fitted.fit(request, parameters, progress)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
-        self._say(f"chose {self.model_} [{self.fitted_.objective}], temperature {self.temperature_:.3g}")
+        self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 
     def _say(self, text: str) -> None:
@@ -123,7 +126,7 @@ class GraphEstimator(BaseEstimator):
         audit: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""
-        answerer, task = fitted.answerer, fitted.task
+        answerer, networks, task = fitted.answerer, fitted.answerer.networks, fitted.task
         self.fitted_ = fitted
         self._name_labels(fitted)
         names = fitted.features
@@ -136,16 +139,16 @@ class GraphEstimator(BaseEstimator):
         for name, known in (("feature_names_in_", names), ("schema_", fitted.tables)):
             if known is None and hasattr(self, name):
                 delattr(self, name)
-        self.model_ = fitted.spec.name
+        self.model_ = fitted.model
         self.panel_ = showing.Panel(fitted.panel)
         self.temperature_ = answerer.calibrations.linked.scaling.temperature
         self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
-        self.isolated_answer_ = answerer.isolated_answer
+        self.isolated_answer_ = networks[0].isolated_answer if networks else POSTERIOR
         self.task_ = task
         self.val_nodes_ = task.val
         self.n_validation_ = len(task.val)
-        self.n_iter_ = fitted.epochs
-        self.history_ = fitted.history
+        self.n_iter_ = networks[0].epochs if networks else 1
+        self.history_ = networks[0].history if networks else np.zeros((0, len(fitted.history_names), 1))
         self.history_names_ = fitted.history_names
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
@@ -240,7 +243,7 @@ class GraphEstimator(BaseEstimator):
         """Fitted when it is first asked for."""
         check_is_fitted(self)
         if self.graph_audit_ is None:
-            seed = self.fitted_.seeds[0]
+            seed = self.fitted_.seed
             with course(self.verbose) as progress:
                 progress.stage("judging edges", 1.0, 1)
                 self.graph_audit_ = GraphAudit.fit(

@@ -22,15 +22,22 @@ from g3nn.outcomes.labels import table_values
 class G3NNClassifier(ClassifierMixin, GraphEstimator):
     """Labels the nodes of a partly labelled graph, with calibrated probabilities.
 
-    By default a panel of models for homophilous and for heterophilous graphs is trained. The one with the lowest
-    validation loss answers, as the mean of `ensemble` replicas.
+    By default many models for homophilous and for heterophilous graphs are tried on several forms of the features.
+    Those whose mixture has the lowest validation loss answer together.
 
     y is (n,) classes as strings, whole numbers or booleans; -1, None or NaN where unknown. Or it is (n, T): a column of
     0 and 1 for each of T tags, of which a node may have any number; NaN or None where unknown.
 
     model:        "auto", a name such as "sbm-gcn" or "gcn" (`g3nn.available()` lists them), or a `ModelSpec`.
     objective:    "auto" ("elbo", unless the panel chooses), "elbo", "released", "laplacian" or an `Objective`.
-    ensemble:     number of replicas whose probabilities are averaged.
+    prior:        the label prior p(y | x) of the joint models: "auto" (a perceptron), the name of another one, or a
+                  classifier of scikit-learn such as HistGradientBoostingClassifier(). It is learned from the features
+                  before anything else, cross-fitted, and never sees the label of a validation node. With model="auto"
+                  it is also tried by itself, and its probabilities as additional features of networks. `load_model`
+                  does not give the object back: prior is then its description, and to fit again it must be set.
+    effort:       how much is tried: "quick", "default" or "thorough".
+    budget:       seconds that trying may take, or None. One model is trained in any case.
+    ensemble:     number of replicas of a model that is named; in a panel, the most that any model gets.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.
     missing:      "impute": features that are NaN are filled in from the neighbours (feature propagation), and with the
@@ -45,12 +52,12 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     verbose:      a progress bar on a terminal, and words in the log "g3nn" (on standard error where none is set up).
 
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
-    model_ (the name of the chosen model), panel_ (a `PanelEntry` for each model tried), temperature_,
+    model_ (who answers: a name, or names with weights), panel_ (a `PanelEntry` for each model tried), temperature_,
     isolated_temperature_ (for isolated nodes), class_offsets_ (what calibration adds to the log-probability of each
     class; None if the validation nodes support no such thing), isolated_answer_ ("prior", "posterior" or "both": who
     answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
-    (learning curves of the chosen model: epochs, terms, replicas), and notes_ (a mapping of plain values, empty;
-    whatever is put there is saved with the model).
+    (learning curves of the network with the largest weight: epochs, terms, replicas), and notes_ (a mapping of plain
+    values, empty; whatever is put there is saved with the model).
     """
 
     _: KW_ONLY

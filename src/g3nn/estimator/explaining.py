@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
+from g3nn.estimator.members import Member, Network
 from g3nn.inputs import Features, Inputs
 from g3nn.outcomes import Classes, Outcome
 
@@ -74,25 +75,35 @@ def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
 
 
 def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
-    """Gradient of the answer times value, for the features of each node that are not zero."""
-    answerer, outcome = fitted.answerer, fitted.outcome
-    shape = fitted.task.features.shape
-    if shape[0] * shape[1] > _MOST_CELLS:
-        return [[] for _ in nodes]
-    task = replace(fitted.task, train=fitted.seen)
-    dense = task.features.toarray() if sp.issparse(task.features) else task.features
-    inputs, model = Inputs.of(task, answerer.device, outcome=outcome), answerer.model.to(answerer.device)
-    x = torch.from_numpy(dense).to(inputs.device, inputs.dtype).requires_grad_()
-    mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
-    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
-    if not values.requires_grad:
-        # Some models do not look at features.
-        return [[] for _ in nodes]
+    """Gradient of the answer of the networks times value, for the features of each node that are not zero."""
+    outcome, shape = fitted.outcome, fitted.task.features.shape
+    pulls = np.zeros((len(nodes), shape[1]))
+    if shape[0] * shape[1] <= _MOST_CELLS:
+        for member in fitted.answerer.members:
+            if isinstance(member.learned, Network) and member.weight:
+                pulls += member.weight * _pulls(fitted, member, member.learned, nodes, outcome)
     names, found = fitted.features or tuple(map(str, range(shape[1]))), []
-    for node in nodes:
-        column = _column(outcome, fitted.answers.answer[node])
-        (slope,) = torch.autograd.grad(values[node, column], x, retain_graph=True)
-        pull = (slope[node] * x.detach()[node]).cpu().numpy()
+    for pull in pulls:
         order = np.argsort(-np.abs(pull), kind="stable")
         found.append([(names[place], float(pull[place])) for place in order if pull[place]])
     return found
+
+
+def _pulls(fitted: Fitted, member: Member, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
+    """(|nodes|, d): gradient times value of what one network looks at, without what a prior makes of it."""
+    task = member.seen(replace(fitted.task, train=fitted.seen), outcome)
+    seen = task.features
+    device = fitted.answerer.device
+    inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
+    x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
+    mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
+    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    pulls = np.zeros((len(nodes), fitted.task.num_features))
+    if not values.requires_grad:
+        # Some models do not look at features.
+        return pulls
+    for place, node in enumerate(nodes):
+        column = _column(outcome, fitted.answers.answer[node])
+        (slope,) = torch.autograd.grad(values[node, column], x, retain_graph=True)
+        pulls[place] = (slope[node] * x.detach()[node]).cpu().numpy()[: pulls.shape[1]]
+    return pulls

@@ -11,57 +11,52 @@ import numpy as np
 import torch
 
 from g3nn.audit import MergedGroups
-from g3nn.calibrate import FEW_VALIDATION_NODES
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
-from g3nn.errors import G3NNWarning, Problems, TrainingError
-from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
+from g3nn.errors import G3NNWarning, Problems
+from g3nn.estimator.answers import Answerer
+from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
+from g3nn.estimator.fitting import fitted_models
 from g3nn.estimator.forms import Form
-from g3nn.estimator.inferring import can_infer
+from g3nn.estimator.members import Answers
 from g3nn.estimator.nodes import Nodes
-from g3nn.estimator.panel import PanelEntry, Search
+from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.preparing import tasks_of
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
-from g3nn.estimator.weights import repeated
-from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome, unlabelled
 from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
+from g3nn.tabular import CrossFitted
 from g3nn.task import NodeTask
-from g3nn.training import FitResult
-from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 from g3nn.training.result import history_names
 
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A chosen and trained model with its graph, calibration and training record.
+    """Trained models that answer together, with their graph, calibration and training record.
 
     columns:  the names of the K classes or T columns. flat: whether labels came as (n,), so that answers of one column
               do too.
+    panel:    how all candidates did. val_loss, val_score: of the answers on the validation nodes.
     seen:     the nodes whose labels were trained on.
     answers:  those for the fitted nodes, before calibration.
-    features: the names of the feature columns. form: what is done to their values before a model sees them. means: of
-              the columns in this form, where missing values are filled in.
+    features: the names of the feature columns. form: what is done to their values before anything else. means: of the
+              columns in this form, where missing values are filled in.
     key:      the fingerprint of the features as they came. structural: whether they were made from the edges.
-    epochs:   how long the chosen model trained. history: (epochs, terms, R), its learning curves.
-    hyperparameters: every option of the model, defaults included.
+    seed:     what everything random that follows a fit begins with.
     unit:     the mean of the weights of the edges, as they came; 1 without weights.
+    prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
     tables:   what is to be remembered of the tables of the fit, if there were any.
     """
 
     columns: np.ndarray
     flat: bool
-    spec: ModelSpec
-    objective: str
-    hyperparameters: dict[str, Any]
-    seeds: tuple[int, ...]
     panel: tuple[PanelEntry, ...]
-    epochs: int
-    history: np.ndarray
+    val_loss: float
+    val_score: float
     task: NodeTask
     seen: np.ndarray
     answerer: Answerer
@@ -71,7 +66,9 @@ class Fitted:
     means: np.ndarray | None
     key: str
     structural: bool
+    seed: int
     unit: float
+    prior: CrossFitted | None = None
     tables: FittedTables | None = None
 
     @property
@@ -79,57 +76,39 @@ class Fitted:
         return self.answerer.outcome
 
     @property
+    def model(self) -> str:
+        """Who answers: the name of a model, or several with their weights."""
+        weights: dict[str, float] = {}
+        for member in self.answerer.members:
+            if member.weight:
+                weights[member.name] = weights.get(member.name, 0.0) + member.weight
+        if len(weights) == 1:
+            return next(iter(weights))
+        return " + ".join(f"{weight:.2f} {name}" for name, weight in weights.items())
+
+    @property
     def history_names(self) -> tuple[str, ...]:
         return history_names(self.outcome)
 
     @classmethod
     def fit(cls, request: Request, parameters: Mapping[str, Any], progress: Course) -> Fitted:
-        """Train the panel, choose, calibrate, refit if asked to, and answer for all nodes."""
+        """Try candidates, weigh the best, calibrate, train on all labels if asked to, and answer for all nodes."""
         whole, training, seen, form, means = tasks_of(
             request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
         )
-        tried = request.candidates
-        if not training.num_edges:
-            # Without a single edge all models of a panel are the same one.
-            tried = tried[:1]
-        if len(tried) > 1 and len(request.val):
-            _warn_of_few(len(request.val))
-        weights = None if request.weights is None else request.weights[seen]
-        if weights is not None:
-            training = replace(training, val=repeated(training.val, weights))
-        search = Search(training, request.common, parameters["device"], request.seeds, progress, weights)
-        if len(request.val):
-            chosen, result, panel = search.run(tried)
-        else:
-            chosen, result, panel = search.unvalidated(tried)
-            _note_unvalidated(panel[0], len(request.candidates) > 1)
-        plan = chosen.plan(request.common, result.seeds, parameters["device"])
-        infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
-        if len(request.val):
-            answerer = Answerer.choose(result.model, training, plan.device, infers)
-        else:
-            nothing = Calibration(scores=np.zeros((0, *training.labels.shape[1:])))
-            answerer = Answerer(result.model, plan.device, Calibrations(nothing, nothing), infers=infers)
-        epochs, labelled = int(result.epochs.max()), request.train
-        if parameters["refit"] and len(request.val):
-            epochs, labelled = int(np.median(result.best_epoch)), request.labels.labelled
-            progress.stage("training on all labels", 1.0, 1)
-            refit = _refit(plan, training, epochs, progress, weights)
-            answerer, plan = replace(answerer, model=refit.model), replace(plan, seeds=refit.seeds)
-        own = answerer.model.posterior.nodes
+        answerer, panel, judged, labelled, prior = fitted_models(request, parameters, training, seen, form, progress)
+        if prior is not None:
+            whole = replace(whole, beliefs=prior.about(whole.features, seen))
         new = ~np.isin(np.arange(whole.num_nodes), seen)
-        if own is not None and new.any():
-            own.renumber(torch.from_numpy(seen).to(own.own.device), whole.num_nodes)
+        if new.any():
+            for network in answerer.networks:
+                network.model.posterior.renumber(torch.from_numpy(seen), whole.num_nodes)
         return cls(
             columns=request.labels.names,
             flat=request.labels.flat,
-            spec=plan.spec,
-            objective=plan.objective_name,
-            hyperparameters=plan.hyperparameters(request.outcome.name),
-            seeds=plan.seeds,
             panel=panel,
-            epochs=epochs,
-            history=result.history,
+            val_loss=judged[0],
+            val_score=judged[1],
             task=whole,
             seen=labelled,
             answerer=answerer,
@@ -139,7 +118,9 @@ class Fitted:
             means=means,
             key=fingerprint(request.features),
             structural=request.structural,
+            seed=request.seeds[0],
             unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
+            prior=None if prior is None else prior.model,
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:
@@ -221,14 +202,16 @@ class Fitted:
         how = (features.num_nodes, self.task.directed, problems)
         pairs, weights = self._weighted(read_weighted_edges(nodes.edges, *how, nodes.weights))
         problems.raise_if_any()
-        same = np.array_equal(pairs, self.task.edges) and _equal(weights, self.task.weights)
-        if same and fingerprint(features) == self.key:
+        same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
+        if same and known and _equal(weights, self.task.weights):
             return self.answers.at(nodes.index)
         self._check_can_transfer()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         nobody = np.zeros(0, dtype=np.int64)
-        task = self._graph(as_kind(features.matrix, self.task.features), pairs, weights, nobody)
+        task = self._graph(
+            as_kind(features.matrix, self.task.features), pairs, weights, nobody, self.task.num_nodes if known else 0
+        )
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: Any) -> Answers:
@@ -285,12 +268,17 @@ class Fitted:
             weights = np.concatenate([self.task.weights, weights])[first]
         table = FeatureTable(self.task.features, self.features).above(features)
         table = table if self.means is None else table.filled(merged, self.means)
-        task = self._graph(table.matrix, merged, weights, self.seen)
+        task = self._graph(table.matrix, merged, weights, self.seen, n)
         return self.answerer(task, np.arange(total) >= n).at(np.arange(n, total))
 
-    def _graph(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None, seen: np.ndarray) -> NodeTask:
-        """A graph to be answered, with the labels of these nodes."""
+    def _graph(
+        self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None, seen: np.ndarray, known: int
+    ) -> NodeTask:
+        """A graph to be answered, with the labels of the nodes `seen`. The first `known` nodes are those of the fit."""
         parts = {"features": features, "edges": edges, "weights": weights}
+        if self.prior is not None:
+            assert self.task.beliefs is not None
+            parts["beliefs"] = LearnedPrior(self.prior, self.task.beliefs).about(features, np.arange(known))
         labels = self._labels_of(seen, features.shape[0])
         return replace(self.task, **parts, labels=labels, train=seen, val=seen[:0])
 
@@ -312,7 +300,7 @@ class Fitted:
         return features
 
     def _check_can_transfer(self) -> None:
-        if isinstance(self.answerer.model.posterior, LabelPropagation):
+        if any(isinstance(network.model.posterior, LabelPropagation) for network in self.answerer.networks):
             problems = Problems()
             advice = "Fit again with the new nodes in the graph, without labels."
             problems.add("model", "label-propagation, which learns nothing", "a model with parameters", advice)
@@ -322,32 +310,3 @@ class Fitted:
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:
     """Whether two sets of weights are the same."""
     return first is second or (first is not None and second is not None and np.allclose(first, second, rtol=1e-12))
-
-
-def _refit(plan: Plan, task: NodeTask, epochs: int, progress: Course, weights: np.ndarray | None) -> FitResult:
-    """Replicas trained on the labels of training and validation nodes alike."""
-    result = plan.for_all_labels(epochs).fit(replace(task, train=np.union1d(task.train, task.val)), progress, weights)
-    sound = [trial for trial, status in enumerate(result.status) if status != "diverged"]
-    if not sound:
-        raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
-    return result.select(sound)
-
-
-def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:
-    model = f"{entry.model}, which suits few labels," if automatic else entry.model
-    warnings.warn(
-        f"no labelled node is left to validate on: {model} was trained for {entry.epochs} epochs. Its probabilities "
-        "are rough, and no class or value can be excluded with certainty. Label more nodes, or give val",
-        G3NNWarning,
-        stacklevel=4,
-    )
-
-
-def _warn_of_few(count: int) -> None:
-    if count < FEW_VALIDATION_NODES:
-        warnings.warn(
-            f"{count} validation nodes serve both to choose a model and to calibrate it: both will be rough. "
-            f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model",
-            G3NNWarning,
-            stacklevel=4,
-        )

@@ -1,4 +1,4 @@
-"""The form in which features go into a model, learned from those of the fit: shares, standardised numbers, or as is."""
+"""The form in which features are kept with a graph, learned from those of the fit; it loses nothing of them."""
 
 from __future__ import annotations
 
@@ -21,18 +21,19 @@ _CELLS_AT_ONCE = 1 << 23
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What happens to each of d columns; missing values stay missing.
+    """What happens to each of d columns; missing values stay missing. How models look at the result is up to `View`.
 
-    - Counts: divided by the sum of the known counts of their row.
     - Numbers: (x - mean) / scale, mean and standard deviation of the known values. A column that never changes becomes
       0. In a sparse matrix, a column that is mostly zero is not centred, so that it stays sparse; its scale is then the
       root mean square of the values that are not zero.
-    - All others stay as they are.
+    - Counts and all others stay as they are.
 
-    counts: (d,) booleans. mean, scale: (d,), 0 and 1 where a column is no number; the scale of a constant is infinite.
+    counts, numbers: (d,) booleans. mean, scale: (d,), 0 and 1 where a column is no number; the scale of a constant is
+    infinite.
     """
 
     counts: np.ndarray
+    numbers: np.ndarray
     mean: np.ndarray
     scale: np.ndarray
 
@@ -51,7 +52,7 @@ class Form:
             for start in range(0, len(kinds), width):
                 columns = np.flatnonzero(numbers[start : start + width]) + start
                 mean[columns], scale[columns] = _moments(x[:, columns])
-        return cls(kinds == COUNT, mean, scale)
+        return cls(kinds == COUNT, numbers, mean, scale)
 
     def apply(self, table: FeatureTable, problems: Problems) -> FeatureTable:
         """(n, d) float32. A sparse table stays sparse, unless most columns have to be centred."""
@@ -75,10 +76,8 @@ class Form:
         height = max(1, _CELLS_AT_ONCE // x.shape[1])
         for start in range(0, len(x), height):
             rows = x[start : start + height].astype(np.float64)
-            counted = rows[:, self.counts]
             rows -= self.mean
             rows /= self.scale
-            rows[:, self.counts] = counted * _inverse(np.nansum(counted, axis=1))[:, None]
             treated[start : start + height] = rows
         return treated
 
@@ -86,9 +85,7 @@ class Form:
         centred = self.mean != 0
         if 2 * centred.sum() > len(centred):
             return self._dense(x.toarray())
-        counted, rows = self.counts[x.indices], np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
-        sums = np.bincount(rows, np.where(counted, np.nan_to_num(x.data), 0.0), minlength=x.shape[0])
-        values = x.data * np.where(counted, _inverse(sums)[rows], 1 / self.scale[x.indices])
+        values = x.data / self.scale[x.indices]
         treated = sp.csr_array((values.astype(np.float32), x.indices, x.indptr), shape=x.shape)
         if not centred.any():
             return treated
@@ -104,8 +101,8 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
     """(d,): the kind of each column, guessed where it is not given.
 
     Columns are counts if they are never negative or missing and zero in at least a quarter of the rows, provided that
-    there are at least 50 such columns and four fifths of all their values are zero. Columns of 0 and 1 stay as they
-    are. Everything else is a number.
+    there are at least 50 such columns and four fifths of all their values are zero. So are columns of 0 and 1, if none
+    is missing in at least 50 of them; fewer stay as they are. Everything else is a number.
     """
     x = table.matrix
     given = np.full(x.shape[1], GUESS) if table.kinds is None else table.kinds
@@ -128,6 +125,9 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
     flags = guessed & (ones + zeros == known) & (ones > 0) & (zeros > 0)
     kinds[guessed] = NUMBER
     kinds[flags] = AS_IS
+    indicators = flags & (known == x.shape[0])
+    if indicators.sum() >= FEWEST_COUNTS:
+        kinds[indicators] = COUNT
     kinds[counts] = COUNT
     return kinds
 
@@ -157,8 +157,3 @@ def _stored_scales(x: sp.csr_array, stored: np.ndarray) -> np.ndarray:
     known = stored - np.bincount(x.indices[np.isnan(x.data)], minlength=x.shape[1])
     scale = np.sqrt(squares / np.maximum(known, 1))
     return np.where(scale > 0, scale, np.inf)
-
-
-def _inverse(sums: np.ndarray) -> np.ndarray:
-    """1 / sum, and 0 for a row without counts."""
-    return np.divide(1.0, sums, out=np.zeros_like(sums, dtype=np.float64), where=sums != 0)

@@ -1,72 +1,66 @@
-"""The panel: candidates are trained as stacks, compared by validation loss, and the best is chosen."""
+"""The panel: candidates, which are models on views of the features, trained as stacks and compared by validation."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from g3nn.calibrate import Scaling
-from g3nn.errors import Problem, Problems, TrainingError, suggestion
+from g3nn.errors import Problem, Problems, suggestion
+from g3nn.estimator.members import Tabular
 from g3nn.model import ModelSpec, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names
 from g3nn.outcomes import Outcome, PanelModel
+from g3nn.tabular import CrossFitted, Neighbourhood
 from g3nn.task import NodeTask
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
-from g3nn.training.progress import Course
 
 Options = Mapping[str, Any]
 
-_FIRST_EPOCHS, _FIRST_KEPT = 150, 4
-"""The first stage only drops what is hopeless: some of the best models learn slowly."""
-
-_CLOSE_ENOUGH = 1.02
-"""After full training a candidate advances only if its loss is at most this many times the lowest one: other seeds
-would not help it."""
-
-_FIXED_EPOCHS = 200
-_WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
-"""Where nothing can be validated: how long a model trains, and which of a panel."""
+_PRICES = {"mlp": 0.7, "gcn": 1.0, "linkx": 1.5, "sage": 2.0, "appnp": 2.5, "hops": 3.0, "gat": 4.0, "gcnii": 12.0}
+_LIKELIHOODS = {"blsm": 4.0, "lsm": 4.0}
+_OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
+"""About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
 
 
-_FIRST_UNTIL, _STAGE_SHARE, _UNTIL = 0.3, 0.2, 0.9
-"""Shares of the time of a fit: after the first stage, of each later one, and after all."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The remaining candidates train up to `replicas`; the best `kept` advance."""
-
-    replicas: int
-    kept: int
-
-
-STAGES = (Stage(1, 2), Stage(3, 1))
-"""After the first. The last candidate trains all its replicas; none is trained twice."""
+_LABELS_FOR_TREES = 200
+"""With fewer labels boosted trees are not worth their time."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model, an objective, and the options that set it apart. All as `g3nn.fit` takes them."""
+    """A model, an objective, and the options that set it apart, as `g3nn.fit` takes them; and the name of a view.
+    beliefs: whether the network sees those of the task, too, as additional columns."""
 
     model: str | ModelSpec
     objective: str | Objective
     options: Options
     prior: Any = "mlp"
+    view: str = "given"
+    beliefs: bool = False
 
     @property
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
 
+    @property
+    def price(self) -> float:
+        """What an epoch of one replica costs, as a multiple of an epoch of gcn."""
+        likelihood, _, posterior = ("-" + self.name).rpartition("-")
+        passes = int(self.options.get("samples", 1))
+        # To propagate features instead of hidden units takes much longer.
+        own = _WIDE_PRICE if self.options.get("travelling") == "features" else _PRICES.get(posterior, _OTHER_PRICE)
+        price = own * passes
+        return price + (_LIKELIHOODS.get(likelihood[1:], _OTHER_PRICE) if likelihood else 0.0)
+
     def declared(self, outcome: type[Outcome] | None = None) -> set[str]:
         """The names of all options that mean something to this model."""
-        spec = checked_spec(self.model, "mlp", Problems())
+        spec = checked_spec(self.model, self.prior, Problems())
         parts = registered_options() if spec is None else spec.option_groups()
         own = [] if outcome is None else [outcome.Options]
         names = set(known_names([*parts, Objective, TrainingOptions, *own]))
@@ -78,13 +72,60 @@ class Candidate:
         options = {**fitting, **self.options}
         return Plan.check(self.model, self.objective, len(seeds), seeds, self.prior, device, options)
 
+    def variants(self) -> list[Candidate]:
+        """The same with other widths and with less regularisation, as far as the model knows them."""
+        known = self.declared()
+        changes: list[dict[str, Any]] = [{"dropout": 0.2, "weight_decay": 5e-5}, {"hidden": 256, "dropout": 0.7}]
+        return [
+            replace(self, options={**self.options, **change})
+            for change in changes
+            if change.keys() <= known and not change.keys() <= self.options.keys()
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class TableCandidate:
+    """A model of scikit-learn, of the features of a node alone, or also of the mean over its neighbours. asked: whether
+    the caller wants it, whatever it costs."""
+
+    name: str
+    estimator: Any
+    neighbours: bool
+    asked: bool = False
+    view: str = "given"
+    options: Options = field(default_factory=dict)
+
+    def variants(self) -> list[Candidate]:
+        return []
+
+    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Tabular:
+        neighbourhood = Neighbourhood.fit(task.features, task.edges) if self.neighbours else None
+        columns = task.features
+        if neighbourhood is not None:
+            columns = neighbourhood.apply(columns, task.edges, task.weights)
+        own = None if weights is None else weights[task.train]
+        fitted, _ = CrossFitted.fit(
+            self.estimator, columns, task.labels, task.train, outcome, folds=3, seed=seed, weights=own
+        )
+        return Tabular(self.name, fitted, neighbourhood)
+
+    def work(self, task: NodeTask) -> float:
+        """As an epoch of a network costs its price times the extent of the graph."""
+        columns = min(task.num_features, 2000) * (2 if self.neighbours else 1)
+        return 0.0 if self.asked else 10.0 * len(task.train) * columns * max(task.num_classes, 1)
+
+
+AnyCandidate = Candidate | TableCandidate
+
 
 @dataclass(frozen=True)
 class PanelEntry:
     """How one candidate did. val_loss: of its averaged replicas after temperature scaling, by which the choice is made.
 
     Each candidate gets the same single parameter, so that is fair, and it is close to what the answers will be like. A
-    candidate that was dropped early has few replicas, and after the first stage few epochs.
+    candidate that was dropped early has few replicas, and after the first stage few epochs. view: of the features, and
+    whether what a prior says of them was seen as well.
+    weight: in the answer for nodes with edges; chosen: whether it answers at all.
     """
 
     model: str
@@ -95,6 +136,37 @@ class PanelEntry:
     epochs: int
     chosen: bool = False
     replicas: int = 1
+    view: str = "given"
+    weight: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """A trained candidate. learned: None where it could not be trained. answer: (n, width) of its replicas together.
+    complete: whether it was trained to the end."""
+
+    candidate: AnyCandidate
+    learned: FitResult | Tabular | None
+    answer: np.ndarray
+    loss: float
+    score: float
+    temperature: float
+    complete: bool
+
+    @property
+    def replicas(self) -> int:
+        if isinstance(self.learned, FitResult):
+            return self.learned.trials
+        return 0 if self.learned is None else 1
+
+    @property
+    def entry(self) -> PanelEntry:
+        one, learned = self.candidate, self.learned
+        epochs = int(learned.epochs.max(initial=0)) if isinstance(learned, FitResult) else 0
+        objective = learned.objective if isinstance(learned, FitResult) else ""
+        how = (dict(one.options), self.loss, self.score, epochs)
+        view = f"{one.view} + prior" if isinstance(one, Candidate) and one.beliefs else one.view
+        return PanelEntry(one.name, objective, *how, replicas=self.replicas, view=view)
 
 
 def candidates(
@@ -111,7 +183,7 @@ def candidates(
     automatic = isinstance(objective, str) and objective == "auto"
     if not (isinstance(model, str) and model == "auto"):
         return (Candidate(model, "elbo" if automatic else objective, given, prior),)
-    everyone = tuple(Candidate(*one) for one in panel)
+    everyone = tuple(Candidate(*one, prior=prior) for one in panel)
     if objective in OBJECTIVES:
         everyone = tuple(
             replace(one, objective=objective) for one in everyone if one.objective == objective or "-" not in one.name
@@ -124,7 +196,7 @@ def candidates(
         allowed = f"one of the options {', '.join(sorted(names))}"
         problems.add(name, repr(given[name]), allowed, suggestion(name, names))
     return tuple(
-        replace(one, options={**one.options, **{name: given[name] for name in given.keys() & own}}, prior=prior)
+        replace(one, options={**one.options, **{name: given[name] for name in given.keys() & own}})
         for one, own in zip(everyone, declared, strict=True)
     )
 
@@ -143,94 +215,25 @@ def check_candidates(
     problems.found.extend(problem for problem in shared if problem not in problems.found)
 
 
-@dataclass(frozen=True, eq=False)
-class Search:
-    """Chooses among candidates by the validation nodes of a task."""
+def table_candidates(
+    outcome: type[Outcome], labels: int, linked: bool, prior: Any = None
+) -> tuple[TableCandidate, ...]:
+    """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. prior: an
+    estimator that takes their place."""
+    if prior is not None:
+        return _alone_and_linked(type(prior).__name__, prior, linked, asked=True)
+    if labels < _LABELS_FOR_TREES:
+        return ()
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    task: NodeTask
-    common: Options
-    """Options that all candidates share."""
-    device: str
-    seeds: tuple[int, ...]
-    """One for each replica of the chosen candidate."""
-    progress: Course = field(default_factory=Course)
-    weights: np.ndarray | None = None
-    """(n,): how often the label of each node counts in training."""
+    kind = HistGradientBoostingClassifier if outcome.learner == "classifier" else HistGradientBoostingRegressor
+    how = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "max_features": 0.3, "early_stopping": False}
+    return _alone_and_linked("trees", kind(**how), linked)
 
-    def run(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
-        """The chosen candidate, its replicas that did not diverge, and how all candidates did, in the order given."""
-        left, entries = list(range(len(tried))), dict[int, PanelEntry]()
-        if len(left) > _FIRST_KEPT:
-            epochs = min(_FIRST_EPOCHS, int(self.common["epochs"]))
-            self.progress.stage("trying models", _FIRST_UNTIL, len(left))
-            first = self._train(tried, left, self.seeds[:1], {**self.common, "epochs": epochs})
-            left = self._best(tried, first, _FIRST_KEPT, entries)
-        results, done = dict[int, FitResult](), 0
-        stages = [stage for stage in STAGES if stage.kept < len(left) and stage.replicas < len(self.seeds)]
-        for later, stage in zip(range(len(stages), -1, -1), (*stages, Stage(len(self.seeds), 1)), strict=True):
-            if len(left) > 1 or stage.replicas == len(self.seeds):
-                words = "trying models" if len(left) > 1 else "training the best model"
-                until = _UNTIL - later * _STAGE_SHARE
-                self.progress.stage(words if len(tried) > 1 else "training the model", until, len(left))
-                new = self._train(tried, left, self.seeds[done : stage.replicas], self.common)
-                results = {p: FitResult.join([results[p], one]) if p in results else one for p, one in new.items()}
-                left, done = self._best(tried, results, stage.kept, entries, _CLOSE_ENOUGH), stage.replicas
-        (best,) = left
-        if not math.isfinite(entries[best].val_loss):
-            raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
-        panel = tuple(replace(entries[p], chosen=p == best) for p in range(len(tried)))
-        return tried[best], usable(results[best]), panel
 
-    def unvalidated(self, tried: Sequence[Candidate]) -> tuple[Candidate, FitResult, tuple[PanelEntry, ...]]:
-        """As `run`, where there is nothing to validate on: one model for a fixed number of epochs.
-
-        Of several, the one that makes most of few labels if edges link nodes of a class, as they mostly do: its prior
-        and its likelihood learn from the unlabelled nodes too, and it spreads labels far. Otherwise a plain network.
-        """
-        chosen = min(tried, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
-        plan = chosen.plan(self.common, self.seeds, self.device)
-        plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
-        # The validation loss is recorded, but nothing depends on it.
-        result = usable(plan.fit(replace(self.task, val=self.task.train), self.progress, self.weights))
-        if not result.trials:
-            raise TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
-        epochs, options = int(result.epochs.max()), dict(chosen.options)
-        entry = PanelEntry(
-            chosen.name, result.objective, options, math.nan, math.nan, epochs, True, replicas=result.trials
-        )
-        return chosen, result, (entry,)
-
-    def _best(
-        self,
-        tried: Sequence[Candidate],
-        results: Mapping[int, FitResult],
-        kept: int,
-        entries: dict[int, PanelEntry],
-        close: float = math.inf,
-    ) -> list[int]:
-        """Those with the lowest loss, in the order given; how each did goes into `entries`."""
-        entries.update({p: self._entry(tried[p], result) for p, result in results.items()})
-        first, *others = sorted(results, key=lambda p: entries[p].val_loss)[:kept]
-        near = [p for p in others if entries[p].val_loss <= close * entries[first].val_loss]
-        return sorted([first, *near])
-
-    def _entry(self, candidate: Candidate, result: FitResult) -> PanelEntry:
-        """How well the mean of the replicas does on the validation nodes."""
-        loss, score, result = math.inf, 0.0, usable(result)
-        if result.trials:
-            labels, outcome = self.task.labels[self.task.val], result.outcome
-            mean = outcome.averaged(result.answers[:, self.task.val])
-            scaling = Scaling(outcome.temperature(mean, labels))
-            loss, score = outcome.loss_and_score(outcome.scaled(mean, scaling), labels)
-        epochs = int(result.epochs.max(initial=0))
-        options = dict(candidate.options)
-        return PanelEntry(candidate.name, result.objective, options, loss, score, epochs, replicas=result.trials)
-
-    def _train(
-        self, tried: Sequence[Candidate], left: Sequence[int], seeds: Sequence[int], common: Options
-    ) -> dict[int, FitResult]:
-        """A replica for each seed of every remaining candidate, in one stack for each candidate."""
-        return {p: tried[p].plan(common, seeds, self.device).fit(self.task, self.progress, self.weights) for p in left}
+def _alone_and_linked(name: str, estimator: Any, linked: bool, asked: bool = False) -> tuple[TableCandidate, ...]:
+    alone = TableCandidate(name, estimator, neighbours=False, asked=asked)
+    return (alone, replace(alone, name=f"{name}-neighbours", neighbours=True)) if linked else (alone,)
 
 
 def usable(result: FitResult) -> FitResult:

@@ -21,12 +21,13 @@ from g3nn.outcomes import OUTCOMES, NormalOutcome, Outcome, Real
 class G3NNRegressor(RegressorMixin, GraphEstimator):
     """Predicts numbers for the nodes of a partly labelled graph, with deviations and intervals that hold.
 
-    y is (n,) or (n, T) numbers; NaN or None where unknown. By default a panel of models is trained: networks alone, and
-    networks as posterior of a joint model in which nodes with close values are linked. The one with the highest
-    log-probability of the validation values answers, as the mean of `ensemble` replicas.
+    y is (n,) or (n, T) numbers; NaN or None where unknown. By default many models are tried: networks alone, networks
+    as posterior of a joint model in which nodes with close values are linked, and boosted trees. Those whose mixture
+    gives the validation values the highest log-probability answer together.
 
     outcome:      "real", or "counts" for whole numbers from 0 on.
     model:        "auto", a name such as "near-gcn" or "gcn", or a `ModelSpec`.
+    prior:        as for `G3NNClassifier`; an estimator is a regressor such as HistGradientBoostingRegressor().
     options:      any other option of the parts by name, such as noise="node" for deviations that differ between nodes.
     validation:   share of the labelled nodes that is held back to stop, choose and calibrate by.
 

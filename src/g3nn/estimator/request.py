@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -14,11 +14,14 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from g3nn.errors import G3NNWarning, Problems
+from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
-from g3nn.estimator.panel import Candidate, candidates, check_candidates
+from g3nn.estimator.panel import Candidate, TableCandidate, candidates, check_candidates, table_candidates
+from g3nn.estimator.prior import GIVEN, asked_prior, check_prior, feature_model, with_believers
 from g3nn.estimator.structure import structural_features
 from g3nn.estimator.weights import label_weights
+from g3nn.model import ModelSpec
 from g3nn.outcomes import Labels, Outcome
 from g3nn.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.task import pyg_weights
@@ -46,10 +49,14 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
+    tables: tuple[TableCandidate, ...] = ()
+    """Models of scikit-learn that are tried beside the candidates."""
     weights: np.ndarray | None = None
     """(n,): how often the label of each node counts."""
     structural: bool = False
     """Whether features were made from the edges, since there were no others."""
+    prior: Any = None
+    """The estimator of scikit-learn that learns p(y | x), if one was asked for."""
 
     @property
     def train(self) -> np.ndarray:
@@ -100,7 +107,7 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
-    common = _common(parameters)
+    common, prior = _common(parameters), feature_model(parameters["prior"])
     return Request(
         features,
         pairs,
@@ -112,8 +119,10 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
         tried,
         common,
         seeds,
+        table_candidates(outcome, len(train), pairs.size > 0, prior) if parameters["model"] == "auto" else (),
         weights,
         given.X is None,
+        prior,
     )
 
 
@@ -157,7 +166,13 @@ def check_parameters(
     for name in ("refit", "inductive", "directed", "verbose"):
         if not isinstance(parameters[name], bool | np.bool_ | int):
             problems.add(name, repr(parameters[name]), "true or false")
+    problems.name("effort", parameters["effort"], EFFORTS)
+    budget = parameters["budget"]
+    timed = type(budget) is not bool and isinstance(budget, Real) and 0 < float(budget) < np.inf
+    if budget is not None and not timed:
+        problems.add("budget", repr(budget), "a number of seconds above 0, or None for no limit")
     _check_options(parameters["options"], problems)
+    check_prior(parameters, outcome, problems)
     random = _random(parameters["random_state"], problems)
     tried = _candidates(parameters, outcome, 2, 1.0, problems)
     check_candidates(tried, _common(parameters), parameters["device"], problems, outcome)
@@ -167,10 +182,25 @@ def check_parameters(
 def _candidates(
     parameters: Mapping[str, Any], outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
-    options = parameters["options"] if isinstance(parameters["options"], Mapping) else {}
-    # Which models a panel has to leave out is of no interest to who names one.
-    models = outcome.panel(columns, balance) if parameters["model"] == "auto" else ()
-    return candidates(parameters["model"], parameters["objective"], options, models, problems, outcome)
+    options = dict(parameters["options"]) if isinstance(parameters["options"], Mapping) else {}
+    model, prior = parameters["model"], asked_prior(parameters["prior"])
+    if prior is not None:
+        options["prior"] = prior
+        model = replace(model, prior=prior) if isinstance(model, ModelSpec) else model
+    if model != "auto":
+        return candidates(model, parameters["objective"], options, (), problems, outcome)
+    effort = EFFORTS.get(parameters["effort"], EFFORTS["default"])
+    listed = outcome.panel(columns, balance)[: effort.models]
+    # What the caller asks for goes before what the panel would do.
+    asked = {name: parameters[name] for name in COMMON if parameters[name] != defaults()[name]}
+    models = [(model, objective, {**own, **asked}) for model, objective, own in listed]
+    tried = candidates("auto", parameters["objective"], options, models, problems, outcome)
+    return with_believers(tried) if prior == GIVEN else tried
+
+
+def defaults() -> dict[str, Any]:
+    """Of the options that are parameters of the estimator."""
+    return {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
 
 
 def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,22 +17,35 @@ from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.errors import Problems
-from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
+from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
+from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.forms import Form
+from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.estimator.panel import PanelEntry
+from g3nn.estimator.prior import SavedPrior, feature_model
+from g3nn.estimator.views import View
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import check, known_names
+from g3nn.outcomes import OUTCOMES
+from g3nn.outcomes.numbers import ValueOptions
+from g3nn.outcomes.real import RealOptions
 from g3nn.replicas import Replicas, Sizes
+from g3nn.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, plain
 
 Json = dict[str, Any]
 
+_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.values(), ValueOptions, RealOptions)
+
+_ESTIMATOR = (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, SavedPrior, Scaling, Tabular, View)
+
 _KINDS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, Scaling)},
+    **{kind.__name__: kind for kind in _TABULAR},
+    **{kind.__name__: kind for kind in _ESTIMATOR},
     "Objective": Objective,
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "float": float,
@@ -47,7 +60,8 @@ def save_model(
 ) -> None:
     """Into a new or empty folder, which appears whole or not at all."""
     problems = Problems()
-    for part in (fitted.spec.posterior, fitted.spec.likelihood, fitted.spec.prior):
+    specs = [network.spec for network in fitted.answerer.networks]
+    for part in {part for spec in specs for part in (spec.posterior, spec.likelihood, spec.prior)}:
         if part is not None and not isinstance(part, str):
             name = getattr(part, "__name__", type(part).__name__)
             advice = "Loading runs no code that is not part of g3nn."
@@ -59,14 +73,21 @@ def save_model(
     given = dict(parameters)
     if not isinstance(plain(given["random_state"]), int):
         given["random_state"] = None  # It has moved on since the fit.
+    if feature_model(given["prior"]) is not None:
+        given["prior"] = SavedPrior.of(given["prior"])  # What it learned is saved, but no object of another library.
     if isinstance(given.get("class_weight"), Mapping):
         given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
-    parts = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
-    parts["answerer"] = _fields(fitted.answerer, "model", "device")
+    parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
+    parts["answerer"] = _fields(fitted.answerer, "members", "device")
+    parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
     record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
-    state = {name: tensor.cpu().numpy() for name, tensor in fitted.answerer.model.state_dict().items()}
+    state = {
+        f"{place}.{name}": tensor.cpu().numpy()
+        for place, network in enumerate(fitted.answerer.networks)
+        for name, tensor in network.model.state_dict().items()
+    }
     tensors: dict[str, Arrays] = {PARAMETERS: state, GRAPH: arrays}
     if audit is not None:
         tensors[AUDIT] = audit.state()
@@ -75,16 +96,41 @@ def save_model(
 
 def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]:
     """The parameters of a saved estimator and what its fit learned, from the parts of its folder."""
-    parameters, parts, rest = (_unpacked(record[name], arrays) for name in ("parameters", "fitted", "answerer"))
+    names = ("parameters", "fitted", "answerer", "members")
+    parameters, parts, rest, members = (_unpacked(record[name], arrays) for name in names)
     if isinstance(parameters.get("class_weight"), tuple):
         parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
     if len(parts["columns"]) != task.num_classes:
         raise ValueError(f"{len(parts['columns'])} names for {task.num_classes} {task.kind.columns_title}")
-    model = _model(parts["spec"], parts["hyperparameters"], parts["seeds"], replace(task, train=parts["seen"]), state)
     device = checked_device(parameters["device"] if torch.cuda.is_available() else "cpu", Problems())
     tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
-    return parameters, Fitted(answerer=Answerer(model, device, **rest), tables=tables, **parts)
+    if not members:
+        raise ValueError("nobody to answer")
+    models = _models(members, replace(task, train=parts["seen"]), state)
+    answering = tuple(Member(**{**one, "learned": learned}) for one, learned in zip(members, models, strict=True))
+    return parameters, Fitted(answerer=Answerer(answering, device=device, **rest), tables=tables, **parts)
+
+
+def _member_fields(member: Member) -> Json:
+    """Without the parameters of a network, which go into a file of their own."""
+    if isinstance(member.learned, Network):
+        return {**_fields(member), "learned": _fields(member.learned, "model")}
+    return _fields(member)
+
+
+def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Network | Tabular]:
+    """Networks with the saved parameters put in; models of tables are whole already."""
+    place = 0
+    for member in members:
+        one = member["learned"]
+        if isinstance(one, Tabular):
+            yield one
+            continue
+        own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}
+        seen = with_belief_columns(task, task.outcome_model()) if member["beliefs"] else task
+        yield Network(**one, model=_model(one["spec"], one["hyperparameters"], one["seeds"], seen, own))
+        place += 1
 
 
 def _fields(value: Any, *without: str) -> Json:

@@ -59,16 +59,15 @@ def audit_or_note(estimator: GraphEstimator) -> AuditTables | None:
 
 def summary(estimator: GraphEstimator) -> str:
     """What was fitted and how well, for a notebook."""
-    task, outcome = estimator.task_, estimator.fitted_.outcome
-    chosen = next(entry for entry in estimator.panel_ if entry.chosen)
+    task, fitted = estimator.task_, estimator.fitted_
     facts = {
-        "model": f"{estimator.model_} ({chosen.objective}), {chosen.replicas} replicas",
+        "model": estimator.model_,
         "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
         "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
     }
     if len(task.val):
-        facts[f"validation {outcome.score_title}"] = f"{chosen.val_score:.3f}"
-        facts["validation loss"] = f"{chosen.val_loss:.3f}"
+        facts[f"validation {fitted.outcome.score_title}"] = f"{fitted.val_score:.3f}"
+        facts["validation loss"] = f"{fitted.val_loss:.3f}"
     rows = "".join(
         f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(value)}</td></tr>'
         for name, value in facts.items()

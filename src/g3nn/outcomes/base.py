@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -87,6 +87,10 @@ class Outcome(ABC):
     """Whether `start` is where learned parameters begin; otherwise it is fixed."""
     pooled: ClassVar[bool] = False
     """Whether the mean of several beliefs is the belief of their mixture."""
+    numbers_per_column: ClassVar[int] = 1
+    """How many numbers of an answer are about each class or column."""
+    learner: ClassVar[str] = "classifier"
+    """Which estimators of scikit-learn learn such a label: classifiers or regressors."""
 
     columns: int
     options: Any = None
@@ -184,8 +188,9 @@ class Outcome(ABC):
         """(R, n, K) or (R, n, T): of the indicator of each class, or of each number in our unit."""
 
     @abstractmethod
-    def mixture(self, answers: Tensor) -> Tensor:
-        """(1, n, width): one answer for the equal mixture of R answers (R, n, width)."""
+    def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
+        """(1, n, width): one answer for the mixture of R answers (R, n, width) with weights (R,) that sum to 1, or with
+        equal ones."""
 
     @abstractmethod
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:
@@ -232,10 +237,29 @@ class Outcome(ABC):
         """(n, width): the mixture of R answers (R, n, width)."""
         return np.asarray(self.mixture(answers.double())[0].cpu().numpy())
 
+    def weighted(self, answers: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
+        """(n, width): the mixture of several answers (n, width), with weights that sum to 1."""
+        stack = torch.from_numpy(np.stack(answers)).double()
+        return np.asarray(self.mixture(stack, torch.from_numpy(weights))[0].numpy())
+
+    def label_log_prob(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(n,): log p of what is known of each label, in our unit."""
+        targets = self.targets(labels, np.arange(len(labels)), "cpu", torch.float64)
+        return np.asarray(self.supervised(as_stack(answer), targets)[0].numpy())
+
     def moments(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (n, K or T) in the caller's unit."""
         mean, deviation = self.in_units(as_stack(answer))
         return mean[0], deviation[0]
+
+    @abstractmethod
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """(n, width): the answer with a mean (n, K or T) in the caller's unit. spread: (T,), from `spread_around`; a
+        probability has none beyond its mean."""
+
+    def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """(T,): that with which answers around means (m, T) fit the known ones of the labels (m, T) best."""
+        return np.zeros(0)
 
     def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
         """Mean of - log p over the known labels, in the caller's unit, and the score."""

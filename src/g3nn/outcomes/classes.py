@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
@@ -21,10 +20,11 @@ from g3nn.calibrate import (
     fit_temperature,
     negative_log_likelihood,
 )
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.errors import Problems
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 from g3nn.outcomes.base import Outcome, PanelModel, Targets
+from g3nn.outcomes.class_panel import models_for_classes
 from g3nn.outcomes.labels import (
     Labels,
     Split,
@@ -42,10 +42,6 @@ _TEMPERATURES = 25
 
 _MEASURES = ("precision", "recall", "f1", "support")
 """Of one class."""
-
-_PAIRED_CLASSES = 20
-"""Up to so many the panel tries models that look at all pairs of classes. On 1,000 nodes and 3,000 edges an epoch of
-blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with 100."""
 
 _DTYPES: dict[str, Any] = {"strings": np.str_, "whole numbers": np.int64, "booleans": np.bool_}
 
@@ -156,35 +152,7 @@ class Classes(Outcome):
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        """Models for homophilous graphs, for heterophilous graphs, and for edges that say nothing.
-
-        Each is a combination that the paper or measurements found good for one kind of graph. With many classes `blsm`
-        is left out: it looks at every pair of classes for every pair of nodes, and would take nearly all of the time.
-        """
-        share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns}
-        heterophily = {"p0": 0.1, "p1": 0.9}
-        by_features: tuple[PanelModel, PanelModel] = (
-            ("blsm-gcn", "elbo", {"entropy_weight": 0.5}),
-            ("blsm-mlp", "elbo", {"entropy_weight": 0.5}),
-        )
-        if columns > _PAIRED_CLASSES:
-            warnings.warn(
-                f"with {columns} classes blsm-gcn and blsm-mlp are not tried, since they would take nearly all of the "
-                "time; appnp and sage take their place. Name one as model to train it all the same",
-                G3NNWarning,
-                stacklevel=5,
-            )
-            by_features = ("appnp", "elbo", {}), ("sage", "elbo", {})
-        return (
-            ("mlp", "elbo", {}),
-            ("gcn", "elbo", {}),
-            ("sbm-gcn", "released", {"eta": 0.5}),
-            ("sbm-appnp", "elbo", share),
-            by_features[0],
-            ("gsbm-mlp", "elbo", heterophily),
-            ("gsbm-gcn", "elbo", heterophily),
-            by_features[1],
-        )
+        return models_for_classes(columns)
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
@@ -205,8 +173,10 @@ class Classes(Outcome):
         q = answer.exp()
         return q * (1 - q)
 
-    def mixture(self, answers: Tensor) -> Tensor:
+    def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
         """The logarithm of the mean probabilities, exact."""
+        if weights is not None:
+            return (answers + weights.log().view(-1, 1, 1)).logsumexp(0, keepdim=True)
         return answers.logsumexp(0, keepdim=True) - math.log(answers.shape[0])
 
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:
@@ -239,6 +209,9 @@ class Classes(Outcome):
 
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
         return (mean.log() / temperature).softmax(2)
+
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return np.log(mean)
 
     def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
         return scaling(answer)

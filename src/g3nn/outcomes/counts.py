@@ -11,11 +11,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.outcomes.base import Targets
+from g3nn.outcomes.base import Targets, as_stack
 from g3nn.outcomes.normal import NormalOutcome
 from g3nn.outcomes.numbers import ValueOptions
 
 _ROUNDING = 1e-6
+
+_LARGEST = 2.0**53
+"""Not all whole numbers above it are floats."""
+
+_LOG_VARIANCE = (-7.0, 1.5)
+"""Where the variance of a log-rate around given means is looked for."""
 
 _POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(20))
 _LOG_SHARES = tuple(math.log(share / math.sqrt(2 * math.pi)) for share in _SHARES)
@@ -46,7 +52,7 @@ class Counts(NormalOutcome):
 
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:
-        return (values >= 0) & (values == np.floor(values)) & (values <= 2.0**53)
+        return (values >= 0) & (values == np.floor(values)) & (values <= _LARGEST)
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
@@ -104,6 +110,25 @@ class Counts(NormalOutcome):
     def variance(self, answer: Tensor) -> Tensor:
         expected = self.mean(answer)
         return expected + expected.square() * _moments(answer)[1].expm1()
+
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """spread: variances of log-rates. A mean is at least a hundredth of the mean count, and at most a count."""
+        lowest = np.exp(self.start[: self.columns]) / 100
+        centre = np.log(np.clip(mean, lowest, _LARGEST)) - spread / 2
+        return np.concatenate([centre, np.broadcast_to(np.log(spread), mean.shape)], axis=1)
+
+    def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """The likeliest variances."""
+        from scipy.optimize import minimize_scalar
+
+        targets, known = torch.from_numpy(labels), ~np.isnan(labels)
+
+        def loss(log_variance: float, column: int) -> float:
+            answer = as_stack(self.around(mean, np.full(self.columns, np.exp(log_variance))))
+            return -float(self.log_prob(answer, targets)[0, known[:, column], column].sum())
+
+        best = [minimize_scalar(loss, bounds=_LOG_VARIANCE, args=(t,)).x for t in range(self.columns)]
+        return np.exp(best)
 
     def as_inputs(self, targets: Targets) -> Tensor:
         """log(1 + count): of the order of one for large counts too."""

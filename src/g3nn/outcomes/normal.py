@@ -26,12 +26,19 @@ class NormalOutcome(NumberOutcome):
     joint_models: ClassVar[tuple[str, ...]] = ("near-gcn", "near-appnp")
     """Models of the panel in which nodes with close values are linked."""
     learns_start: ClassVar[bool] = True
+    numbers_per_column: ClassVar[int] = 2
+    learner: ClassVar[str] = "regressor"
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
         """Networks alone, and with a likelihood in which nodes with close values are linked."""
-        close = {"refine": True, "graph_weight": balance}
-        return ("mlp", "elbo", {}), ("gcn", "elbo", {}), *((model, "elbo", close) for model in cls.joint_models)
+        close, wide = {"refine": True, "graph_weight": balance}, {"hidden": 64}
+        return (
+            ("mlp", "elbo", {}),
+            ("gcn", "elbo", {}),
+            *((model, "elbo", close) for model in cls.joint_models),
+            *((model, "elbo", wide) for model in ("hops", "sage", "linkx", "appnp", "gat")),
+        )
 
     @abstractmethod
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
@@ -46,11 +53,17 @@ class NormalOutcome(NumberOutcome):
     def entropy(self, q: Tensor) -> Tensor:
         return 0.5 * (1 + LOG_TWO_PI + q.chunk(2, dim=2)[1])
 
-    def mixture(self, answers: Tensor) -> Tensor:
+    def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
         """The normal with mean and variance of the mixture."""
+
+        def average(values: Tensor) -> Tensor:
+            if weights is None:
+                return values.mean(0, keepdim=True)
+            return (values * weights.view(-1, 1, 1)).sum(0, keepdim=True)
+
         mean, log_variance = answers.chunk(2, dim=2)
-        centre = mean.mean(0, keepdim=True)
-        variance = (log_variance.exp() + (mean - centre).square()).mean(0, keepdim=True)
+        centre = average(mean)
+        variance = average(log_variance.exp() + (mean - centre).square())
         return torch.cat([centre, variance.log()], dim=2)
 
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:

@@ -78,6 +78,14 @@ class Real(NormalOutcome):
     def variance(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[1].exp()
 
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """spread: variances in our unit."""
+        log_variance = np.clip(np.log(np.maximum(spread, np.finfo(np.float64).tiny)), *_LOG_VARIANCE)
+        return np.concatenate([self.in_our_unit(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
+
+    def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
+
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
         missed = ((self.mean(rows) - values).square() * known).sum((1, 2))

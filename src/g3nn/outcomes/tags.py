@@ -57,6 +57,7 @@ class Tags(NumberOutcome):
             ("sbm-gcn", "elbo", {}),
             ("tags-gcn", "elbo", {}),
             ("tags-gcn", "elbo", {"refine": True, "graph_weight": balance}),
+            *((model, "elbo", {"hidden": 64}) for model in ("hops", "sage", "linkx", "appnp", "gat")),
         )
 
     @classmethod
@@ -94,13 +95,17 @@ class Tags(NumberOutcome):
         """1 for a tag, -1 for none, 0 for unknown."""
         return (2 * targets.values - 1) * targets.observed
 
-    def mixture(self, answers: Tensor) -> Tensor:
+    def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
         """The log-odds of the mean probabilities, exact."""
-        yes, no = (logsigmoid(part).logsumexp(0, keepdim=True) for part in (answers, -answers))
+        share = 0.0 if weights is None else weights.log().view(-1, 1, 1)
+        yes, no = ((logsigmoid(part) + share).logsumexp(0, keepdim=True) for part in (answers, -answers))
         return yes - no
 
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:
         return answer / temperature
+
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        return np.log(mean) - np.log1p(-mean)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         right = (rows > 0) == (values > 0.5)

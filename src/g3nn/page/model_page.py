@@ -48,7 +48,6 @@ def write_model_report(
     task, fitted = estimator.task_, estimator.fitted_
     about, likely = _checked(estimator, nodes, audit)
     view = view_of(estimator)
-    chosen = next(entry for entry in estimator.panel_ if entry.chosen)
     # Nodes that the model was trained on cannot judge it.
     judged = len(task.val) and not estimator.refit
     scores = estimator.evaluate(task.val, view.labels) if judged else None
@@ -75,7 +74,8 @@ def write_model_report(
         task=task,
         view=view,
         graph=graph,
-        chosen=chosen,
+        fitted=fitted,
+        members=[entry for entry in estimator.panel_ if entry.chosen],
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
         isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
@@ -141,10 +141,19 @@ def _panel(panel: Sequence[Any], score: str) -> dict[str, Any]:
     for rank, entry in enumerate(sorted(panel, key=lambda entry: entry.val_loss), 1):
         options = ", ".join(f"{name} {_short(value)}" for name, value in entry.options.items())
         measured = (entry.val_loss, entry.val_score) if math.isfinite(entry.val_loss) else (None, None)
-        chosen = "chosen" if entry.chosen else ""
-        rows.append([rank, entry.model, entry.objective, options, *measured, entry.epochs, entry.replicas, chosen])
-    columns: Columns = {"#": 0, "model": None, "objective": None, "options": None, "loss": 4, score: 3}
-    return table("Models tried", {**columns, "epochs": 0, "replicas": 0, "chosen": None}, rows)
+        weight = entry.weight if entry.chosen else None
+        how = (entry.epochs, entry.replicas, weight)
+        rows.append([rank, entry.model, entry.view, entry.objective, options, *measured, *how])
+    columns: Columns = {
+        "#": 0,
+        "model": None,
+        "features": None,
+        "objective": None,
+        "options": None,
+        "loss": 4,
+        score: 3,
+    }
+    return table("Models tried", {**columns, "epochs": 0, "replicas": 0, "weight": 2}, rows)
 
 
 def _short(value: Any) -> str:

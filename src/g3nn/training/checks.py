@@ -15,6 +15,7 @@ from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
 from g3nn.outcomes import OUTCOMES, Classes
 from g3nn.priors import PRIORS, LabelPrior
+from g3nn.task import NodeTask
 
 CUSTOM = "custom"
 """The name of an objective that is no preset."""
@@ -66,6 +67,14 @@ def check_outcome(
     if options.get("refine") and "refine" in own and spec.likelihood is None:
         advice = "Without one, nothing but its network says anything about an unlabelled node."
         problems.add("refine", f"true for {spec.name!r}", "a model with a likelihood", advice)
+
+
+def check_beliefs(task: NodeTask, spec: ModelSpec, problems: Problems) -> None:
+    """Whether the task has what the prior needs."""
+    prior = spec.components().get("prior")
+    if prior is not None and prior.uses_beliefs and task.beliefs is None:
+        advice = "NodeTask.build(..., beliefs=...) takes them; an estimator makes them with prior=LogisticRegression()."
+        problems.add("prior", f"{prior.__name__} for a task without beliefs", "a task with beliefs", advice)
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:

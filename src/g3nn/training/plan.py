@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import time
 import warnings
 from collections.abc import Mapping, Sequence
@@ -24,6 +25,7 @@ from g3nn.task import NodeTask
 from g3nn.threads import enough_for
 from g3nn.training.checks import (
     CUSTOM,
+    check_beliefs,
     check_outcome,
     checked_device,
     checked_objective,
@@ -96,12 +98,18 @@ class Plan:
         )
 
     def fit(
-        self, task: NodeTask, progress: bool | Course | None = None, label_weights: np.ndarray | None = None
+        self,
+        task: NodeTask,
+        progress: bool | Course | None = None,
+        label_weights: np.ndarray | None = None,
+        deadline: float | None = None,
     ) -> FitResult:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
-        label_weights: (n,), how often the label of each node counts."""
+        label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
+        then, on the clock of `time.monotonic`."""
         problems = Problems()
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
+        check_beliefs(task, self.spec, problems)
         problems.raise_if_any()
         if task.num_edges == 0:
             warnings.warn(
@@ -118,7 +126,7 @@ class Plan:
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
         ):
-            parts = self._run(task, inputs, watch)
+            parts = self._run(task, inputs, watch, deadline or math.inf)
             return self._result(task, inputs, parts, time.perf_counter() - start)
 
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
@@ -126,7 +134,9 @@ class Plan:
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress)
 
-    def _run(self, task: NodeTask, inputs: Inputs, watch: Watch) -> list[tuple[Endings, GenerativeModel]]:
+    def _run(
+        self, task: NodeTask, inputs: Inputs, watch: Watch, deadline: float
+    ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = _chunks(replicas, self._stack_size(task, inputs))
@@ -134,7 +144,7 @@ class Plan:
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, watch))
+                parts.append(self._train(task, inputs, chunk, watch, deadline))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -154,9 +164,11 @@ class Plan:
 
         return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
-    def _train(self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Watch) -> tuple[Endings, GenerativeModel]:
+    def _train(
+        self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Watch, deadline: float
+    ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
-        while not stack.finished:
+        while not stack.finished and (stack.epoch == 0 or time.monotonic() < deadline):
             before = stack.num_live
             stack.step()
             watch(stack, before - stack.num_live)

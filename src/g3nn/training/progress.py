@@ -69,7 +69,7 @@ class Course:
 
     def _show(self, at: float, words: str | None = None) -> None:
         # Where memory is short a training takes several stacks, each from its first epoch on.
-        self._at = max(self._at, at)
+        self._at = min(max(self._at, at), self._end)
         if self._bar is not None:
             self._bar.update(self._row, completed=self._at, description=words)
 

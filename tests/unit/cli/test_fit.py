@@ -160,7 +160,7 @@ class TestResults:
         told = json.loads(fit("--json", "--no-audit").out, parse_constant=pytest.fail)
         assert (told["val"], told["val_accuracy"], told["val_loss"]) == (0, None, None)
         assert "no labelled node is left to validate on" in told["notes"][0]
-        assert "model gcn (elbo), not validated\n" in fit("--no-audit", out="again").out
+        assert "model gcn, not validated\n" in fit("--no-audit", out="again").out
 
     def test_options_reach_the_classifier(self, fit, tmp_path):
         words = ("--model", "sbm-gcn", "--objective", "released", "--ensemble", "2", "--seed", "7", "--directed")

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
-from g3nn.estimator import G3NNClassifier
+from g3nn.estimator import G3NNClassifier, answers, request, search
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import TableCandidate
+from g3nn.outcomes import Classes
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
 
@@ -64,3 +69,41 @@ def quick() -> Callable[..., G3NNClassifier]:
 def fitted(graph: Graph, quick: Callable[..., G3NNClassifier]) -> G3NNClassifier:
     """Not to be changed."""
     return quick().fit(graph.X, graph.y, graph.edges, val=graph.val)
+
+
+@pytest.fixture(scope="session")
+def heavy(graph: Graph) -> Graph:
+    """The same graph with a feature in whose heavy tail lies one value, so that there are two views of it."""
+    X = graph.X.copy()
+    X[100, 0] = 1e4
+    return graph._replace(X=X)
+
+
+@pytest.fixture
+def small_panel(quick: Callable[..., G3NNClassifier], monkeypatch: pytest.MonkeyPatch) -> Callable[..., G3NNClassifier]:
+    """A classifier whose panel is two networks, of which one learns something for each node, and trees. All of them
+    answer, the first one most for nodes with edges and least for isolated ones."""
+    turns: list[int] = []
+
+    def alike(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
+        return np.full(len(log_probs), 1 / len(log_probs))
+
+    def all_of_them(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
+        turns.append(len(log_probs))
+        falling = np.arange(len(log_probs), 0, -1.0)
+        return (falling if len(turns) % 2 else falling[::-1]) / falling.sum()
+
+    def networks(cls: type[Classes], columns: int, balance: float) -> Any:
+        return ("sbm-gcn", "elbo", {}), ("linkx", "elbo", {})
+
+    trees = TableCandidate("trees-neighbours", HistGradientBoostingClassifier(max_iter=5), neighbours=True)
+    monkeypatch.setattr(Classes, "panel", classmethod(networks))
+    monkeypatch.setattr(request, "table_candidates", lambda *_: (trees,))
+    monkeypatch.setattr(search, "member_weights", alike)
+    monkeypatch.setattr(answers, "member_weights", all_of_them)
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], kept=9, replicas=2, work=1e9))
+
+    def make(**changes: Any) -> G3NNClassifier:
+        return quick(**{"model": "auto", "effort": "quick", "epochs": 20, **changes})
+
+    return make

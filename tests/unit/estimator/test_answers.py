@@ -1,4 +1,8 @@
+"""How members answer together, who answers for isolated nodes, and which calibration holds where."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -6,13 +10,18 @@ import torch
 
 import g3nn
 from g3nn.calibrate import Scaling
-from g3nn.estimator.answers import Answerer, Answers, Calibration, Calibrations
+from g3nn.estimator.answers import Answerer, Calibration, Calibrations
+from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.members import Answers, Member, Network, Tabular
+from g3nn.estimator.views import View
 from g3nn.inputs import Inputs
-from g3nn.model import BOTH, POSTERIOR, PRIOR
+from g3nn.model import BOTH, POSTERIOR, PRIOR, ModelSpec
 from g3nn.outcomes import Classes
 from g3nn.parse import NO_EDGES
+from g3nn.tabular import CrossFitted, FoldModel, Linear
 
 CPU = torch.device("cpu")
+THREE = Classes(3)
 NONE = Calibrations(Calibration(), Calibration())
 
 
@@ -27,15 +36,37 @@ def parted(learnable):
     return learnable.without_edges_of(np.array([3, 4]))
 
 
+def network(result, isolated_answer=POSTERIOR, spec="sbm-gcn"):
+    """A member that is sure of itself and sees the features as they came."""
+    how = ("elbo", {}, result.seeds, 30, result.history, result.model)
+    view = View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
+    return Member(view, Network(ModelSpec.parse(spec), *how, isolated_answer=isolated_answer))
+
+
+def linear(coef):
+    """A member that looks at the features of a node alone. coef: (8, 3)."""
+    fold = FoldModel(Linear(coef, np.zeros(3), "softmax"), np.arange(3), np.zeros(0))
+    view = View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
+    return Member(view, Tabular("linear", CrossFitted(THREE, ((fold,),), np.zeros(0)), None))
+
+
+def alone(member, calibrations=NONE):
+    return Answerer((member,), THREE, CPU, calibrations)
+
+
+def choose(*members, task):
+    return Answerer.choose(members, task, THREE, CPU)
+
+
 def test_answers_are_the_mean_of_the_replicas(learnable, trained):
-    answers = Answerer(trained.model, CPU, NONE)(learnable)
+    answers = alone(network(trained))(learnable)
     mean, linked = trained.probabilities.mean(0), ~answers.isolated
     np.testing.assert_allclose(np.exp(answers.answer)[linked], mean[linked], rtol=1e-4)
 
 
 @pytest.mark.parametrize("who", [PRIOR, POSTERIOR, BOTH])
 def test_isolated_nodes_are_answered_as_on_a_graph_without_edges(parted, trained, who):
-    answerer = Answerer(trained.model, CPU, NONE, who)
+    answerer = alone(network(trained, who))
     answers, edgeless = answerer(parted), answerer(parted.with_edges(NO_EDGES))
     assert answers.isolated[[3, 4]].all()
     assert edgeless.isolated.all()
@@ -51,24 +82,24 @@ def test_isolated_nodes_are_answered_as_on_a_graph_without_edges(parted, trained
 def test_the_best_of_prior_posterior_and_both_answers_for_isolated_nodes(learnable, trained):
     losses, labels = {}, learnable.labels[learnable.val]
     for who in (PRIOR, POSTERIOR, BOTH):
-        answerer = Answerer(trained.model, CPU, NONE, who)
+        answerer = alone(network(trained, who))
         answer = answerer(learnable.without_edges_of(learnable.val)).answer[learnable.val]
-        scaling = Calibration.fit(Classes(3), answer, labels, learnable.val).scaling
+        scaling = Calibration.fit(THREE, answer, labels, learnable.val).scaling
         losses[who] = -scaling(answer)[np.arange(labels.size), labels].mean()
     assert len(set(losses.values())) == 3
-    answerer = Answerer.choose(trained.model, learnable, CPU)
-    assert answerer.isolated_answer == min(losses, key=losses.get)
+    answerer = choose(network(trained), task=learnable)
+    assert answerer.networks[0].isolated_answer == min(losses, key=losses.get)
     calibrations = answerer.calibrations
     assert calibrations.isolated.scaling.temperature != calibrations.linked.scaling.temperature
 
 
 def test_a_discriminative_model_answers_itself(learnable):
-    model = g3nn.fit(learnable, "gcn", epochs=5, device="cpu").model
-    assert Answerer.choose(model, learnable, CPU).isolated_answer == POSTERIOR
+    member = network(g3nn.fit(learnable, "gcn", epochs=5, device="cpu"), spec="gcn")
+    assert choose(member, task=learnable).networks[0].isolated_answer == POSTERIOR
 
 
 def test_without_a_linked_validation_node_there_is_one_calibration(learnable, trained):
-    calibrations = Answerer.choose(trained.model, learnable.without_edges_of(learnable.val), CPU).calibrations
+    calibrations = choose(network(trained), task=learnable.without_edges_of(learnable.val)).calibrations
     assert calibrations.linked is calibrations.isolated
 
 
@@ -78,9 +109,67 @@ def test_each_node_has_the_calibration_of_its_kind(trained):
     linked, isolated = Scaling(1.0, np.log([1.0, 2.0, 1.0])), Scaling(4.0)
     scores = np.linspace(0, 0.5, 99), np.linspace(0, 0.9, 99)
     calibrations = Calibrations(Calibration(linked, scores[0]), Calibration(isolated, scores[1]))
-    answerer = Answerer(trained.model, CPU, calibrations)
+    answerer = alone(network(trained), calibrations)
     p = np.exp(answerer.calibrated(answers))
     np.testing.assert_allclose(p[0], np.array([8, 2, 1]) / 11)
     np.testing.assert_allclose(p[1], np.exp(Scaling(4.0)(log_prob[1:]))[0])
     np.testing.assert_array_equal(answerer.conformal(answers, 0.1), [[True, False, False], [True, True, True]])
     assert answers.at(np.array([1])).isolated.tolist() == [True]
+
+
+class TestMixture:
+    @pytest.fixture
+    def members(self, learnable, trained):
+        x, y = learnable.features[learnable.train], learnable.labels[learnable.train]
+        coef = np.stack([x[y == k].mean(0) for k in range(3)], axis=1)
+        first = replace(network(trained), weight=0.7, isolated_weight=0.2, temperature=0.5)
+        return first, replace(linear(coef), weight=0.3, isolated_weight=0.8, temperature=2.0)
+
+    def test_it_is_the_weighted_mean_of_what_members_say_at_their_temperatures(self, parted, members):
+        """Isolated nodes have weights of their own."""
+        said = []
+        for member in members:
+            power = np.exp(alone(replace(member, temperature=1.0))(parted).answer) ** (1 / member.temperature)
+            said.append(power / power.sum(1, keepdims=True))
+        answers = Answerer(members, THREE, CPU, NONE)(parted)
+        first = np.where(parted.isolated, 0.2, 0.7)[:, None]
+        assert parted.isolated[[3, 4]].all()
+        assert not parted.isolated.all()
+        np.testing.assert_allclose(np.exp(answers.answer), first * said[0] + (1 - first) * said[1], rtol=1e-5)
+        np.testing.assert_array_equal(answers.isolated, parted.isolated)
+
+    def test_a_member_without_a_weight_is_not_heard(self, parted, members):
+        deaf = replace(members[0], weight=1.0), replace(members[1], weight=0.0)
+        linked = ~parted.isolated
+        both, first = Answerer(deaf, THREE, CPU, NONE)(parted), alone(deaf[0])(parted)
+        np.testing.assert_allclose(both.answer[linked], first.answer[linked], rtol=1e-6)
+        assert not np.allclose(both.answer[~linked], first.answer[~linked])
+
+    def test_weights_are_chosen_by_the_validation_nodes_with_and_without_their_edges(self, learnable, members):
+        labels, val = learnable.labels[learnable.val], learnable.val
+        fresh = [replace(member, temperature=1.0, weight=1.0, isolated_weight=1.0) for member in members]
+        answerer = choose(*fresh, task=learnable)
+        chosen = {member.name: member for member in answerer.members}
+        who = answerer.networks[0].isolated_answer
+        fresh[0] = replace(fresh[0], learned=replace(fresh[0].learned, isolated_answer=who))
+        temperatures = [THREE.temperature(alone(one)(learnable).answer[val], labels) for one in fresh]
+        assert [chosen[one.name].temperature for one in fresh] == pytest.approx(temperatures)
+        weights = []
+        for task, kind in ((learnable, "weight"), (learnable.without_edges_of(val), "isolated_weight")):
+            heard = [
+                Scaling(temperature)(alone(one)(task).answer[val])[np.arange(labels.size), labels]
+                for one, temperature in zip(fresh, temperatures, strict=True)
+            ]
+            found = [getattr(chosen[one.name], kind) for one in fresh]
+            assert found == pytest.approx(member_weights(np.stack(heard)))
+            assert sum(found) == pytest.approx(1)
+            weights.append(found)
+        assert weights[0] != weights[1]
+
+    def test_who_has_no_weight_anywhere_is_left_out(self, learnable):
+        """One who reads the label off the features beats one who never knows at every node."""
+        task = replace(learnable, features=np.eye(8, dtype=np.float32)[learnable.labels])
+        ignorant, knowing = linear(np.zeros((8, 3))), linear(5 * np.eye(8, 3))
+        (left,) = choose(ignorant, knowing, task=task).members
+        assert left.learned is knowing.learned
+        assert (left.weight, left.isolated_weight) == (1, 1)

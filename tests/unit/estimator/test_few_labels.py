@@ -7,7 +7,7 @@ import pytest
 
 from g3nn.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNRegressor, load_model
-from g3nn.estimator.panel import Search
+from g3nn.estimator.search import Search
 
 
 def labels(graph, *counts):
@@ -45,7 +45,8 @@ def test_no_validation_trains_on_every_label(graph, quick):
 
 
 def test_the_model_asked_for_is_never_exchanged(graph, quick, monkeypatch):
-    monkeypatch.setattr(Search, "run", None)
+    monkeypatch.setattr(Search, "panel", None)
+    monkeypatch.setattr(Search, "alone", None)
     with pytest.warns(G3NNWarning, match="validate on: mlp was trained"):
         assert quick(model="mlp", validation=0.0, epochs=1).fit(graph.X, graph.y, graph.edges).model_ == "mlp"
 

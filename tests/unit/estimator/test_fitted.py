@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -88,6 +90,24 @@ def test_a_refit_learns_from_all_labels_and_keeps_the_calibration(fitted, graph,
     assert nll[0] < nll[1], "the labels it validated on were learned now"
 
 
+def test_a_refit_keeps_members_and_weights(heavy, small_panel):
+    plain, again = (small_panel(refit=refit).fit(heavy.X, heavy.y, heavy.edges, val=heavy.val) for refit in (0, 1))
+    before, after = (one.fitted_.answerer for one in (plain, again))
+    kept = ("name", "place", "weight", "isolated_weight", "temperature")
+    assert [[getattr(one, name) for name in kept] for one in after.members] == [
+        [getattr(one, name) for name in kept] for one in before.members
+    ]
+    for old, new in zip(before.members, after.members, strict=True):
+        assert old.view.name == new.view.name
+        one, other = (replace(before, members=(member,))(plain.task_).answer for member in (old, new))
+        assert not np.allclose(one, other), "it has learned from more labels"
+    for old, new in zip(before.networks, after.networks, strict=True):
+        assert (old.seeds, old.isolated_answer) == (new.seeds, new.isolated_answer)
+    assert (again.model_, again.panel_, again.temperature_) == (plain.model_, plain.panel_, plain.temperature_)
+    np.testing.assert_array_equal(after.calibrations.linked.scores, before.calibrations.linked.scores)
+    np.testing.assert_array_equal(again.fitted_.seen, np.flatnonzero(heavy.y >= 0))
+
+
 def test_label_propagation_is_refitted_with_the_validation_labels(graph, quick):
     plain, again = (
         quick(model="label-propagation", refit=refit).fit(graph.X, graph.y, graph.edges, val=graph.val)
@@ -98,8 +118,10 @@ def test_label_propagation_is_refitted_with_the_validation_labels(graph, quick):
 
 def test_an_ensemble_is_the_mean_of_its_replicas(graph, quick):
     first, both = (quick(ensemble=R).fit(graph.X, graph.y, graph.edges, val=graph.val).fitted_ for R in (1, 2))
-    assert first.seeds == both.seeds[:1]
-    states = [one.answerer.model.state_dict()["posterior.weight1"][:1].numpy() for one in (first, both)]
+    networks = [one.answerer.networks[0] for one in (first, both)]
+    assert len(networks[1].seeds) == 2
+    assert networks[0].seeds == networks[1].seeds[:1]
+    states = [one.model.state_dict()["posterior.weight1"][:1].numpy() for one in networks]
     np.testing.assert_allclose(*states, atol=1e-5)
 
 

@@ -44,6 +44,12 @@ def fitted():
     return regressor, X[270:], edges[:, ~inside]
 
 
+def inferring_or_not(answerer, infers):
+    """The same members, whether or not new nodes get scores of their own."""
+    members = [replace(one, learned=replace(one.learned, infers=infers)) for one in answerer.members]
+    return replace(answerer, members=tuple(members))
+
+
 def expectation(mean, variance, value, b, weight, present):
     """E log p of a pair whose one end is N(mean, variance) and whose other end is known."""
 
@@ -89,9 +95,13 @@ def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
 def test_what_was_fitted_stays(fitted):
     regressor, _, _ = fitted
     parts = regressor.fitted_
-    assert parts.answerer.infers
-    network = replace(parts.answerer, infers=False)
+    assert parts.answerer.networks[0].infers
+    before = {name: tensor.clone() for name, tensor in parts.answerer.networks[0].model.state_dict().items()}
+    network = inferring_or_not(parts.answerer, False)
     np.testing.assert_array_equal(parts.answerer(parts.task).answer, network(parts.task).answer)
+    parts.answerer(parts.task, np.arange(parts.task.num_nodes) % 3 == 0)
+    for name, tensor in parts.answerer.networks[0].model.state_dict().items():
+        torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
 def test_the_same_question_has_the_same_answer(fitted, tmp_path):
@@ -135,7 +145,7 @@ def test_edges_tell_more_than_the_network():
     parts = regressor.fitted_
     errors = {}
     for infers in (False, True):
-        answering = replace(parts, answerer=replace(parts.answerer, infers=infers))
+        answering = replace(parts, answerer=inferring_or_not(parts.answerer, infers))
         mean = parts.outcome.moments(answering.ask(X[500:], edges[:, ~inside]).answer)[0][:, 0]
         errors[infers] = np.sqrt(np.mean((mean - truth[500:]) ** 2))
     assert errors[True] < 0.7 * errors[False]
@@ -152,14 +162,22 @@ def test_what_was_not_trained_is_not_asked(weight):
 
 
 def test_without_scores_of_their_own_there_is_nothing_to_infer():
-    task = NodeTask.build(np.eye(3), np.array([[0], [2]]), [1.0, 2.0, 3.0], [0, 1], [2], outcome="real")
-    model = number_model("near", task).float()
-    assert not Answerer.choose(model, task, torch.device("cpu"), infers=True).infers
+    X, y, edges, val, _ = enlarged()
+    settings = {**QUICK, "epochs": 2, "options": {"refine": False, "graph_weight": 3.0}}
+    answerer = g3nn.G3NNRegressor("near-gcn", **settings).fit(X, y, edges, val=val).fitted_.answerer
+    assert not answerer.refined
+    assert not answerer.networks[0].infers
+    assert (answerer.calibrations.new, answerer.calibrations.inferred) == (None, None)
 
 
 def test_without_a_calibration_of_their_own_they_are_not_inferred(fitted):
+    """Validation nodes without edges, or with edges among themselves alone, teach none."""
     regressor, X, edges = fitted
-    parts = regressor.fitted_
-    plain = Answerer.choose(parts.answerer.model, parts.task, torch.device("cpu"))
-    assert (plain.infers, plain.calibrations.inferred) == (False, None)
-    assert replace(parts, answerer=plain).ask(X, edges).inferred is None
+    parts, task = regressor.fitted_, regressor.task_
+    one, two = task.edges
+    among = task.with_edges(task.edges[:, np.isin(one, task.val) == np.isin(two, task.val)])
+    for less in (task.without_edges_of(task.val), among):
+        plain = Answerer.choose(parts.answerer.members, less, parts.outcome, torch.device("cpu"))
+        assert (plain.networks[0].infers, plain.calibrations.inferred) == (False, None)
+        assert replace(parts, answerer=plain).ask(X, edges).inferred is None
+    assert parts.answerer.networks[0].infers

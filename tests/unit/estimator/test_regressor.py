@@ -66,7 +66,7 @@ def test_shapes_and_what_a_fit_leaves_behind(fitted, task):
     assert fitted.target_names_.tolist() == [0]
     assert fitted.model_ == "near-gcn"
     assert fitted.val_nodes_.tolist() == task.val.tolist()
-    assert fitted.fitted_.hyperparameters["refine"] is True
+    assert fitted.fitted_.answerer.networks[0].hyperparameters["refine"] is True
 
 
 def test_it_learns_and_intervals_hold_what_they_promise(fitted, task):
@@ -203,12 +203,12 @@ def test_several_columns_with_gaps(task):
 def test_the_panel_chooses_by_the_held_out_log_probability(task):
     regressor = G3NNRegressor(epochs=25, ensemble=1, device="cpu")
     regressor.fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
-    assert [entry.model for entry in regressor.panel_] == ["mlp", "gcn", "near-gcn", "near-appnp"]
+    assert [entry.model for entry in regressor.panel_][:4] == ["mlp", "gcn", "near-gcn", "near-appnp"]
     chosen = [entry for entry in regressor.panel_ if entry.chosen]
-    assert chosen[0].val_loss == min(entry.val_loss for entry in regressor.panel_)
+    assert regressor.fitted_.val_loss <= min(entry.val_loss for entry in regressor.panel_) + 1e-9
     weight = task.num_edges / len(task.unlabelled)
-    assert regressor.panel_[2].options == {"refine": True, "graph_weight": weight}
-    assert chosen[0].model == regressor.model_
+    assert regressor.panel_[2].options == {"refine": True, "graph_weight": weight, "epochs": 25}
+    assert all(entry.model in regressor.model_ for entry in chosen if entry.weight)
 
 
 def test_grid_search_and_cross_validation_over_nodes(task):

@@ -45,8 +45,28 @@ def test_a_loaded_model_answers_the_same_to_the_last_bit(fitted, graph, tmp_path
     np.testing.assert_array_equal(loaded.class_offsets_, fitted.class_offsets_)
     np.testing.assert_array_equal(loaded.history_, fitted.history_)
     assert loaded.history_names_ == fitted.history_names_
-    assert loaded.fitted_.hyperparameters == fitted.fitted_.hyperparameters
+    first, second = (one.fitted_.answerer.networks[0] for one in (fitted, loaded))
+    for name in ("spec", "objective", "hyperparameters", "seeds", "epochs", "isolated_answer", "infers"):
+        assert getattr(first, name) == getattr(second, name), name
     assert loaded.evaluate(graph.val, graph.truth[graph.val]) == fitted.evaluate(graph.val, graph.truth[graph.val])
+
+
+@pytest.mark.parametrize("changes", [{}, {"refit": True}, {"inductive": True}], ids=["plain", "refit", "inductive"])
+def test_an_ensemble_answers_the_same_to_the_last_bit(heavy, small_panel, tmp_path, changes):
+    ensemble = small_panel(**changes).fit(heavy.X, heavy.y, heavy.edges, val=heavy.val)
+    ensemble.save(tmp_path / "model")
+    loaded = load_model(tmp_path / "model")
+    members, again = (one.fitted_.answerer.members for one in (ensemble, loaded))
+    # Among few nodes no value lies in a heavy tail.
+    views = ("given",) if ensemble.inductive else ("given", "ranks")
+    networks = {(name, view) for name in ("sbm-gcn", "linkx") for view in views}
+    assert {(one.name, one.view.name) for one in members} == networks | {("trees-neighbours", "given")}
+    for name in ("name", "place", "weight", "isolated_weight", "temperature"):
+        assert [getattr(one, name) for one in again] == [getattr(one, name) for one in members], name
+    assert_same_answers(ensemble, loaded, heavy)
+    assert (loaded.model_, loaded.panel_) == (ensemble.model_, ensemble.panel_)
+    loaded.save(tmp_path / "again")
+    assert (tmp_path / "again" / RECORD).read_bytes() == (tmp_path / "model" / RECORD).read_bytes()
 
 
 @pytest.mark.parametrize("offsets", [None, np.array([0.1, -0.3, 0.2])])
@@ -118,6 +138,11 @@ def test_what_cannot_be_saved_is_said_and_nothing_is_written(graph, quick, tmp_p
     assert list(tmp_path.iterdir()) == []
 
 
+def learned(record):
+    """The record of what the first member learned."""
+    return record["members"][1][0]["learned"]
+
+
 @pytest.fixture
 def folder(fitted, tmp_path):
     fitted.save(tmp_path / "model")
@@ -131,10 +156,15 @@ def folder(fitted, tmp_path):
         lambda record: record["fitted"].update(columns=["texts", ["a"]]),
         lambda record: record["fitted"].update(columns=["object", ["a", "b", "c"]]),
         lambda record: record["fitted"].update(columns=["array", ["nowhere"]]),
-        lambda record: record["fitted"]["spec"][1].update(likelihood="nothing"),
-        lambda record: record["fitted"]["spec"][1].update(posterior="gat"),
-        lambda record: record["fitted"]["hyperparameters"].update(hidden=-1),
-        lambda record: record["fitted"].update(seeds=["tuple", [1]]),
+        lambda record: learned(record)["spec"][1].update(likelihood="nothing"),
+        lambda record: learned(record)["spec"][1].update(posterior="gat"),
+        lambda record: learned(record)["hyperparameters"].update(hidden=-1),
+        lambda record: learned(record).update(seeds=["tuple", [1]]),
+        lambda record: learned(record).pop("epochs"),
+        lambda record: record["members"][1][0].update(learned=["Scaling", {}]),
+        lambda record: record["members"][1][0].update(view=["print", ["run"]]),
+        lambda record: record["members"][1].append(record["members"][1][0]),
+        lambda record: record["members"][1].clear(),
         lambda record: record["fitted"]["task"][1].update(directed=["print", ["run"]]),
         lambda record: record["fitted"]["task"][1].update(train=["tuple", [10**6]]),
         lambda record: record["parameters"].update(unheard_of=1),

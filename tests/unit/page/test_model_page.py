@@ -106,8 +106,8 @@ def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
         f"Validation calibration error (ECE) {scores['ece']:.3f}",
         f"{round(15 * scores['accuracy'])} of 15 validation nodes got their true class",
         "There are only 15 validation nodes, so every figure on validation is rough",
-        "sbm-gcn elbo objective",
-        "mean of 2 replicas",
+        "sbm-gcn one model",
+        "2 replicas in all",
     ):
         assert words in text
 
@@ -194,8 +194,8 @@ def test_models_that_diverged_have_no_loss(fitted, made, monkeypatch):
     lost = replace(fitted.panel_[0], model="gcn", val_loss=float("inf"), chosen=False)
     monkeypatch.setattr(fitted, "panel_", [lost, *fitted.panel_])
     best, last = data_of(made(fitted))["panel"]["rows"]
-    assert (best[:2], best[-1]) == ([1, "sbm-gcn"], "chosen")
-    assert last[:6] == [2, "gcn", "elbo", "", None, None]
+    assert (best[:2], best[-1]) == ([1, "sbm-gcn"], 1)
+    assert last[:7] == [2, "gcn", "given", "elbo", "", None, None]
 
 
 def test_names_are_text(fitted, audit, made):

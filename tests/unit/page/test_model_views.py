@@ -44,7 +44,7 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     val = estimator.evaluate(task.val, task.labels[task.val, 0])
     assert rmse == pytest.approx(val["rmse"], rel=1e-4)
     assert data["score"]["title"] == score
-    assert list(data["panel"]["columns"])[5] == score
+    assert list(data["panel"]["columns"])[6] == score
     graph = data["graph"]
     assert (graph["nodes"], graph["edges"], len(graph["suspicious"])) == (120, task.num_edges, task.num_edges)
     np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict(), rtol=1e-6)

@@ -113,10 +113,10 @@ class TestStackEqualsSingles:
         whole = fit(learnable, "sbm-gcn", trials=3, epochs=3)
         train = plan.Plan._train
 
-        def small_memory(self: plan.Plan, task: Any, inputs: Any, chunk: list[int], watch: Any) -> Any:
+        def small_memory(self: plan.Plan, task: Any, inputs: Any, chunk: list[int], *rest: Any) -> Any:
             if len(chunk) > 1:
                 raise torch.cuda.OutOfMemoryError
-            return train(self, task, inputs, chunk, watch)
+            return train(self, task, inputs, chunk, *rest)
 
         monkeypatch.setattr(plan.Plan, "_train", small_memory)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)

@@ -1,0 +1,76 @@
+"""How much a panel tries: three levels of effort, and what it may spend."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+
+from g3nn.task import NodeTask
+
+
+@dataclass(frozen=True)
+class Effort:
+    """views: of the features that are tried at most. models: how many of those that an outcome lists. varied: how many
+    of the best are tried again with other widths and less regularisation. kept: how many train to the end, with
+    `replicas` each. work: how much a CPU does; see `Spending`."""
+
+    views: int
+    models: int
+    varied: int
+    kept: int
+    replicas: int
+    work: float
+
+
+EFFORTS = {
+    "quick": Effort(views=2, models=5, varied=0, kept=3, replicas=1, work=0.55),
+    "default": Effort(views=4, models=15, varied=4, kept=8, replicas=3, work=2.2),
+    "thorough": Effort(views=6, models=99, varied=10, kept=14, replicas=5, work=22.0),
+}
+
+_WORK = 1e6
+"""What a CPU may do on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
+
+_FOR_TRAINING = 0.92
+"""The share of a budget in which models are trained; the rest is for weights and calibration."""
+
+_EACH_EPOCH = 11_000
+"""The extent that an epoch seems to have on a CPU, whatever the graph is like."""
+
+FIRST, VARIED, WHOLE = 0.45, 0.55, 1.0
+"""Shares of what may be spent: until all models have been tried once, until the best have been varied, and in all."""
+
+
+@dataclass
+class Spending:
+    """What trainings have cost, and what may be spent: seconds, or work, or as much as they take.
+
+    Work is epochs of all replicas times the extent of the graph times the price of a model. Other than seconds it does
+    not depend on how busy a machine is, so that the same fit takes the same decisions again. A GPU has no limit.
+    """
+
+    seconds: float | None = None
+    work: float | None = None
+    start: float = field(default_factory=time.monotonic)
+    worked: float = 0.0
+
+    @classmethod
+    def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
+        if budget is not None:
+            return cls(seconds=_FOR_TRAINING * float(budget))
+        return cls(work=effort.work * _WORK * math.sqrt(task.extent)) if on_cpu else cls()
+
+    def charge(self, price: float, epochs: int, task: NodeTask) -> None:
+        """For so many epochs, all replicas counted."""
+        self.worked += price * epochs * (task.extent + _EACH_EPOCH)
+
+    def allows(self, share: float) -> bool:
+        """Whether less than this share of the whole has been spent."""
+        if self.seconds is not None:
+            return time.monotonic() - self.start < share * self.seconds
+        return self.work is None or self.worked < share * self.work
+
+    def deadline(self, share: float = WHOLE) -> float | None:
+        """When this share of the time will be over, on the clock of `time.monotonic`."""
+        return None if self.seconds is None else self.start + share * self.seconds

@@ -1,0 +1,178 @@
+"""From a request to those who answer: candidates are tried, the best weighed and calibrated, and trained again on all
+labels if that is wanted."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from g3nn.calibrate import FEW_VALIDATION_NODES, Scaling
+from g3nn.errors import G3NNWarning, Problems, TrainingError
+from g3nn.estimator.answers import Answerer, Calibration, Calibrations
+from g3nn.estimator.beliefs import LearnedPrior
+from g3nn.estimator.effort import EFFORTS, Spending
+from g3nn.estimator.forms import Form
+from g3nn.estimator.inferring import can_infer
+from g3nn.estimator.members import Member, Network, Tabular
+from g3nn.estimator.panel import Candidate, PanelEntry, TableCandidate, Trial
+from g3nn.estimator.prior import who_listen, with_believers
+from g3nn.estimator.request import Request
+from g3nn.estimator.search import Search
+from g3nn.estimator.views import views_of
+from g3nn.estimator.weights import repeated
+from g3nn.task import NodeTask
+from g3nn.training import FitResult
+from g3nn.training.checks import checked_device
+from g3nn.training.progress import Course
+
+
+def fitted_models(
+    request: Request, parameters: Mapping[str, Any], task: NodeTask, seen: np.ndarray, form: Form, progress: Course
+) -> tuple[Answerer, tuple[PanelEntry, ...], tuple[float, float], np.ndarray, LearnedPrior | None]:
+    """Those who answer, how all candidates did, loss and score of the answers on the validation nodes, the nodes of the
+    whole graph whose labels were trained on, and what an estimator learned that was asked for as prior.
+
+    task: the part of the graph that is trained on; seen: the numbers of its nodes in the whole graph.
+    """
+    task, prior = _with_beliefs(request, task, seen)
+    search = _search(request, parameters, task, seen, form, progress)
+    trials = _trials(request, search)
+    members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete and trial.replicas]
+    device = checked_device(parameters["device"], Problems())
+    if len(request.val):
+        answerer = Answerer.choose(members, search.task, search.outcome, device)
+    else:
+        nothing = Calibration(scores=np.zeros((0, *task.labels.shape[1:])))
+        answerer = Answerer((members[0],), search.outcome, device, Calibrations(nothing, nothing))
+    judged = _judged(answerer, search) if len(request.val) else (math.nan, math.nan)
+    weights = {member.place: member.weight for member in answerer.members}
+    entries = [
+        replace(trial.entry, chosen=place in weights, weight=weights.get(place, 0.0))
+        for place, trial in enumerate(trials)
+    ]
+    if not (parameters["refit"] and len(request.val)):
+        return answerer, tuple(entries), judged, request.train, prior
+    progress.stage("training on all labels", 1.0, len(answerer.members))
+    task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)
+    everything = replace(search, task=replace(task, val=search.task.val))
+    again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
+    answerer = replace(answerer, members=again, outcome=everything.outcome)
+    return answerer, tuple(entries), judged, request.labels.labelled, prior
+
+
+def _with_beliefs(request: Request, task: NodeTask, seen: np.ndarray) -> tuple[NodeTask, LearnedPrior | None]:
+    """The task with what the estimator that is the prior says about its nodes, if there is one."""
+    if request.prior is None:
+        return task, None
+    weights = None if request.weights is None else request.weights[seen]
+    prior = LearnedPrior.fit(request.prior, task, weights, request.seeds[0])
+    return replace(task, beliefs=prior.beliefs), prior
+
+
+def _search(
+    request: Request, parameters: Mapping[str, Any], task: NodeTask, seen: np.ndarray, form: Form, progress: Course
+) -> Search:
+    weights = None if request.weights is None else request.weights[seen]
+    if weights is not None:
+        task = replace(task, val=repeated(task.val, weights))
+    device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
+    views = views_of(task.features, form.counts, form.numbers)
+    return Search(
+        task,
+        {view.name: view for view in views},
+        request.common,
+        parameters["device"],
+        request.seeds,
+        effort,
+        Spending.of(effort, parameters["budget"], task, device.type == "cpu"),
+        progress,
+        weights,
+        at_once=len(request.seeds) if device.type == "cuda" else 1,
+    )
+
+
+def _trials(request: Request, search: Search) -> Sequence[Trial]:
+    """Everything that was tried, at least one of it to the end."""
+    models: tuple[Candidate, ...] = request.candidates
+    automatic = len(models) > 1
+    if not search.task.num_edges:
+        # Without a single edge all networks of a panel are the same one.
+        models = tuple(sorted(models, key=lambda one: (one.name != "mlp", "-" in one.name, one.beliefs))[:1])
+        models = models if request.prior is None else with_believers(models)
+    if not len(request.val):
+        trial = search.unvalidated(models if request.prior is None else who_listen(models))
+        _note_unvalidated(trial.entry, automatic)
+        return [trial]
+    if not automatic:
+        return [search.alone(models[0])]
+    _warn_of_few(len(request.val))
+    return search.panel([*models, *request.tables] if request.prior is None else [*request.tables, *models])
+
+
+def _member(trial: Trial, place: int, search: Search) -> Member:
+    view = search.views[trial.candidate.view]
+    if isinstance(trial.learned, Tabular):
+        return Member(view, trial.learned, place)
+    assert isinstance(trial.candidate, Candidate)
+    assert isinstance(trial.learned, FitResult)
+    return Member(view, _network(trial.candidate, trial.learned, search), place, beliefs=trial.candidate.beliefs)
+
+
+def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
+    """What was learned, in the form in which it answers."""
+    plan = candidate.plan(search.common, result.seeds, search.device)
+    infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
+    options = plan.hyperparameters(search.task.outcome)
+    epochs = int(result.epochs.max())
+    how = (options, result.seeds, epochs, result.history, result.model)
+    return Network(plan.spec, plan.objective_name, *how, infers=infers)
+
+
+def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
+    """Loss and score of the answers on the validation nodes, with one temperature as in the panel."""
+    task, outcome = search.task, search.outcome
+    answer, labels = answerer(task).answer[task.val], task.labels[task.val]
+    return outcome.loss_and_score(outcome.scaled(answer, Scaling(outcome.temperature(answer, labels))), labels)
+
+
+def _refitted(member: Member, trial: Trial, search: Search) -> Member:
+    """The same member, trained on the labels of all nodes that the task of the search trains on."""
+    if isinstance(trial.candidate, TableCandidate):
+        again = trial.candidate.train(search.seen(member.view.name), search.outcome, search.seeds[0], search.weights)
+        return replace(member, learned=again)
+    assert isinstance(trial.learned, FitResult)
+    assert isinstance(member.learned, Network)
+    epochs = int(np.median(trial.learned.best_epoch))
+    plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
+    result = plan.fit(search.seen(member.view.name, member.beliefs), search.progress, search.weights)
+    sound = [place for place, status in enumerate(result.status) if status != "diverged"]
+    if not sound:
+        raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
+    result = result.select(sound)
+    learned = replace(member.learned, seeds=result.seeds, epochs=epochs, model=result.model)
+    return replace(member, learned=learned)
+
+
+def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:
+    model = f"{entry.model}, which suits few labels," if automatic else entry.model
+    warnings.warn(
+        f"no labelled node is left to validate on: {model} was trained for {entry.epochs} epochs. Its probabilities "
+        "are rough, and no class or value can be excluded with certainty. Label more nodes, or give val",
+        G3NNWarning,
+        stacklevel=6,
+    )
+
+
+def _warn_of_few(count: int) -> None:
+    if count < FEW_VALIDATION_NODES:
+        warnings.warn(
+            f"{count} validation nodes serve both to choose a model and to calibrate it: both will be rough. "
+            f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model",
+            G3NNWarning,
+            stacklevel=6,
+        )

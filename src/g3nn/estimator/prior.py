@@ -1,0 +1,87 @@
+"""The parameter `prior` of the estimators: a name, or an estimator of scikit-learn that learns p(y | x)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from g3nn.errors import Problems
+from g3nn.estimator.panel import Candidate
+from g3nn.model import ModelSpec
+from g3nn.outcomes import Outcome
+from g3nn.posteriors import POSTERIORS
+from g3nn.priors import PRIORS
+from g3nn.tabular import check_feature_model
+from g3nn.training.checks import checked_spec
+
+AUTO, GIVEN = "auto", "given"
+_DEFAULT = "mlp"
+
+_WITH_BELIEFS = 2
+"""So many networks are tried a second time, with beliefs as additional columns."""
+
+
+@dataclass(frozen=True)
+class SavedPrior:
+    """The estimator that was the prior of a saved model, in words: its class and its parameters."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+    @classmethod
+    def of(cls, estimator: Any) -> SavedPrior:
+        return cls(type(estimator).__name__, {name: repr(value) for name, value in estimator.get_params().items()})
+
+
+def feature_model(prior: Any) -> Any:
+    """The estimator that is to learn p(y | x), None if the prior is no such thing."""
+    return None if isinstance(prior, str | SavedPrior) else prior
+
+
+def asked_prior(prior: Any) -> str | None:
+    """The name of the prior of every joint model, None if nothing was asked for that exists."""
+    if isinstance(prior, str):
+        return prior if prior in PRIORS and prior != GIVEN else None
+    return GIVEN
+
+
+def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems) -> None:
+    """Record what is wrong with the prior by itself, and together with the model and the options."""
+    prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
+    other = options.get("prior") if isinstance(options, Mapping) else None
+    if isinstance(prior, SavedPrior):
+        advice = f"The model was loaded: it answers, but to fit it again pass a new {prior.name} as prior."
+        problems.add("prior", f"the description of a saved {prior.name}", "a name or an estimator", advice)
+        return
+    if isinstance(prior, str):
+        problems.name("prior", prior, (AUTO, *(name for name in PRIORS if name != GIVEN)))
+        if other == GIVEN:
+            advice = "Pass what gives the beliefs: prior=LogisticRegression()."
+            problems.add("options['prior']", repr(other), "any other prior", advice)
+        if prior == AUTO:
+            return
+    else:
+        check_feature_model(prior, outcome, problems)
+        spec = None if model == AUTO else checked_spec(model, _DEFAULT, Problems())
+        if spec is not None and spec.likelihood is None:
+            advice = "Name a model with a likelihood, such as 'sbm-gcn', or leave model='auto'."
+            given = f"{type(prior).__name__} for model {spec.name!r}, which has no likelihood"
+            problems.add("prior", given, "a model that has a prior", advice)
+    if other is not None:
+        problems.add("prior", f"a prior beside options['prior'], {other!r}", "one of them")
+    if isinstance(model, ModelSpec) and model.prior != _DEFAULT:
+        problems.add("prior", "a prior beside that of a ModelSpec", "one of them")
+
+
+def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, and the first networks without a likelihood once more, with beliefs as additional columns. Those
+    that make use of beliefs come first, as there may not be time for all."""
+    deaf = [one for one in tried if one.name in POSTERIORS]
+    listening = [one for one in tried if one.name not in POSTERIORS]
+    return (*(replace(one, beliefs=True) for one in deaf[:_WITH_BELIEFS]), *listening, *deaf)
+
+
+def who_listen(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those of the candidates that make use of beliefs."""
+    return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)
