@@ -111,7 +111,11 @@ def _trials(request: Request, search: Search) -> Sequence[Trial]:
     if not automatic:
         return [search.alone(models[0])]
     _warn_of_few(len(request.val))
-    return search.panel([*models, *request.tables] if request.prior is None else [*request.tables, *models])
+    trials = search.panel([*models, *request.tables] if request.prior is None else [*request.tables, *models])
+    if len(trials) == 1 and search.spending.seconds is not None:
+        name = trials[0].candidate.name
+        warnings.warn(f"the budget was too short to try several models: only {name} was", G3NNWarning, stacklevel=5)
+    return trials
 
 
 def _member(trial: Trial, place: int, search: Search) -> Member:

@@ -214,6 +214,19 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     assert calls[-1]["completed"] == 1
 
 
+def test_a_budget_that_is_too_short_trains_one_model_and_says_so(graph):
+    classifier = G3NNClassifier(budget=1e-6, epochs=5, ensemble=1, device="cpu")
+    with pytest.warns(G3NNWarning, match="budget was too short to try several models: only hops was"):
+        classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert classifier.model_ == "hops"
+
+
+def test_what_the_caller_sets_goes_before_the_panel(graph):
+    classifier = G3NNClassifier(effort="quick", hidden=7, epochs=2, ensemble=1, device="cpu")
+    classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert {entry.options["hidden"] for entry in classifier.panel_} == {7}
+
+
 def test_a_graph_without_edges_is_answered_from_features(graph):
     with pytest.warns(G3NNWarning, match="no edges"):
         classifier = G3NNClassifier(epochs=30, ensemble=1, device="cpu").fit(graph.X, graph.y, val=graph.val)
