@@ -22,7 +22,7 @@ from g3nn.estimator import showing
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.request import read_request, take_apart
+from g3nn.estimator.request import COMMON, read_request, take_apart
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import POSTERIOR, ModelSpec
@@ -50,11 +50,11 @@ class GraphEstimator(BaseEstimator):
     missing: str = "impute"
     inductive: bool = False
     directed: bool = False
-    hidden: int = 16
-    lr: float = 0.01
-    weight_decay: float = 5e-4
-    epochs: int = 1000
-    patience: int = 100
+    hidden: int = COMMON["hidden"]
+    lr: float = COMMON["lr"]
+    weight_decay: float = COMMON["weight_decay"]
+    epochs: int = COMMON["epochs"]
+    patience: int = COMMON["patience"]
     options: Mapping[str, Any] | None = None
     device: str = "auto"
     random_state: Any = 0

@@ -27,8 +27,8 @@ from g3nn.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.task import pyg_weights
 
 MISSING = ("error", "impute")
-COMMON = ("hidden", "lr", "weight_decay", "epochs", "patience")
-"""Parameters of the estimator that are options of every model."""
+COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
+"""Parameters of the estimator that are options of every model, with their defaults."""
 
 _CELLS_AT_ONCE = 1 << 22
 
@@ -192,15 +192,10 @@ def _candidates(
     effort = EFFORTS.get(parameters["effort"], EFFORTS["default"])
     listed = outcome.panel(columns, balance)[: effort.models]
     # What the caller asks for goes before what the panel would do.
-    asked = {name: parameters[name] for name in COMMON if parameters[name] != defaults()[name]}
+    asked = {name: parameters[name] for name, usual in COMMON.items() if parameters[name] != usual}
     models = [(model, objective, {**own, **asked}) for model, objective, own in listed]
     tried = candidates("auto", parameters["objective"], options, models, problems, outcome)
     return with_believers(tried) if prior == GIVEN else tried
-
-
-def defaults() -> dict[str, Any]:
-    """Of the options that are parameters of the estimator."""
-    return {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
 
 
 def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
