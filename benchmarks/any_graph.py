@@ -149,7 +149,8 @@ def default(task: NodeTask, seed: int, device: str) -> Record:
         "coverage": float(sets[np.arange(truth.size), np.searchsorted(classifier.classes_, truth)].mean()),
         "set_size": float(sets.sum(1).mean()),
         "model": classifier.model_,
-        "panel": [asdict(entry) for entry in classifier.panel_],
+        "tried": len(classifier.panel_),
+        "panel": [asdict(entry) for entry in classifier.panel_ if entry.chosen],
         "notes": notes + [f"{key}: {value}" for key, value in classifier.notes_.items()],
         "seconds": seconds,
     }
@@ -287,7 +288,7 @@ def run(given: argparse.Namespace) -> int:
                 record = future.result()
                 records.append(record)
                 with replacing(given.out) as draft:
-                    draft.write_text(json.dumps(records, indent=1) + "\n")
+                    draft.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
                 figures = f"accuracy {record['accuracy']:.4f}, {record['seconds']:.0f} s"
                 print(f"[{number}/{len(jobs)}] {job}: {figures}", file=sys.stderr, flush=True)
         except BaseException:
