@@ -67,6 +67,14 @@ NullWords = Annotated[
     list[str] | None, typer.Option(metavar="WORD", help="A further word for an unknown value. Repeatable.")
 ]
 
+PriorName = Annotated[
+    str,
+    typer.Option(
+        help="Who learns labels from features alone: auto (a network), trees (boosted trees of scikit-learn), or "
+        "linear-model (its logistic, ridge or Poisson regression)."
+    ),
+]
+
 
 def fit(
     nodes: NodesFile,
@@ -97,6 +105,7 @@ def fit(
     strict: Strict = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
+    prior: PriorName = "auto",
     effort: Annotated[str, typer.Option(help="How much is tried: quick, default or thorough.")] = "default",
     budget: Annotated[float | None, typer.Option(help="Seconds that may be spent on trying models.")] = None,
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
@@ -120,9 +129,9 @@ def fit(
     from g3nn.cli.results import as_file, check_out
     from g3nn.data.tables.graph import read_tables
     from g3nn.errors import Problems
-    from g3nn.estimator import estimator_for
     from g3nn.estimator.request import check_parameters, check_share
     from g3nn.outcomes import OUTCOMES, Classes
+    from g3nn.tabular import NAMED
 
     start, problems = time.perf_counter(), Problems()
     check_out(out, [nodes, edges], dry_run, problems)
@@ -131,7 +140,8 @@ def fit(
     chosen |= {"effort": effort, "budget": budget}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     guessed = outcome if outcome in OUTCOMES else Classes.name
-    check_parameters(estimator_for(guessed, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
+    problems.name("prior", prior, ("auto", *NAMED))
+    check_parameters(_estimator(guessed, prior, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
     graph = read_tables(
         nodes,
         edges,
@@ -157,7 +167,7 @@ def fit(
         _show_columns(graph)
     if not dry_run:
         assert out is not None
-        classifier = estimator_for(graph.outcome, chosen).fit(graph)
+        classifier = _estimator(graph.outcome, prior, chosen).fit(graph)
         told = summary(classifier, graph) | told
         kept = graph.nodes.content if keep else None
         if as_file(out):
@@ -170,6 +180,16 @@ def fit(
         print(json.dumps(told))
     elif not dry_run and not quiet:
         _show(told)
+
+
+def _estimator(outcome: str, prior: str, chosen: dict[str, Any]) -> GraphEstimator:
+    """prior: the name of an estimator of scikit-learn, of the kind that the outcome needs; otherwise there is none."""
+    from g3nn.estimator import estimator_for
+    from g3nn.outcomes import OUTCOMES
+    from g3nn.tabular import NAMED
+
+    named = {"prior": NAMED[prior](OUTCOMES[outcome])} if prior in NAMED else {}
+    return estimator_for(outcome, {**chosen, **named})
 
 
 def write_answers(classifier: GraphEstimator, out: Path, alpha: float, kept: Any) -> None:

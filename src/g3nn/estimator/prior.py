@@ -12,7 +12,7 @@ from g3nn.model import ModelSpec
 from g3nn.outcomes import Outcome
 from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
-from g3nn.tabular import check_feature_model
+from g3nn.tabular import check_feature_model, estimator_name
 from g3nn.training.checks import checked_spec
 
 AUTO, GIVEN = "auto", "given"
@@ -66,7 +66,7 @@ def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems:
         spec = None if model == AUTO else checked_spec(model, _DEFAULT, Problems())
         if spec is not None and spec.likelihood is None:
             advice = "Name a model with a likelihood, such as 'sbm-gcn', or leave model='auto'."
-            given = f"{type(prior).__name__} for model {spec.name!r}, which has no likelihood"
+            given = f"{estimator_name(prior)} for model {spec.name!r}, which has no likelihood"
             problems.add("prior", given, "a model that has a prior", advice)
     if other is not None:
         problems.add("prior", f"a prior beside options['prior'], {other!r}", "one of them")

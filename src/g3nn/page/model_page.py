@@ -12,6 +12,7 @@ import numpy as np
 
 from g3nn.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.errors import Problems
+from g3nn.model import BOTH, POSTERIOR, PRIOR
 from g3nn.page import assets
 from g3nn.page.averages import History, curves
 from g3nn.page.described import Described, clean, described
@@ -75,7 +76,9 @@ def write_model_report(
         view=view,
         graph=graph,
         fitted=fitted,
-        members=[entry for entry in estimator.panel_ if entry.chosen],
+        mixed=sum(member.weight > 0 for member in fitted.answerer.members),
+        networks=fitted.answerer.networks,
+        alone=_who_answers_alone(fitted.answerer.members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
         isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
@@ -123,6 +126,17 @@ def _origin(fitted: Any, seed: Any, command: str) -> dict[str, str]:
     labels = [] if fitted.tables is None else list(fitted.tables.node_columns.labels)
     shown = f"{', '.join(labels[:5])} and {len(labels) - 5} more" if len(labels) > 5 else ", ".join(labels)
     return {"g3nn": __version__, "seed": clean(seed), "label": clean(shown), "command": clean(command)}
+
+
+def _who_answers_alone(members: Sequence[Any]) -> str:
+    """Who answers for isolated nodes: label priors, networks, and models of scikit-learn, which go by their names."""
+    heard = [member.learned for member in members if member.isolated_weight]
+    roles = [getattr(learned, "isolated_answer", learned.name) for learned in heard]
+    networks = sum(role in (POSTERIOR, BOTH) for role in roles)
+    who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
+    who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
+    who += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
+    return who[0] if len(who) == 1 else f"{', '.join(who[:-1])} and {who[-1]} together"
 
 
 def histories(estimator: Any) -> list[History]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from g3nn.tabular.conversion import check_feature_model, converted
+from g3nn.tabular.conversion import check_feature_model, converted, estimator_name
 from g3nn.tabular.cross_fit import CrossFitted, FoldModel
 from g3nn.tabular.models import FeatureModel, Linear, Trees
+from g3nn.tabular.named import NAMED, boosted_trees
 from g3nn.tabular.neighbourhood import Neighbourhood, neighbour_features
 
 __all__ = [
+    "NAMED",
     "CrossFitted",
     "FeatureModel",
     "FoldModel",
     "Linear",
     "Neighbourhood",
     "Trees",
+    "boosted_trees",
     "check_feature_model",
     "converted",
+    "estimator_name",
     "neighbour_features",
 ]

@@ -74,6 +74,11 @@ def centres(estimator: Any) -> bool:
     return any(isinstance(step, StandardScaler) and step.with_mean for step in _steps(estimator))
 
 
+def estimator_name(estimator: Any) -> str:
+    """The class of what learns: of a pipeline that is its last step."""
+    return type((_steps(estimator) or [estimator])[-1]).__name__
+
+
 def _steps(estimator: Any) -> list[Any]:
     return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
 

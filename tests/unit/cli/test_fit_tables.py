@@ -228,6 +228,7 @@ class TestErrors:
         tables["nodes"]["age"][3] = 1e200
         tables["nodes"]["id"][59] = "p8"
         words = ("--model", "gnc", "--objective", "elbow", "--ensemble", "0", "--device", "cup", "--alpha", "2")
+        words += ("--prior", "tree")
         ran = fit(*words, "--outcome", "clases", "--ignore", "cty", "--weight", "w", "--out", str(tmp_path / "out"))
         assert (ran.code, ran.out) == (2, "")
         lines = [line for line in ran.err.splitlines() if not line.startswith("note: ")]
@@ -238,6 +239,7 @@ class TestErrors:
             "objective": "Did you mean 'elbo'?",
             "ensemble": "at least 1",
             "device": "Did you mean 'cpu'?",
+            "prior": "expected auto, trees or linear-model. Did you mean 'trees'?",
             "outcome": "Did you mean 'classes'?",
             "nodes.csv, ignored column": "Did you mean 'city'?",
             "nodes.csv, column 'id'": "'p8'",

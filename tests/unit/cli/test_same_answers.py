@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from small_tables import edge_columns, node_columns, write
 
-from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.estimator import G3NNClassifier, estimator_for, load_model
 
 NAMES = ["prob_art", "prob_law", "prob_tea"]
 
@@ -46,3 +50,30 @@ def test_the_command_line_and_python(run_command, tmp_path):
     # All rows of the fit, in another order.
     backwards = loaded.predict_proba(nodes.iloc[::-1])
     np.testing.assert_allclose(backwards[::-1], told[NAMES], rtol=0, atol=1e-6)
+
+
+TREES = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "max_features": 0.3, "early_stopping": False}
+PRIORS = {
+    ("trees", "classes"): HistGradientBoostingClassifier(**TREES),
+    ("linear-model", "classes"): make_pipeline(StandardScaler(), LogisticRegression(max_iter=1000)),
+    ("linear-model", "real"): make_pipeline(StandardScaler(), Ridge()),
+}
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+@pytest.mark.parametrize(("prior", "outcome"), PRIORS)
+def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior, outcome):
+    label, model = ("group", "sbm-gcn") if outcome == "classes" else ("age", "near-gcn")
+    tables = {"nodes": node_columns(), "edges": edge_columns()}
+    words = ["--id", "id", "--label", label, "--outcome", outcome, "--model", model, "--prior", prior]
+    for name, columns in tables.items():
+        words += [f"--{name}", str(write(tmp_path / f"{name}.csv", columns))]
+    words += ["--ensemble", "1", "--device", "cpu", "--no-audit", "--out", str(tmp_path / "out"), "--json"]
+    assert run_command("fit", *words).code == 0
+    nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in tables)
+    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu"}
+    own = estimator_for(outcome, how).fit(nodes, y=label, edges=edges, id="id")
+    loaded = load_model(tmp_path / "out")
+    assert loaded.prior.name == type(own.prior).__name__
+    np.testing.assert_array_equal(loaded.task_.beliefs, own.task_.beliefs)
+    np.testing.assert_array_equal(loaded.predict(), own.predict())

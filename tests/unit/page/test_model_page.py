@@ -2,17 +2,19 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
 import pytest
 from pages import Tags, data_of, numbers, own_text
+from sklearn.linear_model import LogisticRegression
 
 import g3nn
 from g3nn.audit import AuditTables
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.page import model_graph, model_views, write_model_report
+from g3nn.page import model_graph, model_page, model_views, write_model_report
 
 MEGABYTE = 1_000_000
 WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"
@@ -110,6 +112,48 @@ def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
         "2 replicas in all",
     ):
         assert words in text
+
+
+def members(*given):
+    """Networks by their role for isolated nodes, models of scikit-learn by their name; each has a weight there."""
+    made = {role: SimpleNamespace(name="gcn", isolated_answer=role) for role in ("prior", "posterior", "both")}
+    return [
+        SimpleNamespace(learned=made.get(one) or SimpleNamespace(name=one), isolated_weight=weight)
+        for one, weight in given
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ([("prior", 1.0)], "the label prior p(y | x)"),
+        ([("posterior", 1.0)], "a network without edges"),
+        ([("both", 1.0)], "the label prior p(y | x) and a network without edges together"),
+        ([("posterior", 0.0), ("trees", 1.0)], "trees"),
+        (
+            [("posterior", 0.4), ("both", 0.3), ("trees", 0.3)],
+            "the label prior p(y | x), 2 networks without edges and trees together",
+        ),
+    ],
+)
+def test_who_answers_for_isolated_nodes(given, words):
+    assert model_page._who_answers_alone(members(*given)) == words
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+def test_where_no_network_answers_the_page_speaks_of_none(learnable, made):
+    """The budget is spent after the first candidate."""
+    alone = quick(model="auto", effort="quick", budget=1e-9, prior=LogisticRegression())
+    alone.fit(learnable.features, known_labels(learnable, CLASSES), learnable.edges, val=learnable.val)
+    text = Tags(made(alone)).text
+    for words in (
+        "LogisticRegression one model",
+        "none models of scikit-learn answer",
+        "answered by LogisticRegression, temperature",
+        "Models tried No other model was tried.",
+    ):
+        assert words in text
+    assert "trained for" not in text
 
 
 def test_scores_on_test_nodes_come_first(fitted, made):

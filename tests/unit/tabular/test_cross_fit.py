@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from g3nn.errors import G3NNError, InputError
 from g3nn.estimator.saving import _packed, _unpacked
 from g3nn.outcomes import OUTCOMES, Classes
-from g3nn.tabular import CrossFitted, Linear, Trees, cross_fit
+from g3nn.tabular import NAMED, CrossFitted, Linear, Trees, cross_fit
 
 BOOSTED = {"max_iter": 15, "min_samples_leaf": 5}
 FITTING = [
@@ -29,13 +29,14 @@ FITTING = [
     ("counts", PoissonRegressor(alpha=0.1)),
     ("counts", LinearRegression()),
 ]
+LINEAR = [(name, NAMED["linear-model"](outcome)) for name, outcome in OUTCOMES.items()]
 
 
 def fitted(estimator, table, **options):
     return CrossFitted.fit(estimator, table.X, table.labels, table.train, table.outcome, **options)
 
 
-@pytest.mark.parametrize(("name", "estimator"), FITTING, ids=str)
+@pytest.mark.parametrize(("name", "estimator"), [*FITTING, *LINEAR], ids=str)
 def test_answers_tell_labels_that_no_model_has_seen(name, estimator, table):
     """Of training nodes and of others, better than what is the same for all nodes."""
     given = table(name)

@@ -64,7 +64,7 @@
   fill("schema-table", data.schema && tables.simple(data.schema));
   fill("models-body", ...models(data.panel));
   fill("validation-body", judged.length ? element("div", { class: "pairs judged" }, ...judged) : null,
-    evidence.curves(data.curves, "replicas of the chosen model"));
+    evidence.curves(data.curves, "replicas of the network with the largest weight"));
   fill("uncertain-table", uncertain());
   fill("suspicious-table", pairs("Suspicious edges", packed.suspicious.map(graph.edge), "The graph has no edges."));
   fill("missing-table", pairs("Likely missing edges", packed.missing.map(([source, target, probability]) =>

@@ -91,8 +91,8 @@ const explorer = (() => {
     return [
       ...part("Why: neighbours", `How much higher ${beliefs.pulled} is because of each edge. Measured: the edge was left `
         + "out and the model answered again.", neighbours.map(([other, pull]) => [graph.reference(other), pull])),
-      ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated: `
-        + "gradient times value.", features),
+      ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated, for `
+        + "networks only: gradient times value.", features),
     ];
   }
 
