@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 import torch
 
-from g3nn.calibrate import Scaling
-from g3nn.estimator.ensemble import member_weights
+from g3nn.calibrate import TEMPERATURES, Scaling
+from g3nn.estimator.ensemble import member_weights, mixture_optimism
 from g3nn.estimator.members import Answers, Member, Network
 from g3nn.model import BOTH, POSTERIOR, PRIOR
 from g3nn.outcomes import Outcome
@@ -25,9 +25,13 @@ class Calibration:
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
-    def fit(cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray) -> Calibration:
-        """By answers and labels of `nodes`, of which some may count more than once in the scaling."""
+    def fit(
+        cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray, optimism: float = 1.0
+    ) -> Calibration:
+        """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
+        higher the temperature has to be than these nodes say, since they chose who answers."""
         scaling = outcome.fit_scaling(answer, labels)
+        scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
         once = np.unique(nodes, return_index=True)[1]
         scaled = outcome.scaled(answer[once], scaling)
         return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
@@ -81,32 +85,56 @@ class Answerer:
         without_edges = task.without_edges_of(val)
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
-            members = _weighted(members, task, without_edges, outcome, device)
+            members, optimism, alone_optimism = _weighted(members, task, without_edges, outcome, device)
         nothing = Calibration()
         answerer = cls(tuple(members), outcome, device, Calibrations(nothing, nothing))
         alone = answerer(without_edges).answer[val]
-        isolated = Calibration.fit(outcome, alone, labels, val)
+        isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism)
 
-        def calibration(where: np.ndarray, new: np.ndarray | None = None) -> Calibration:
+        def calibration(answers: Answers, where: np.ndarray) -> Calibration:
             """By the validation nodes `where`."""
-            return Calibration.fit(outcome, answerer(task, new).at(val[where]).answer, labels[where], val[where])
+            return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
         bare = replace(answerer, members=tuple(_without_inference(one) for one in members))
         linked = ~task.isolated[val]
         if not linked.any():
             return replace(bare, calibrations=Calibrations(isolated, isolated))
-        calibrations = Calibrations(calibration(linked), isolated)
+        calibrations = Calibrations(calibration(answerer(task), linked), isolated)
         if answerer.refined:
             as_new = np.isin(np.arange(task.num_nodes), val)
-            inferred = answerer(task, as_new).at(val).inferred
-            without = bare(task, as_new).at(val[linked]).answer
-            calibrations = replace(calibrations, new=Calibration.fit(outcome, without, labels[linked], val[linked]))
-            if inferred is None or not inferred.any():
+            found = answerer(task, as_new)
+            calibrations = replace(calibrations, new=calibration(bare(task, as_new), linked))
+            if found.inferred is None or not found.inferred[val].any():
                 answerer = bare
             else:
-                calibrations = replace(calibrations, inferred=calibration(inferred, as_new))
+                calibrations = replace(calibrations, inferred=calibration(found, found.inferred[val]))
         return replace(answerer, calibrations=calibrations)
+
+    def asked_by_all(self) -> Answerer:
+        """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
+        other graphs have none of those."""
+        return self._with_networks(lambda network: replace(network, held_out=None))
+
+    def within(self, nodes: np.ndarray, n: int) -> Answerer:
+        """For a graph of n nodes, of which those that training knew are `nodes`."""
+
+        def moved(network: Network) -> Network:
+            network.model.posterior.renumber(torch.from_numpy(nodes), n)
+            held_out = network.held_out
+            if held_out is not None:
+                held_out = np.zeros((len(held_out), n), dtype=bool)
+                held_out[:, nodes] = network.held_out
+            return replace(network, held_out=held_out)
+
+        return self._with_networks(moved)
+
+    def _with_networks(self, change: Callable[[Network], Network]) -> Answerer:
+        members = [
+            replace(one, learned=change(one.learned)) if isinstance(one.learned, Network) else one
+            for one in self.members
+        ]
+        return replace(self, members=tuple(members))
 
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes.
@@ -180,10 +208,11 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
 
 def _weighted(
     members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
-) -> list[Member]:
-    """With temperatures and weights; without those who have no weight anywhere."""
+) -> tuple[list[Member], float, float]:
+    """With temperatures and weights; without those who have no weight anywhere. Then how optimistic the validation
+    nodes are about the mixture, with their edges and without."""
     if len(members) == 1:
-        return list(members)
+        return list(members), 1.0, 1.0
     val, labels = task.val, task.labels[task.val]
     answers = [member.answers(task, None, device, outcome).answer[val] for member in members]
     temperatures = [outcome.temperature(answer, labels) for answer in answers]
@@ -195,8 +224,9 @@ def _weighted(
         return found
 
     alone = [
-        replace(member, temperature=1.0).answers(without_edges, None, device, outcome).answer for member in members
+        replace(member, temperature=1.0).answers(without_edges, None, device, outcome).answer[val] for member in members
     ]
-    shares = zip(members, weights(answers), weights([one[val] for one in alone]), strict=True)
+    shares = zip(members, weights(answers), weights(alone), strict=True)
     found = [replace(member, weight=weight, isolated_weight=isolated) for member, weight, isolated in shares]
-    return sorted((one for one in found if one.weight or one.isolated_weight), key=lambda one: -one.weight)
+    found = sorted((one for one in found if one.weight or one.isolated_weight), key=lambda one: -one.weight)
+    return found, mixture_optimism(answers, labels, outcome), mixture_optimism(alone, labels, outcome)

@@ -22,7 +22,7 @@ from g3nn.estimator import showing
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.request import COMMON, read_request, take_apart
+from g3nn.estimator.request import COMMON, read_request, take_apart, with_effort
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import POSTERIOR, ModelSpec
@@ -100,10 +100,34 @@ class GraphEstimator(BaseEstimator):
             given = given_by(graph, y, edges, val, weights)
         outcome = self.outcome_for(given.y, problems)
         request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
-        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes")
+        others = ", other ones for each replica" if request.folds else ""
+        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
         with course(self.verbose) as progress:
             fitted = Fitted.fit(request, parameters, progress)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
+        self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
+        return self
+
+    def continue_fit(self, *, effort: str = "thorough", budget: float | None = None) -> Self:
+        """Go on where the fit ended, with more effort: what it tried is not tried again.
+
+        effort, budget: as the parameters, for what is done now. A model that was loaded cannot go on, since what it
+        tried and did not choose is not saved; nor can one that was asked for by name, which is trained to its end.
+        """
+        check_is_fitted(self)
+        parameters, problems = {**self.get_params(deep=False), "effort": effort, "budget": budget}, Problems()
+        if self.fitted_.begun is None:
+            advice = f"Fit again with effort={effort!r}."
+            problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
+            problems.raise_if_any()
+        assert self.fitted_.begun is not None
+        request, known = self.fitted_.begun
+        if parameters["model"] != "auto" or not len(request.val):
+            problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
+        request = with_effort(request, parameters, problems)
+        with course(self.verbose) as progress:
+            fitted = Fitted.fit(request, parameters, progress, known)
+        self.restore(replace(fitted, tables=self.fitted_.tables), self.notes_)
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 

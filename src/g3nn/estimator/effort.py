@@ -11,12 +11,13 @@ from g3nn.task import NodeTask
 
 @dataclass(frozen=True)
 class Effort:
-    """views: of the features that are tried at most. models: how many of those that an outcome lists. varied: how many
-    of the best are tried again with other widths and less regularisation. kept: how many train to the end, with
-    `replicas` each. work: how much a CPU does; see `Spending`."""
+    """models: how many of those that an outcome lists are tried. views: of the features, at most; all but the first are
+    tried with the `leading` models. varied: how many of the best are tried again with other widths and less
+    regularisation. kept: how many train to the end, with `replicas` each. work: how much a CPU does; see `Spending`."""
 
     views: int
     models: int
+    leading: int
     varied: int
     kept: int
     replicas: int
@@ -24,9 +25,9 @@ class Effort:
 
 
 EFFORTS = {
-    "quick": Effort(views=2, models=5, varied=0, kept=3, replicas=1, work=0.55),
-    "default": Effort(views=4, models=15, varied=4, kept=8, replicas=3, work=2.2),
-    "thorough": Effort(views=6, models=99, varied=10, kept=14, replicas=5, work=22.0),
+    "quick": Effort(views=2, models=5, leading=3, varied=0, kept=3, replicas=1, work=0.55),
+    "default": Effort(views=4, models=15, leading=8, varied=4, kept=8, replicas=3, work=2.2),
+    "thorough": Effort(views=6, models=99, leading=16, varied=10, kept=14, replicas=5, work=22.0),
 }
 
 _WORK = 1e6
@@ -38,8 +39,9 @@ _FOR_TRAINING = 0.92
 _EACH_EPOCH = 11_000
 """The extent that an epoch seems to have on a CPU, whatever the graph is like."""
 
-FIRST, VARIED, WHOLE = 0.45, 0.55, 1.0
-"""Shares of what may be spent: until all models have been tried once, until the best have been varied, and in all."""
+MODELS, VIEWS, VARIED, WHOLE = 0.3, 0.45, 0.55, 1.0
+"""Shares of what may be spent: until all models have been tried once, until the best have been tried on other views and
+until they have been varied, and in all."""
 
 
 @dataclass

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+
+from g3nn.calibrate import Scaling
+from g3nn.outcomes import Outcome
 
 _HALVES = 20
 """Random halves of the validation nodes. The weights are means over them, so that no few nodes decide."""
@@ -10,6 +15,8 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Who would have less weight does not answer."""
+_REPEATS, _FEWEST = 3, 20
+"""How often validation nodes are halved to see how optimistic they are, and how many that takes."""
 
 
 def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
@@ -38,6 +45,31 @@ def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
     total[np.argsort(-total, kind="stable")[most:]] = 0.0
     total[total < _SMALLEST * total.sum()] = 0.0
     return total / total.sum()
+
+
+def mixture_optimism(answers: Sequence[np.ndarray], labels: np.ndarray, outcome: Outcome) -> float:
+    """How many times higher the temperature of a mixture is, but at least 1, on nodes that did not choose its weights.
+
+    answers: (m, width) of each member about m validation nodes. A mixture is made with one half of them and asked about
+    the other.
+    """
+    if len(labels) < _FEWEST:
+        return 1.0
+
+    def mixture(nodes: np.ndarray) -> np.ndarray:
+        """(m, width): as these nodes would have it."""
+        temperatures = [outcome.temperature(one[nodes], labels[nodes]) for one in answers]
+        scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
+        weights = member_weights(np.stack([outcome.label_log_prob(one[nodes], labels[nodes]) for one in scaled]))
+        heard = np.flatnonzero(weights)
+        return outcome.weighted([scaled[place] for place in heard], weights[heard])
+
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(labels)) for _ in range(_REPEATS)]
+    halves = [half for order in orders for half in ((order[::2], order[1::2]), (order[1::2], order[::2]))]
+    unseen = np.concatenate([mixture(half)[rest] for half, rest in halves])
+    honest = outcome.temperature(unseen, labels[np.concatenate([rest for _, rest in halves])])
+    return max(1.0, honest / outcome.temperature(mixture(np.arange(len(labels))), labels))
 
 
 def _greedy(densities: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
     own = np.flatnonzero((task.edges == node).any(axis=0))
     if task.weights is not None:
         own = own[np.argsort(-task.weights[own], kind="stable")]
-    answer = fitted.answers.answer[node]
+    answer = fitted.answerer(task, fitted.answers.new).answer[node]
     column, found = _column(outcome, answer), []
     for edge in own[:MOST_NEIGHBOURS]:
         kept = np.arange(task.num_edges) != edge

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
 from g3nn.audit import MergedGroups
 from g3nn.data.tables.fitted_tables import FittedTables
@@ -21,7 +20,7 @@ from g3nn.estimator.fitting import fitted_models
 from g3nn.estimator.forms import Form
 from g3nn.estimator.members import Answers
 from g3nn.estimator.nodes import Nodes
-from g3nn.estimator.panel import PanelEntry
+from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.preparing import tasks_of
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
@@ -50,6 +49,7 @@ class Fitted:
     unit:     the mean of the weights of the edges, as they came; 1 without weights.
     prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
     tables:   what is to be remembered of the tables of the fit, if there were any.
+    begun:    where the search can go on from. It is not saved.
     """
 
     columns: np.ndarray
@@ -70,6 +70,7 @@ class Fitted:
     unit: float
     prior: CrossFitted | None = None
     tables: FittedTables | None = None
+    begun: tuple[Request, tuple[Trial, ...]] | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -91,28 +92,34 @@ class Fitted:
         return history_names(self.outcome)
 
     @classmethod
-    def fit(cls, request: Request, parameters: Mapping[str, Any], progress: Course) -> Fitted:
-        """Try candidates, weigh the best, calibrate, train on all labels if asked to, and answer for all nodes."""
+    def fit(
+        cls, request: Request, parameters: Mapping[str, Any], progress: Course, known: Sequence[Trial] = ()
+    ) -> Fitted:
+        """Try candidates, weigh the best, calibrate, train on all labels if asked to, and answer for all nodes.
+
+        known: what was tried before, in an earlier fit to the same request."""
         whole, training, seen, form, means = tasks_of(
             request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
         )
-        answerer, panel, judged, labelled, prior = fitted_models(request, parameters, training, seen, form, progress)
+        learned = fitted_models(request, parameters, training, seen, form, progress, known)
+        answerer, prior = learned.answerer, learned.prior
         if prior is not None:
             whole = replace(whole, beliefs=prior.about(whole.features, seen))
+        train = np.setdiff1d(np.union1d(whole.train, whole.val), learned.val)
+        whole = replace(whole, train=train, val=learned.val)
         new = ~np.isin(np.arange(whole.num_nodes), seen)
         if new.any():
-            for network in answerer.networks:
-                network.model.posterior.renumber(torch.from_numpy(seen), whole.num_nodes)
+            answerer = answerer.within(seen, whole.num_nodes)
         return cls(
             columns=request.labels.names,
             flat=request.labels.flat,
-            panel=panel,
-            val_loss=judged[0],
-            val_score=judged[1],
+            panel=learned.panel,
+            val_loss=learned.judged[0],
+            val_score=learned.judged[1],
             task=whole,
-            seen=labelled,
-            answerer=answerer,
-            answers=answerer(replace(whole, train=labelled), new),
+            seen=learned.trained_on,
+            answerer=answerer.asked_by_all(),
+            answers=answerer(replace(whole, train=learned.trained_on), new),
             features=request.features.names,
             form=form,
             means=means,
@@ -121,6 +128,7 @@ class Fitted:
             seed=request.seeds[0],
             unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
             prior=None if prior is None else prior.model,
+            begun=(request, learned.trials),
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:

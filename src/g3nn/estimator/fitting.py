@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
-from g3nn.estimator.members import Member, Network, Tabular
-from g3nn.estimator.panel import Candidate, PanelEntry, TableCandidate, Trial
+from g3nn.estimator.members import Member, Network, Tabular, sharpness
+from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
 from g3nn.estimator.prior import who_listen, with_believers
 from g3nn.estimator.request import Request
 from g3nn.estimator.search import Search
@@ -31,20 +31,39 @@ from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course
 
 
-def fitted_models(
-    request: Request, parameters: Mapping[str, Any], task: NodeTask, seen: np.ndarray, form: Form, progress: Course
-) -> tuple[Answerer, tuple[PanelEntry, ...], tuple[float, float], np.ndarray, LearnedPrior | None]:
-    """Those who answer, how all candidates did, loss and score of the answers on the validation nodes, the nodes of the
-    whole graph whose labels were trained on, and what an estimator learned that was asked for as prior.
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """Those who answer; how all candidates did; loss and score of the answers on the validation nodes; the nodes of the
+    whole graph whose labels were trained on, and those that decided who answers; and what an estimator learned that was
+    asked for as prior."""
 
-    task: the part of the graph that is trained on; seen: the numbers of its nodes in the whole graph.
-    """
+    answerer: Answerer
+    panel: tuple[PanelEntry, ...]
+    judged: tuple[float, float]
+    trained_on: np.ndarray
+    val: np.ndarray
+    prior: LearnedPrior | None
+    trials: tuple[Trial, ...]
+
+
+def fitted_models(
+    request: Request,
+    parameters: Mapping[str, Any],
+    task: NodeTask,
+    seen: np.ndarray,
+    form: Form,
+    progress: Course,
+    known: Sequence[Trial] = (),
+) -> Learned:
+    """task: the part of the graph that is trained on; seen: the numbers of its nodes in the whole graph. known: what
+    was tried before."""
     task, prior = _with_beliefs(request, task, seen)
     search = _search(request, parameters, task, seen, form, progress)
-    trials = _trials(request, search)
-    members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete and trial.replicas]
+    trials = _trials(request, search, known)
+    members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
     device = checked_device(parameters["device"], Problems())
     if len(request.val):
+        search = _judging(search, members)
         answerer = Answerer.choose(members, search.task, search.outcome, device)
     else:
         nothing = Calibration(scores=np.zeros((0, *task.labels.shape[1:])))
@@ -55,14 +74,30 @@ def fitted_models(
         replace(trial.entry, chosen=place in weights, weight=weights.get(place, 0.0))
         for place, trial in enumerate(trials)
     ]
+    val = seen[np.unique(search.task.val)]
+    labelled = request.labels.labelled if search.folds else request.train
+    learned = Learned(answerer, tuple(entries), judged, labelled, val, prior, tuple(trials))
     if not (parameters["refit"] and len(request.val)):
-        return answerer, tuple(entries), judged, request.train, prior
+        return learned
     progress.stage("training on all labels", 1.0, len(answerer.members))
     task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)
-    everything = replace(search, task=replace(task, val=search.task.val))
+    everything = replace(search, task=replace(task, val=search.task.val), folds=())
     again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
     answerer = replace(answerer, members=again, outcome=everything.outcome)
-    return answerer, tuple(entries), judged, request.labels.labelled, prior
+    return replace(learned, answerer=answerer, trained_on=request.labels.labelled, prior=prior)
+
+
+def _judging(search: Search, members: Sequence[Member]) -> Search:
+    """Where replicas validate on folds of their own, the task gets the nodes about which every member has a replica
+    that did not train on them; the others were trained on."""
+    if not search.folds:
+        return search
+    networks = [member.learned for member in members if isinstance(member.learned, Network)]
+    masks = [one.held_out.any(0) for one in networks if one.held_out is not None]
+    val = np.concatenate(search.folds)
+    val = val[np.all(masks, axis=0)[val]]
+    labelled = np.union1d(search.task.train, search.task.val)
+    return replace(search, task=replace(search.task, train=np.setdiff1d(labelled, val), val=val))
 
 
 def _with_beliefs(request: Request, task: NodeTask, seen: np.ndarray) -> tuple[NodeTask, LearnedPrior | None]:
@@ -82,6 +117,7 @@ def _search(
         task = replace(task, val=repeated(task.val, weights))
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
     views = views_of(task.features, form.counts, form.numbers)
+    folds = [np.searchsorted(seen, fold) for fold in request.folds]
     return Search(
         task,
         {view.name: view for view in views},
@@ -92,11 +128,12 @@ def _search(
         Spending.of(effort, parameters["budget"], task, device.type == "cpu"),
         progress,
         weights,
-        at_once=len(request.seeds) if device.type == "cuda" else 1,
+        at_once=len(request.seeds) if device.type == "cuda" or folds else 1,
+        folds=tuple(fold if weights is None else repeated(fold, weights) for fold in folds),
     )
 
 
-def _trials(request: Request, search: Search) -> Sequence[Trial]:
+def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequence[Trial]:
     """Everything that was tried, at least one of it to the end."""
     models: tuple[Candidate, ...] = request.candidates
     automatic = len(models) > 1
@@ -110,8 +147,10 @@ def _trials(request: Request, search: Search) -> Sequence[Trial]:
         return [trial]
     if not automatic:
         return [search.alone(models[0])]
-    _warn_of_few(len(request.val))
-    trials = search.panel([*models, *request.tables] if request.prior is None else [*request.tables, *models])
+    replicas = min(search.effort.replicas, len(search.seeds))
+    _warn_of_few(sum(map(len, request.folds[:replicas])) or len(request.val))
+    order: list[AnyCandidate] = [*models, *request.tables] if request.prior is None else [*request.tables, *models]
+    trials = search.panel(order, known)
     if len(trials) == 1 and search.spending.seconds is not None:
         name = trials[0].candidate.name
         warnings.warn(f"the budget was too short to try several models: only {name} was", G3NNWarning, stacklevel=5)
@@ -134,7 +173,15 @@ def _network(candidate: Candidate, result: FitResult, search: Search) -> Network
     options = plan.hyperparameters(search.task.outcome)
     epochs = int(result.epochs.max())
     how = (options, result.seeds, epochs, result.history, result.model)
-    return Network(plan.spec, plan.objective_name, *how, infers=infers)
+    held_out, sharp = None, 1.0
+    if search.folds:
+        held_out = np.zeros((result.trials, search.task.num_nodes), dtype=bool)
+        for replica, seed in enumerate(result.seeds):
+            held_out[replica, search.folds[search.fold(seed)]] = True
+        task = search.task
+        rest = np.setdiff1d(np.arange(task.num_nodes), np.concatenate([task.train, task.val]))
+        sharp = sharpness(result.answers[:, rest], search.outcome) if len(rest) else 1.0
+    return Network(plan.spec, plan.objective_name, *how, infers=infers, held_out=held_out, sharpness=sharp)
 
 
 def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
@@ -158,7 +205,7 @@ def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
     result = result.select(sound)
-    learned = replace(member.learned, seeds=result.seeds, epochs=epochs, model=result.model)
+    learned = replace(member.learned, seeds=result.seeds, epochs=epochs, model=result.model, held_out=None)
     return replace(member, learned=learned)
 
 

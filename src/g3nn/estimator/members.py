@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from g3nn.calibrate import Scaling
 from g3nn.estimator.beliefs import with_belief_columns
@@ -59,6 +60,9 @@ class Network:
     hyperparameters: every option, defaults included. isolated_answer: who answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. infers: whether nodes that training did not
     know get scores of their own from their edges. history: (epochs, terms, R), the learning curves.
+    held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different ones;
+    about those only these replicas are asked. sharpness: the temperature at which all replicas together are as certain
+    as each of them.
     """
 
     spec: ModelSpec
@@ -70,6 +74,8 @@ class Network:
     model: GenerativeModel
     isolated_answer: str = POSTERIOR
     infers: bool = False
+    held_out: np.ndarray | None = None
+    sharpness: float = 1.0
 
     @property
     def name(self) -> str:
@@ -91,13 +97,45 @@ class Network:
         if self.infers:
             inferred = infer_scores(model, posterior, inputs, new)
         answers = posterior.log_prob(inputs, None)
-        answer = outcome.averaged(answers)
+        answer = self._averaged(answers, outcome)
         if self.isolated_answer != POSTERIOR and isolated.any():
             assert model.prior is not None
             prior = model.prior.log_prob(inputs, None)
             both = torch.cat([answers, prior]) if self.isolated_answer == BOTH else prior
-            answer[isolated] = outcome.averaged(both)[isolated]
+            answer[isolated] = self._averaged(both, outcome)[isolated]
         return Answers(answer, isolated, new if self.refined else None, inferred)
+
+    def _averaged(self, answers: Tensor, outcome: Outcome) -> np.ndarray:
+        """(n, width) of answers (R or 2 R, n, width)."""
+        answer = outcome.averaged(answers)
+        if self.sharpness != 1:
+            answer = outcome.scaled(answer, Scaling(self.sharpness))
+        if self.held_out is not None:
+            asked = np.tile(self.held_out, (len(answers) // len(self.held_out), 1))
+            for who in np.unique(asked.T, axis=0):
+                if who.any():
+                    nodes = (who == asked.T).all(1)
+                    answer[nodes] = outcome.averaged(answers[torch.from_numpy(who).to(answers.device)])[nodes]
+        return answer
+
+
+def sharpness(answers: Tensor, outcome: Outcome) -> float:
+    """The temperature at which replicas together, on average over nodes, are as certain as each by itself.
+
+    Their mean is less certain than any of them, though not less often right. Where each node of a calibration was
+    answered by one replica, that would count twice. answers: (R, n, width) about nodes that no replica was trained on.
+    """
+
+    def certainty(answer: np.ndarray) -> float:
+        return float(np.exp(answer.max(1)).mean())
+
+    each = np.mean([certainty(outcome.averaged(answers[[r]])) for r in range(len(answers))])
+    together = outcome.averaged(answers)
+    low, high = 0.2, 1.0
+    for _ in range(20):
+        middle = (low + high) / 2
+        low, high = (middle, high) if certainty(outcome.scaled(together, Scaling(middle))) > each else (low, middle)
+    return (low + high) / 2
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,7 +15,7 @@ from g3nn.model import ModelSpec, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names
 from g3nn.outcomes import Outcome, PanelModel
-from g3nn.tabular import CrossFitted, Neighbourhood
+from g3nn.tabular import CrossFitted, Neighbourhood, boosted_trees, estimator_name
 from g3nn.task import NodeTask
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
@@ -28,8 +29,8 @@ _OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
 """About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
 
 
-_LABELS_FOR_TREES = 200
-"""With fewer labels boosted trees are not worth their time."""
+_LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
+"""With fewer labels in all, or for each class or column of labels, boosted trees are not worth their time."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,11 @@ class Candidate:
     @property
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def key(self) -> str:
+        """What tells candidates of a panel apart."""
+        return repr((self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs))
 
     @property
     def price(self) -> float:
@@ -95,6 +101,10 @@ class TableCandidate:
     view: str = "given"
     options: Options = field(default_factory=dict)
 
+    @property
+    def key(self) -> str:
+        return repr((self.name, self.view))
+
     def variants(self) -> list[Candidate]:
         return []
 
@@ -142,31 +152,30 @@ class PanelEntry:
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """A trained candidate. learned: None where it could not be trained. answer: (n, width) of its replicas together.
-    complete: whether it was trained to the end."""
+    """How a candidate did. nodes: (m,), by whose labels it is judged; answer: (m, width), what its replicas say about
+    them. learned: only of one that was trained to the end, since no other answers; None too where it could not be."""
 
     candidate: AnyCandidate
-    learned: FitResult | Tabular | None
-    answer: np.ndarray
-    loss: float
-    score: float
-    temperature: float
-    complete: bool
+    learned: FitResult | Tabular | None = None
+    nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    answer: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    loss: float = math.inf
+    score: float = 0.0
+    temperature: float = 1.0
+    replicas: int = 0
+    epochs: int = 0
+    objective: str = ""
 
     @property
-    def replicas(self) -> int:
-        if isinstance(self.learned, FitResult):
-            return self.learned.trials
-        return 0 if self.learned is None else 1
+    def complete(self) -> bool:
+        return self.learned is not None and self.replicas > 0
 
     @property
     def entry(self) -> PanelEntry:
-        one, learned = self.candidate, self.learned
-        epochs = int(learned.epochs.max(initial=0)) if isinstance(learned, FitResult) else 0
-        objective = learned.objective if isinstance(learned, FitResult) else ""
-        how = (dict(one.options), self.loss, self.score, epochs)
+        one = self.candidate
         view = f"{one.view} + prior" if isinstance(one, Candidate) and one.beliefs else one.view
-        return PanelEntry(one.name, objective, *how, replicas=self.replicas, view=view)
+        how = (dict(one.options), self.loss, self.score, self.epochs)
+        return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 
 
 def candidates(
@@ -216,19 +225,15 @@ def check_candidates(
 
 
 def table_candidates(
-    outcome: type[Outcome], labels: int, linked: bool, prior: Any = None
+    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: Any = None
 ) -> tuple[TableCandidate, ...]:
-    """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. prior: an
-    estimator that takes their place."""
+    """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. columns:
+    how many classes there are, or columns of labels. prior: an estimator that takes their place."""
     if prior is not None:
-        return _alone_and_linked(type(prior).__name__, prior, linked, asked=True)
-    if labels < _LABELS_FOR_TREES:
+        return _alone_and_linked(estimator_name(prior), prior, linked, asked=True)
+    if labels < max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
         return ()
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-    kind = HistGradientBoostingClassifier if outcome.learner == "classifier" else HistGradientBoostingRegressor
-    how = {"max_leaf_nodes": 15, "l2_regularization": 1.0, "max_features": 0.3, "early_stopping": False}
-    return _alone_and_linked("trees", kind(**how), linked)
+    return _alone_and_linked("trees", boosted_trees(outcome), linked)
 
 
 def _alone_and_linked(name: str, estimator: Any, linked: bool, asked: bool = False) -> tuple[TableCandidate, ...]:

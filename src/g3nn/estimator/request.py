@@ -31,7 +31,6 @@ COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epoch
 """Parameters of the estimator that are options of every model, with their defaults."""
 
 _CELLS_AT_ONCE = 1 << 22
-
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
 
@@ -57,6 +56,8 @@ class Request:
     """Whether features were made from the edges, since there were no others."""
     prior: Any = None
     """The estimator of scikit-learn that learns p(y | x), if one was asked for."""
+    folds: tuple[np.ndarray, ...] = ()
+    """With few labels: the validation nodes of the first replica, of the second, and so on. `val` is the first."""
 
     @property
     def train(self) -> np.ndarray:
@@ -85,11 +86,13 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     n = _count(given, problems) if features is None else features.num_nodes
     labels, pairs, edge_weights = None, None, None
     val, weights = np.zeros(0, dtype=np.int64), None
+    folds: tuple[np.ndarray, ...] = ()
     if n:
         pairs, edge_weights = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
-            val = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            folds = _validation(given, outcome, labels, parameters["validation"], random, problems)
+            val = folds[0]
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
                 weights = label_weights(classes, given.weights, given.nodes, labels, val, outcome, problems)
@@ -108,6 +111,10 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common, prior = _common(parameters), feature_model(parameters["prior"])
+    automatic = parameters["model"] == "auto"
+    tables = table_candidates(outcome, len(train), len(labels.names), pairs.size > 0, prior) if automatic else ()
+    # With few labels each replica gets a split of its own, unless somebody looks at labels besides the training.
+    alike = not tables and not dict(parameters["options"] or {}).get("label_inputs")
     return Request(
         features,
         pairs,
@@ -119,11 +126,22 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
         tried,
         common,
         seeds,
-        table_candidates(outcome, len(train), pairs.size > 0, prior) if parameters["model"] == "auto" else (),
+        tables,
         weights,
         given.X is None,
         prior,
+        folds if automatic and alike and len(folds) > 1 else (),
     )
+
+
+def with_effort(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
+    """The same request, with as many candidates and replicas as these parameters ask for."""
+    check_parameters(parameters, request.outcome, problems)
+    problems.raise_if_any()
+    seen = request.labels.labelled if parameters["inductive"] else None
+    balance = _edges_per_node(request.edges, request.features.num_nodes, seen, request.train)
+    tried = _candidates(parameters, request.outcome, len(request.labels.names), balance, problems)
+    return replace(request, candidates=tried)
 
 
 def _count(given: Given, problems: Problems) -> int:
@@ -255,14 +273,16 @@ def _edges_per_node(edges: np.ndarray, n: int, seen: np.ndarray | None, train: n
 
 def _validation(
     given: Given, outcome: type[Outcome], labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
-) -> np.ndarray:
+) -> tuple[np.ndarray, ...]:
+    """Nodes to validate on, and others that may take their place."""
+    nobody = np.zeros(0, dtype=np.int64)
     if given.val is None:
-        return outcome.hold_out(labels, share, random, problems) if is_share(share) else np.zeros(0, dtype=np.int64)
+        return outcome.folds(labels, share, random, problems) if is_share(share) else (nobody,)
     chosen = node_indices("val", given.val, len(labels.values), problems)
     if chosen is None:
-        return np.zeros(0, dtype=np.int64)
+        return (nobody,)
     outcome.check_validation(labels, chosen, problems)
-    return chosen
+    return (chosen,)
 
 
 def _is_zero(value: Any) -> bool:

@@ -78,7 +78,7 @@ def save_model(
     if isinstance(given.get("class_weight"), Mapping):
         given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
-    parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables")}
+    parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", "begun")}
     parts["answerer"] = _fields(fitted.answerer, "members", "device")
     parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
@@ -115,7 +115,7 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
 def _member_fields(member: Member) -> Json:
     """Without the parameters of a network, which go into a file of their own."""
     if isinstance(member.learned, Network):
-        return {**_fields(member), "learned": _fields(member.learned, "model")}
+        return {**_fields(member), "learned": _fields(member.learned, "model", "held_out")}
     return _fields(member)
 
 

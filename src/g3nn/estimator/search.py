@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from g3nn.calibrate import Scaling
 from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.effort import FIRST, VARIED, WHOLE, Effort, Spending
+from g3nn.estimator.effort import MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, TableCandidate, Trial, usable
 from g3nn.estimator.views import View
@@ -22,6 +22,7 @@ from g3nn.outcomes import Outcome
 from g3nn.sparse import neighbour_mean
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
+from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
 _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
@@ -58,6 +59,9 @@ class Search:
     weights: np.ndarray | None = None
     at_once: int = 1
     """How many replicas are trained in one stack before the next candidate gets its turn."""
+    folds: tuple[np.ndarray, ...] = ()
+    """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
+    replicas have those of the task."""
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -75,12 +79,27 @@ class Search:
             self._tasks[key] = with_belief_columns(task, self.outcome) if beliefs else task
         return self._tasks[key]
 
+    def fold(self, seed: int) -> int:
+        """Which of the folds the replica with this seed validates on."""
+        return self.seeds.index(seed) % len(self.folds)
+
+    def _fit(self, plan: Plan, task: NodeTask, deadline: float | None) -> FitResult:
+        """Replicas together, or one by one where each has training and validation nodes of its own."""
+        if not self.folds:
+            return usable(plan.fit(task, self.progress, self.weights, deadline))
+        labelled, results = np.union1d(self.task.train, self.task.val), []
+        for seed in plan.seeds:
+            val = self.folds[self.fold(seed)]
+            own = replace(task, train=np.setdiff1d(labelled, val), val=val)
+            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, self.weights, deadline)))
+        return FitResult.join([one for one in results if one.trials] or results[:1])
+
     def alone(self, model: Candidate) -> Trial:
         """One model that was asked for, on the view that suits it best, with all replicas."""
         views = list(self.views)
         if len(views) > 1:
             self.progress.stage("trying forms of the features", 0.3, len(views))
-            tried = [self._short(replace(model, view=view), FIRST) for view in views]
+            tried = [self._short(replace(model, view=view), VIEWS) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(replace(model, view=views[0]), self.seeds, None)
@@ -88,28 +107,32 @@ class Search:
             raise _diverged()
         return trial
 
-    def panel(self, models: Sequence[AnyCandidate]) -> list[Trial]:
-        """Every candidate that was tried, at least one of them trained to the end."""
-        trials: dict[int, Trial] = {}
+    def panel(self, models: Sequence[AnyCandidate], known: Sequence[Trial] = ()) -> list[Trial]:
+        """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
+        trials = {trial.candidate.key: trial for trial in known}
 
         def run(words: str, until: float, share: float, waiting: Iterable[AnyCandidate]) -> None:
-            todo = list(waiting)
-            self.progress.stage(words, until, max(len(todo), 1))
+            todo = [one for one in waiting if one.key not in trials]
+            if todo:
+                self.progress.stage(words, until, len(todo))
             for one in todo:
                 if trials and not self.spending.allows(share):
                     break
-                nothing = Trial(one, None, np.zeros(0), math.inf, 0.0, 1.0, False)
-                trials[id(one)] = _unless_too_large(partial(self._short, one, share), nothing)
+                trials[one.key] = _unless_too_large(partial(self._short, one, share), Trial(one))
+
+        def leading(most: int) -> list[Trial]:
+            return sorted(trials.values(), key=lambda trial: trial.loss)[:most]
 
         best = self._ranked_views()[: self.effort.views]
-        networks = [one for one in models if isinstance(one, Candidate)]
         # A view that looks like the first one is left out; models of tables then take that one.
         plain = "given" if "given" in self.views else next(iter(self.views))
         first = [replace(one, view=best[0] if isinstance(one, Candidate) else plain) for one in models]
-        later = [replace(one, view=view) for view in best[1:] for one in networks]
-        run("trying models", 0.45, FIRST, [*first, *later])
-        leading = sorted(trials.values(), key=lambda trial: trial.loss)[: self.effort.varied]
-        run("trying other sizes", 0.55, VARIED, [new for trial in leading for new in trial.candidate.variants()])
+        run("trying models", 0.3, MODELS, first)
+        networks = [trial.candidate for trial in leading(len(first)) if isinstance(trial.candidate, Candidate)]
+        again = [replace(one, view=view) for one in networks[: self.effort.leading] for view in best[1:]]
+        run("trying other forms of the features", 0.45, VIEWS, again)
+        varied = [new for trial in leading(self.effort.varied) for new in trial.candidate.variants()]
+        run("trying other sizes", 0.55, VARIED, varied)
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise _diverged()
@@ -130,7 +153,7 @@ class Search:
         result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
         if not result.trials:
             raise _diverged()
-        return Trial(chosen, result, self.outcome.averaged(result.answers), math.nan, math.nan, 1.0, True)
+        return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
 
     def _ranked_views(self) -> list[str]:
         """The views, that with the lowest loss first.
@@ -175,12 +198,13 @@ class Search:
             seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
             for place in kept:
                 trial = trials[place]
-                done = any(one.complete for one in trials)
-                if isinstance(trial.candidate, TableCandidate) or (done and not self.spending.allows(WHOLE)):
+                enough = any(one.complete for one in trials) and not self.spending.allows(WHOLE)
+                if enough or isinstance(trial.candidate, TableCandidate):
                     continue
-                if turn == 0 and self.at_once == 1 and trial.complete:
-                    continue
-                trials[place] = _unless_too_large(partial(self._long, trial.candidate, seeds, trial), trial)
+                done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
+                left = [seed for seed in seeds if seed not in done]
+                if left:
+                    trials[place] = _unless_too_large(partial(self._long, trial.candidate, left, trial), trial)
         return trials
 
     def _promising(self, trials: Sequence[Trial]) -> list[int]:
@@ -188,17 +212,16 @@ class Search:
         finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss)]
         if not finite:
             return list(range(min(1, len(trials))))
-        labels = self.task.labels[self.task.val]
-        scaled = [self._scaled(trials[place]) for place in finite]
-        weights = member_weights(np.stack([self.outcome.label_log_prob(one, labels) for one in scaled]), most=99)
+        weights = member_weights(np.stack([self._log_prob(trials[place]) for place in finite]), most=99)
         lowest = min(trials[place].loss for place in finite)
         order = sorted(zip(finite, weights, strict=True), key=lambda one: (-one[1], trials[one[0]].loss))
         near = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest)
         return [place for place, weight in order if weight > 0 or trials[place].loss <= near][: self.effort.kept]
 
-    def _scaled(self, trial: Trial) -> np.ndarray:
-        """(m, width): the answers for the validation nodes, at the temperature of the trial."""
-        return self.outcome.scaled(trial.answer[self.task.val], Scaling(trial.temperature))
+    def _log_prob(self, trial: Trial) -> np.ndarray:
+        """(m,): of the labels of the validation nodes, at the temperature of the trial."""
+        scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
+        return self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes])
 
     def _short(self, candidate: AnyCandidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
@@ -207,45 +230,54 @@ class Search:
             learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
             self.spending.worked += candidate.work(task)
             answer = learned.answers(task, None, None).answer  # type: ignore[arg-type]
-            return self._judged(candidate, learned, answer, complete=True)
+            return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
-        trial = self._trained(candidate, self.seeds[:1], common, share, complete=False)
+        trial = self._trained(candidate, self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
         # Who has stopped by then has nothing more to learn, unless time was over.
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.spending.seconds is None
-        return replace(trial, complete=stopped and self.at_once == 1)
+        return trial if stopped and self.at_once == 1 else replace(trial, learned=None)
 
     def _long(self, candidate: AnyCandidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""
         assert isinstance(candidate, Candidate)
-        trial = self._trained(candidate, seeds, self.common, WHOLE, complete=True)
-        if before is None or not before.complete or not isinstance(before.learned, FitResult):
+        trial = self._trained(candidate, seeds, self.common, WHOLE)
+        if before is None or not isinstance(before.learned, FitResult):
             return trial
         if not trial.replicas:
             return before
         assert isinstance(trial.learned, FitResult)
-        result = FitResult.join([before.learned, trial.learned])
-        return self._judged(candidate, result, self.outcome.averaged(result.answers), complete=True)
+        return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
-    def _trained(
-        self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float, *, complete: bool
-    ) -> Trial:
+    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float) -> Trial:
         task = self.seen(candidate.view, candidate.beliefs)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.spending.deadline(share)
-        result = usable(plan.fit(task, self.progress, self.weights, deadline))
+        result = self._fit(plan, task, deadline)
         self.spending.charge(candidate.price, int(result.epochs.sum()), task)
-        if not result.trials:
-            return Trial(candidate, result, np.zeros(0), math.inf, 0.0, 1.0, complete)
-        return self._judged(candidate, result, result.outcome.averaged(result.answers), complete=complete)
+        trial = self._known(candidate, result)
+        return self._judged(trial) if trial.replicas else trial
 
-    def _judged(self, candidate: AnyCandidate, learned: object, answer: np.ndarray, *, complete: bool) -> Trial:
+    def _known(self, candidate: Candidate, result: FitResult) -> Trial:
+        """A trial that has not been judged."""
+        epochs = int(result.epochs.max(initial=0))
+        trial = Trial(candidate, result, replicas=result.trials, epochs=epochs, objective=result.objective)
+        if not result.trials:
+            return trial
+        heard = [(result.answers, self.task.val)]
+        if self.folds:
+            heard = [(result.answers[[r]], self.folds[self.fold(seed)]) for r, seed in enumerate(result.seeds)]
+        answer = np.concatenate([self.outcome.averaged(answers[:, nodes]) for answers, nodes in heard])
+        return replace(trial, nodes=np.concatenate([nodes for _, nodes in heard]), answer=answer)
+
+    def _judged(self, trial: Trial) -> Trial:
         """How well the mean of the replicas does on the validation nodes."""
-        labels, own = self.task.labels[self.task.val], answer[self.task.val]
-        temperature = self.outcome.temperature(own, labels)
-        loss, score = self.outcome.loss_and_score(self.outcome.scaled(own, Scaling(temperature)), labels)
-        return Trial(candidate, learned, answer, loss, score, temperature, complete)  # type: ignore[arg-type]
+        labels = self.task.labels[trial.nodes]
+        temperature = self.outcome.temperature(trial.answer, labels)
+        scaled = self.outcome.scaled(trial.answer, Scaling(temperature))
+        loss, score = self.outcome.loss_and_score(scaled, labels)
+        return replace(trial, loss=loss, score=score, temperature=temperature)
 
 
 def _unless_too_large(train: Callable[[], Trial], otherwise: Trial) -> Trial:

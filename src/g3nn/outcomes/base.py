@@ -133,6 +133,13 @@ class Outcome(ABC):
         """Validation nodes: a share of the labelled ones that leaves enough to train on."""
 
     @classmethod
+    def folds(
+        cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems
+    ) -> tuple[np.ndarray, ...]:
+        """Validation nodes for several replicas: disjoint where replicas may train on different labels."""
+        return (cls.hold_out(labels, share, rng, problems),)
+
+    @classmethod
     @abstractmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
         """The models that are worth trying on a graph nobody knows.

@@ -141,14 +141,24 @@ class Classes(Outcome):
 
     @classmethod
     def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
-        """A share of each class: at least one node, and never all of them. So it is none of a class with one label."""
+        return cls.folds(labels, share, rng, problems)[0]
+
+    @classmethod
+    def folds(
+        cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems
+    ) -> tuple[np.ndarray, ...]:
+        """Each has a share of each class: at least one node, and never all of them. So it is none of a class with one
+        label, and rare classes are not in every fold."""
         _check_classes("y", labels, labels.labelled, problems)
         counts = np.bincount(labels.values[labels.labelled], minlength=len(labels.names))
-        chosen = []
+        chosen: list[list[np.ndarray]] = [[] for _ in range(int(1 / share))]
         for k, count in enumerate(counts.tolist()):
             size = min(max(1, round(share * count)), count - 1)
-            chosen.append(rng.permutation(np.flatnonzero(labels.values == k))[:size])
-        return np.sort(np.concatenate(chosen))
+            order = rng.permutation(np.flatnonzero(labels.values == k))
+            for place, fold in enumerate(chosen):
+                fold.append(order[place * size : (place + 1) * size])
+        found = [np.sort(np.concatenate(fold)) for fold in chosen]
+        return tuple(fold for place, fold in enumerate(found) if place == 0 or len(fold))
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:

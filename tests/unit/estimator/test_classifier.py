@@ -200,7 +200,7 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     monkeypatch.setattr(rich.progress.Progress, "update", lambda bar, job, **fields: calls.append(fields))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     classifier = G3NNClassifier(epochs=2, ensemble=2, refit=True, verbose=True, device="cpu")
-    with pytest.warns(G3NNWarning, match="12 validation nodes"):
+    with pytest.warns(G3NNWarning, match="24 validation nodes"):
         classifier.fit(graph.X, graph.y, graph.edges)
     words = [call["description"] for call in calls if call["description"]]
     stages = ["trying models", "trying other sizes", "training the best models", "training on all labels"]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import g3nn
 from g3nn.errors import InputError, Problems
@@ -104,6 +107,12 @@ class TestOthers:
         assert price("grand") < price("grand", samples=2) < price("grand", samples=2, travelling="features")
 
     def test_trees_are_tried_where_there_are_labels_enough(self):
-        assert table_candidates(Classes, 50, linked=True) == ()
-        assert [one.name for one in table_candidates(Classes, 500, linked=True)] == ["trees", "trees-neighbours"]
-        assert [one.name for one in table_candidates(Real, 500, linked=False)] == ["trees"]
+        assert table_candidates(Classes, 50, 3, linked=True) == ()
+        assert [one.name for one in table_candidates(Classes, 500, 3, linked=True)] == ["trees", "trees-neighbours"]
+        assert table_candidates(Classes, 500, 19, linked=True) == ()
+        assert [one.name for one in table_candidates(Real, 500, 1, linked=False)] == ["trees"]
+
+    def test_an_estimator_that_was_asked_for_goes_by_its_class_in_a_pipeline_too(self):
+        for prior in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
+            names = [one.name for one in table_candidates(Classes, 50, 3, linked=True, prior=prior)]
+            assert names == ["LogisticRegression", "LogisticRegression-neighbours"]

@@ -83,8 +83,17 @@ class TestPanel:
     def test_every_model_is_tried_on_the_best_views_first(self, search):
         several = replace(search, views=views(search.task, "length", "given"), effort=replace(EFFORT, views=2))
         tried = [(trial.candidate.name, trial.candidate.view) for trial in several.panel([MLP, GCN])]
-        assert [name for name, _ in tried] == ["mlp", "gcn", "mlp", "gcn"]
+        assert [name for name, _ in tried[:2]] == ["mlp", "gcn"]
+        assert {name for name, _ in tried[2:]} == {"mlp", "gcn"}
         assert tried[0][1] == tried[1][1] != tried[2][1] == tried[3][1]
+
+    def test_only_the_best_models_are_tried_on_other_views(self, search):
+        effort = replace(EFFORT, views=2, leading=1)
+        trials = replace(search, views=views(search.task, "length", "given"), effort=effort).panel([MLP, GCN])
+        assert len(trials) == 3
+        first, again = trials[:2], trials[2]
+        assert again.candidate.name in {trial.candidate.name for trial in first}
+        assert again.candidate.view != first[0].candidate.view
 
     def test_the_best_are_varied(self, search):
         trials = replace(search, effort=replace(EFFORT, varied=1)).panel([GCN])

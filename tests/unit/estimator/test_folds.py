@@ -1,0 +1,164 @@
+"""With few labels each replica validates on a fold of its own, and about those nodes only it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+import g3nn
+from g3nn.errors import InputError, Problems
+from g3nn.estimator import G3NNClassifier, effort, load_model
+from g3nn.estimator.members import Network, sharpness
+from g3nn.estimator.search import Search
+from g3nn.model import ModelSpec
+from g3nn.outcomes import Classes
+
+THREE = Classes(3)
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+
+
+def folds(*counts, share=0.2):
+    labels = Classes.read(np.repeat(np.arange(len(counts)), counts), sum(counts), Problems())
+    found = Classes.folds(labels, share, np.random.RandomState(0), Problems())
+    return labels, found
+
+
+def panel(**changes):
+    return G3NNClassifier(**{"effort": "quick", "epochs": 30, "ensemble": 2, "device": "cpu", **changes})
+
+
+@pytest.fixture
+def both_replicas(monkeypatch):
+    """The first stage is passed over quickly, and two replicas of two models train to the end."""
+    monkeypatch.setitem(
+        effort.EFFORTS, "quick", replace(effort.EFFORTS["quick"], models=2, kept=2, replicas=2, work=99)
+    )
+
+
+class TestFolds:
+    def test_they_are_disjoint_and_each_has_its_share_of_every_class(self):
+        labels, found = folds(10, 20, 5)
+        assert [np.bincount(labels.values[fold]).tolist() for fold in found] == [[2, 4, 1]] * 5
+        assert len(np.unique(np.concatenate(found))) == 35
+
+    def test_the_first_is_what_is_held_out_where_there_is_only_one(self):
+        labels, found = folds(10, 20, 5)
+        alone = Classes.hold_out(labels, 0.2, np.random.RandomState(0), Problems())
+        np.testing.assert_array_equal(found[0], alone)
+
+    def test_a_class_always_keeps_a_label_to_train_on(self):
+        labels, found = folds(1, 2, 9, share=0.6)
+        for fold in found:
+            assert (np.bincount(labels.values[fold], minlength=3) < [1, 2, 9]).all()
+
+    def test_a_fold_without_nodes_is_left_out(self):
+        _, found = folds(2, 2)
+        assert [len(fold) for fold in found] == [2, 2]
+
+
+class TestSearch:
+    def test_no_replica_trains_on_its_own_fold(self, graph, monkeypatch, both_replicas):
+        seen = []
+        fit = Search._fit
+
+        def watched(search, plan, task, deadline):
+            result = fit(search, plan, task, deadline)
+            seen.append((search.folds, result))
+            return result
+
+        monkeypatch.setattr(Search, "_fit", watched)
+        fitted = panel().fit(graph.X, graph.y, graph.edges)
+        assert all(len(folds) == 5 for folds, _ in seen)
+        assert fitted.n_validation_ == len(seen[0][0][0]) + len(seen[0][0][1])
+        np.testing.assert_array_equal(fitted.val_nodes_, np.sort(np.concatenate(seen[0][0][:2])))
+        assert not np.isin(fitted.val_nodes_, fitted.task_.train).any()
+
+    def test_validation_nodes_are_answered_by_those_who_did_not_see_their_labels(self, both_replicas):
+        """Features name each node and labels mean nothing: who has seen a label knows it, nobody else does."""
+        rng = np.random.default_rng(0)
+        y, X = rng.integers(2, size=120), np.eye(120, dtype=np.float32)
+        fitted = panel(epochs=100, weight_decay=0.0).fit(X, y, None)
+        decided = fitted.val_nodes_
+        assert len(decided) == 48
+        assert (fitted.predict()[decided] == y[decided]).mean() < 0.7
+        assert (fitted.predict()[fitted.task_.train] == y[fitted.task_.train]).mean() > 0.9
+
+    @pytest.mark.parametrize("changes", [{"model": "gcn"}, {"options": {"label_inputs": True}}])
+    def test_one_split_where_somebody_could_see_the_labels_of_others(self, graph, changes):
+        fitted = panel(epochs=2, **changes).fit(graph.X, graph.y, graph.edges)
+        assert fitted.n_validation_ == 12
+
+    def test_validation_nodes_that_are_given_are_the_only_ones(self, graph):
+        fitted = panel(epochs=2).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        np.testing.assert_array_equal(fitted.val_nodes_, np.sort(graph.val))
+
+    @pytest.mark.parametrize("changes", [{}, {"inductive": True}, {"refit": True}])
+    def test_it_is_saved_with_the_answers(self, graph, tmp_path, changes, both_replicas):
+        fitted = panel(**changes).fit(graph.X, graph.y, graph.edges)
+        fitted.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+        X, edges = graph.X[:3] + 1, np.array([[150, 151, 152], [0, 1, 2]])
+        np.testing.assert_allclose(again.predict_proba(X, edges), fitted.predict_proba(X, edges), atol=1e-6)
+
+
+class TestAsked:
+    def test_about_a_fold_its_replica_alone_and_about_the_rest_all(self, learnable):
+        trained = g3nn.fit(learnable, "gcn", trials=2, epochs=20, device="cpu")
+        held_out = np.zeros((2, learnable.num_nodes), dtype=bool)
+        held_out[0, :5], held_out[1, 5:9] = True, True
+        how = ("elbo", {}, trained.seeds, 20, trained.history, trained.model)
+        network = Network(ModelSpec.parse("gcn"), *how, held_out=held_out)
+        with torch.no_grad():
+            found = network.answers(learnable, None, torch.device("cpu")).answer
+            plain = replace(network, held_out=None).answers(learnable, None, torch.device("cpu")).answer
+        one, two = (THREE.averaged(trained.answers[[place]]) for place in (0, 1))
+        np.testing.assert_allclose(found[:5], one[:5], rtol=1e-4)
+        np.testing.assert_allclose(found[5:9], two[5:9], rtol=1e-4)
+        np.testing.assert_allclose(found[9:], plain[9:], rtol=1e-4)
+        assert not np.allclose(found[:5], plain[:5])
+
+    def test_replicas_together_are_made_as_certain_as_each(self):
+        scores = torch.from_numpy(np.random.default_rng(0).normal(size=(3, 200, 3)))
+        scores = scores + 2 * scores[:1]
+        answers = scores.log_softmax(2)
+        temperature = sharpness(answers, THREE)
+        assert 0.3 < temperature < 0.9
+        together = np.exp(THREE.averaged(answers) / temperature)
+        together /= together.sum(1, keepdims=True)
+        each = answers.exp().max(2).values.mean().item()
+        assert together.max(1).mean() == pytest.approx(each, abs=1e-3)
+
+    def test_copies_need_no_sharpening(self):
+        answers = torch.randn(1, 50, 3, generator=torch.Generator().manual_seed(0)).log_softmax(2)
+        assert sharpness(answers.repeat(3, 1, 1), THREE) == pytest.approx(1, abs=1e-3)
+
+
+class TestContinue:
+    def test_what_was_tried_is_not_tried_again(self, graph, monkeypatch):
+        begun = panel(epochs=10).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        before, loss = list(begun.panel_), begun.fitted_.val_loss
+        tried = []
+        short = Search._short
+        monkeypatch.setattr(Search, "_short", lambda *given: (tried.append(given[1].key), short(*given))[1])
+        assert begun.continue_fit(effort="default") is begun
+        after = list(begun.panel_)
+        assert len(after) == len(before) + len(tried) > len(before)
+        known = [(entry.model, entry.view, entry.options) for entry in before]
+        assert [(entry.model, entry.view, entry.options) for entry in after[: len(before)]] == known
+        assert begun.fitted_.val_loss < loss + 0.05
+        assert begun.get_params()["effort"] == "quick"
+
+    def test_a_model_that_was_loaded_says_what_to_do(self, graph, tmp_path):
+        panel(epochs=2).fit(graph.X, graph.y, graph.edges, val=graph.val).save(tmp_path / "model")
+        with pytest.raises(InputError, match=r"a model that was loaded.*Fit again with effort='thorough'"):
+            load_model(tmp_path / "model").continue_fit()
+
+    def test_nothing_to_continue_and_a_wrong_effort_come_in_one_message(self, graph):
+        fitted = panel(epochs=2, model="gcn").fit(graph.X, graph.y, graph.edges, val=graph.val)
+        with pytest.raises(InputError, match=r"(?s)a single model.*effort: got 'huge'") as caught:
+            fitted.continue_fit(effort="huge", budget=-1)
+        assert "budget" in str(caught.value)
