@@ -12,7 +12,6 @@ import numpy as np
 
 from g3nn.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.errors import Problems
-from g3nn.model import BOTH, POSTERIOR, PRIOR
 from g3nn.page import assets
 from g3nn.page.averages import History, curves
 from g3nn.page.described import Described, clean, described
@@ -130,6 +129,8 @@ def _origin(fitted: Any, seed: Any, command: str) -> dict[str, str]:
 
 def _who_answers_alone(members: Sequence[Any]) -> str:
     """Who answers for isolated nodes: label priors, networks, and models of scikit-learn, which go by their names."""
+    from g3nn.model import BOTH, POSTERIOR, PRIOR  # Here, since pages of stored results are made without torch.
+
     heard = [member.learned for member in members if member.isolated_weight]
     roles = [getattr(learned, "isolated_answer", learned.name) for learned in heard]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
