@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from g3nn.data import ALL_DATASETS, SETTINGS
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS
 from g3nn.model import PARTS, ModelOptions, model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
@@ -19,7 +19,7 @@ def available() -> dict[str, Any]:
     """The names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
     return {
         "datasets": list(ALL_DATASETS),
-        "settings": list(SETTINGS),
+        "settings": list(ALL_SETTINGS),
         "models": model_names(),
         "objectives": list(OBJECTIVES),
         **{

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +17,8 @@ from g3nn.outcomes import Outcome, Targets
 from g3nn.replicas import Noise, optional_draw, optional_dropout
 from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
 from g3nn.task import NodeTask
+
+Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +102,17 @@ class Inputs:
         task = self.task.without_edges_of(nodes)
         edges = torch.from_numpy(task.edges).to(self.device)
         return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
 
     @property
     def n(self) -> int:

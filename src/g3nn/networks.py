@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -38,6 +39,23 @@ class Perceptron(nn.Module):
         hidden = inputs.x.matmul(self.weight1, noise, self.options.dropout)
         hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
         return linear(hidden, self.weight2) + self.bias2.unsqueeze(1)
+
+
+class Convolutions(nn.Module):
+    """A relu(A X W_1 + b_1) W_2 + b_2 with any propagation A, and dropout before each layer: (R, n, K) scores."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions) -> None:
+        super().__init__()
+        self.options = options
+        self.weight1 = replicas.glorot("weight1", sizes.features, options.hidden)
+        self.bias1 = replicas.zeros(options.hidden)
+        self.weight2 = replicas.glorot("weight2", options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
+
+    def forward(self, inputs: Inputs, propagated: Callable[[Tensor], Tensor], noise: Noise | None) -> Tensor:
+        hidden = propagated(inputs.x.matmul(self.weight1, noise, self.options.dropout))
+        hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
+        return propagated(linear(hidden, self.weight2)) + self.bias2.unsqueeze(1)
 
 
 class Head(nn.Module):

@@ -77,3 +77,34 @@ def _arcs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> sp.csr_array
     """Entry ij is the weight of the arc from i to j."""
     values = np.ones(edges.shape[1]) if weights is None else weights
     return sp.csr_array((values, (edges[0], edges[1])), shape=(n, n))
+
+
+def cosine_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(P,): x_i . x_j / (|x_i| |x_j|) for pairs (2, P); 0 where a row is zero."""
+    x = sp.csr_array(features).astype(np.float64)
+    length = np.sqrt(x.multiply(x).sum(axis=1))
+    scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
+    return _shared(sp.csr_array(sp.diags_array(scale) @ x), pairs)
+
+
+def jaccard_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -> np.ndarray:
+    """(P,): the features that both of a pair (2, P) have, divided by those that one of them has; 0 if there are none."""
+    x = sp.csr_array(sp.csr_array(features) != 0).astype(np.float64)
+    count, both = x.sum(axis=1), _shared(x, pairs)
+    either = count[pairs[0]] + count[pairs[1]] - both
+    return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
+
+
+def is_binary(features: sp.csr_array | np.ndarray) -> bool:
+    """Whether a node has a feature or not, up to a positive factor for each node."""
+    x = sp.csr_array(features)
+    x.eliminate_zeros()
+    row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    starts = np.append(x.data, 0)[x.indptr[:-1]]
+    return bool((x.data > 0).all() and np.allclose(x.data, starts[row], rtol=1e-6, atol=0))
+
+
+def _shared(x: sp.csr_array, pairs: np.ndarray) -> np.ndarray:
+    """(P,): x_i . x_j."""
+    products: np.ndarray = x[pairs[0]].multiply(x[pairs[1]]).sum(axis=1)
+    return products

@@ -8,7 +8,7 @@ import pytest
 
 import g3nn
 from g3nn.catalogue import all_options, available
-from g3nn.data import ALL_DATASETS, SETTINGS
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import ModelOptions, ModelSpec, model_names
 from g3nn.objective import OBJECTIVES, Objective
@@ -32,7 +32,7 @@ def test_public_function():
 def test_names():
     catalogue = available()
     assert catalogue["datasets"] == list(ALL_DATASETS)
-    assert catalogue["settings"] == list(SETTINGS)
+    assert catalogue["settings"] == list(ALL_SETTINGS)
     assert catalogue["models"] == model_names()
     assert catalogue["objectives"] == list(OBJECTIVES)
 

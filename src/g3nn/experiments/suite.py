@@ -22,7 +22,7 @@ Only = Mapping[str, str] | None
 FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
 """What a part of a suite can be selected by."""
 
-_TWO_WORDS = ("label-propagation", "correct-smooth")
+_TWO_WORDS = ("label-propagation", "correct-smooth", "gcn-jaccard", "gcn-svd", "pro-gnn")
 """Networks with a dash in their name; with any other name, the part before the first dash is a likelihood."""
 
 _SHARE = {"rule": Rule(float, "", low=0, high=1)}

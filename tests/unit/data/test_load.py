@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from g3nn.data import ALL_DATASETS, DATASETS, SETTINGS, load
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, load
 from g3nn.errors import InputError, any_of
 
 
 def test_names():
     assert DATASETS == ("cora", "citeseer", "pubmed")
-    assert set(ALL_DATASETS) - set(DATASETS) == {"blogcatalog"}
+    assert set(ALL_DATASETS) - set(DATASETS) == {"blogcatalog", "polblogs"}
     assert load("cora").setting == "standard"
 
 
@@ -28,7 +28,7 @@ def test_both_names_are_checked_at_once_with_suggestions():
     name, setting = caught.value.problems
     assert (name.argument, name.given, name.allowed) == ("name", "'Coraa'", any_of(ALL_DATASETS))
     assert name.advice == "Did you mean 'cora'?"
-    assert (setting.argument, setting.allowed) == ("setting", any_of(SETTINGS))
+    assert (setting.argument, setting.allowed) == ("setting", any_of(ALL_SETTINGS))
     assert setting.advice == "Did you mean 'missing-edge'?"
 
 

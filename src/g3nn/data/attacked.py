@@ -1,0 +1,78 @@
+"""Cora, Citeseer and Polblogs as poisoned by Metattack (Zügner and Günnemann, 2019) in the study of Jin et al. (2020).
+
+Each graph is one `.npz` file, in the folder named by `G3NN_ATTACKED`: `train`, `val` and `test` nodes, labels `y`,
+features as the parts of a CSR matrix (`x_data`, `x_indices`, `x_indptr`, `x_shape`), `edges_clean` and, for each share
+of edges that the attacker could flip, `edges_meta_0.05` to `edges_meta_0.25` (each pair once).
+
+The graphs are the largest components, with a random tenth of the nodes for training and for validation each. Polblogs
+has no features; its matrix is the identity.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import scipy.sparse as sp
+
+from g3nn.data.noise import NoisyTask
+from g3nn.data.random_graph import encode
+from g3nn.errors import DataError, InputError
+from g3nn.task import NodeTask
+
+ATTACKED: dict[str, tuple[int, ...]] = {
+    "cora": (285, 406, 726, 379, 214, 131, 344),
+    "citeseer": (115, 463, 388, 304, 532, 308),
+    "polblogs": (586, 636),
+}
+"""How many nodes each class has, by dataset."""
+
+METATTACK = {f"metattack-{percent}": percent for percent in (0, 5, 10, 15, 20, 25)}
+"""The share of edges that the attacker could flip, in percent, by setting."""
+
+_FEATURES = ("x_data", "x_indices", "x_indptr", "x_shape")
+_ADVICE = "Set G3NN_ATTACKED to the folder with the poisoned graphs of the Pro-GNN study."
+
+
+def attacked_file(name: str) -> Path | None:
+    """Where the file of a dataset is; None if there is no such file."""
+    folder = os.environ.get("G3NN_ATTACKED")
+    path = Path(folder).expanduser() / f"{name}.npz" if folder else None
+    return path if path is not None and path.is_file() else None
+
+
+def attacked(name: str, setting: str) -> NoisyTask:
+    """A dataset of `ATTACKED` in a setting of `METATTACK`. Raises a `DataError` if its file cannot be used."""
+    path = attacked_file(name)
+    if path is None:
+        folder = os.environ.get("G3NN_ATTACKED")
+        raise DataError(f"{name}: there is no {name}.npz in {folder or 'a folder G3NN_ATTACKED, not set'}. {_ADVICE}")
+    percent = METATTACK[setting]
+    edges = f"edges_meta_{percent / 100:g}" if percent else "edges_clean"
+    parts = _read(path, ("train", "val", "test", "y", *_FEATURES, "edges_clean", edges))
+    sizes = np.unique(parts["y"], return_counts=True)[1].tolist()
+    if tuple(sizes) != ATTACKED[name]:
+        given = f"{parts['y'].size} nodes in classes of {sizes}"
+        raise DataError(f"{path}: {given}, but {name} has {sum(ATTACKED[name])} in classes of {list(ATTACKED[name])}.")
+    try:
+        features = sp.csr_array(tuple(parts[key] for key in _FEATURES[:3]), shape=tuple(parts["x_shape"]))
+        split = {key: parts[key] for key in ("train", "val", "test")}
+        built = NodeTask.build(features, parts[edges], parts["y"], **split, name=name, setting=setting)
+        clean = NodeTask.build(features, parts["edges_clean"], parts["y"], **split)
+    except (InputError, ValueError, TypeError) as error:
+        raise DataError(f"{path}: {error}. {_ADVICE}") from error
+    n = built.num_nodes
+    return NoisyTask(built, ~np.isin(encode(*built.edges, n), encode(*clean.edges, n)))
+
+
+def _read(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            lacking = [key for key in keys if key not in archive]
+            if lacking:
+                raise DataError(f"{path}: lacks {', '.join(lacking)}. {_ADVICE}")
+            return {key: archive[key] for key in keys}
+    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: not an .npz file that can be read ({error}). {_ADVICE}") from error

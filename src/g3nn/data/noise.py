@@ -1,0 +1,120 @@
+"""Graphs with wrong edges, made from a sound one: random edges added, edges removed, and an attack that knows labels.
+
+`NOISE` maps the name of a setting, such as "random-50", to its function of a task and a seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from g3nn.data.arguments import check_arguments, number, whole
+from g3nn.data.random_graph import decode, encode, uniform_pairs
+from g3nn.errors import Problems
+from g3nn.options import Rule
+from g3nn.outcomes import Classes
+from g3nn.parse import UNKNOWN, distinct
+from g3nn.task import NodeTask
+
+Fits = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Which of the pairs (i, j) may become edges."""
+
+
+@dataclass(frozen=True, eq=False)
+class NoisyTask:
+    """A task and which of its edges, (E,) booleans, were injected."""
+
+    task: NodeTask
+    injected: np.ndarray
+
+
+def random_edges(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
+    """Uniformly random pairs become edges, `rate` times as many as there are edges."""
+    problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
+    count, n = round(rate * task.num_edges), task.num_nodes
+    free = n * (n - 1) // 2 - task.num_edges
+    _check_count(rate, count, free, "pairs that are no edges", problems)
+    added = _free_pairs(task, count, free, lambda i, j: i != j, np.random.default_rng(seed))
+    return _changed(task, np.ones(task.num_edges, dtype=bool), added, f"random-{100 * rate:g}")
+
+
+def removed_edges(task: NodeTask, share: float, seed: int = 0) -> NoisyTask:
+    """A random share of the edges is removed."""
+    _checked(task, {"share": share, "seed": seed}, number(0, 1))
+    order = np.random.default_rng(seed).permutation(task.num_edges)
+    kept = order >= round(share * task.num_edges)
+    return _changed(task, kept, task.edges[:, :0], f"removed-{100 * share:g}")
+
+
+def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
+    """Disconnect internally, connect externally (Waniek et al., 2018): `rate` times as many flips as there are edges.
+
+    Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attacker knows
+    the labels of all nodes; nodes whose label is unknown are left alone.
+    """
+    problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
+    if task.outcome != Classes.name:
+        problems.add("task", f"labels of kind {task.outcome}", Classes.name)
+    problems.raise_if_any()
+    labels, flips, rng = task.labels, round(rate * task.num_edges), np.random.default_rng(seed)
+
+    def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
+        fits: np.ndarray = (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
+        return fits
+
+    i, j = task.edges
+    inside = np.flatnonzero((labels[i] == labels[j]) & (labels[i] != UNKNOWN))
+    sizes = np.bincount(labels[labels != UNKNOWN])
+    free = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2 - int(across(i, j).sum())
+    _check_count(rate, flips // 2, inside.size, "edges inside classes", problems)
+    _check_count(rate, flips - flips // 2, free, "pairs between classes that are no edges", problems)
+    kept = np.ones(task.num_edges, dtype=bool)
+    kept[rng.permutation(inside)[: flips // 2]] = False
+    added = _free_pairs(task, flips - flips // 2, free, across, rng)
+    return _changed(task, kept, added, f"dice-{100 * rate:g}")
+
+
+NOISE: dict[str, Callable[[NodeTask, int], NoisyTask]] = {
+    **{f"random-{percent}": partial(random_edges, rate=percent / 100) for percent in (20, 50, 100)},
+    **{f"removed-{percent}": partial(removed_edges, share=percent / 100) for percent in (20, 50)},
+    **{f"dice-{percent}": partial(dice, rate=percent / 100) for percent in (5, 15, 25)},
+}
+
+
+def _free_pairs(task: NodeTask, count: int, free: int, fits: Fits, rng: np.random.Generator) -> np.ndarray:
+    """(2, count) uniformly random pairs that fit and are no edges. free: how many such pairs there are."""
+    n = task.num_nodes
+    total, taken, found = n * (n - 1) // 2, encode(*task.edges, n), np.zeros(0, dtype=np.int64)
+    while missing := count - found.size:
+        # As many draws as are needed on average: few rounds even where hardly any pair is left.
+        i, j = uniform_pairs(n, -(-missing * total // (free - found.size)), rng)
+        drawn = distinct(encode(i, j, n)[fits(i, j)])
+        fresh = np.setdiff1d(drawn, np.concatenate([taken, found]), assume_unique=True)
+        found = np.concatenate([found, rng.permutation(fresh)[:missing]])
+    return decode(found, n)
+
+
+def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) -> NoisyTask:
+    """The task with only the edges `kept` and those `added`, which have weight 1, the mean of all weights."""
+    edges = np.concatenate([task.edges[:, kept], added], axis=1)
+    order = np.argsort(encode(*edges, task.num_nodes))
+    weights = None if task.weights is None else np.append(task.weights[kept], np.ones(added.shape[1]))[order]
+    return NoisyTask(task.with_edges(edges[:, order], weights, setting=setting), order >= kept.sum())
+
+
+def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> Problems:
+    problems = Problems()
+    check_arguments(given, {name: whole(0) if name == "seed" else amount for name in given}, problems)
+    if task.directed:
+        problems.add("task", "directed edges", "an undirected graph")
+    problems.raise_if_any()
+    return problems
+
+
+def _check_count(rate: float, count: int, most: int, what: str, problems: Problems) -> None:
+    if count > most:
+        problems.add("rate", rate, f"a lower one: there are only {most} {what}, and {count} are needed")
+    problems.raise_if_any()
