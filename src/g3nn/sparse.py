@@ -88,7 +88,7 @@ def cosine_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) ->
 
 
 def jaccard_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """(P,): the features that both of a pair (2, P) have, divided by those that one of them has; 0 if there are none."""
+    """(P,): the features that both of a pair (2, P) have, divided by those of either; 0 if there are none."""
     x = sp.csr_array(sp.csr_array(features) != 0).astype(np.float64)
     count, both = x.sum(axis=1), _shared(x, pairs)
     either = count[pairs[0]] + count[pairs[1]] - both
@@ -102,6 +102,12 @@ def is_binary(features: sp.csr_array | np.ndarray) -> bool:
     row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     starts = np.append(x.data, 0)[x.indptr[:-1]]
     return bool((x.data > 0).all() and np.allclose(x.data, starts[row], rtol=1e-6, atol=0))
+
+
+def is_identity(features: sp.csr_array | np.ndarray) -> bool:
+    """Whether each node has one feature, which is 1 and no other node's, in the order of the nodes: no features."""
+    x = sp.csr_array(features)
+    return x.shape[0] == x.shape[1] and x.nnz == x.shape[0] and bool((x.diagonal() == 1).all())
 
 
 def _shared(x: sp.csr_array, pairs: np.ndarray) -> np.ndarray:

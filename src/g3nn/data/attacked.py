@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,13 +59,14 @@ def attacked(name: str, setting: str) -> NoisyTask:
         raise DataError(f"{path}: {given}, but {name} has {sum(ATTACKED[name])} in classes of {list(ATTACKED[name])}.")
     try:
         features = sp.csr_array(tuple(parts[key] for key in _FEATURES[:3]), shape=tuple(parts["x_shape"]))
-        split = {key: parts[key] for key in ("train", "val", "test")}
+        split: dict[str, Any] = {key: parts[key] for key in ("train", "val", "test")}
         built = NodeTask.build(features, parts[edges], parts["y"], **split, name=name, setting=setting)
         clean = NodeTask.build(features, parts["edges_clean"], parts["y"], **split)
     except (InputError, ValueError, TypeError) as error:
         raise DataError(f"{path}: {error}. {_ADVICE}") from error
     n = built.num_nodes
-    return NoisyTask(built, ~np.isin(encode(*built.edges, n), encode(*clean.edges, n)))
+    before, after = (encode(task.edges[0], task.edges[1], n) for task in (clean, built))
+    return NoisyTask(built, ~np.isin(after, before))
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:

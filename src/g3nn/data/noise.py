@@ -77,7 +77,7 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     return _changed(task, kept, added, f"dice-{100 * rate:g}")
 
 
-NOISE: dict[str, Callable[[NodeTask, int], NoisyTask]] = {
+NOISE: dict[str, Callable[..., NoisyTask]] = {
     **{f"random-{percent}": partial(random_edges, rate=percent / 100) for percent in (20, 50, 100)},
     **{f"removed-{percent}": partial(removed_edges, share=percent / 100) for percent in (20, 50)},
     **{f"dice-{percent}": partial(dice, rate=percent / 100) for percent in (5, 15, 25)},
@@ -87,7 +87,7 @@ NOISE: dict[str, Callable[[NodeTask, int], NoisyTask]] = {
 def _free_pairs(task: NodeTask, count: int, free: int, fits: Fits, rng: np.random.Generator) -> np.ndarray:
     """(2, count) uniformly random pairs that fit and are no edges. free: how many such pairs there are."""
     n = task.num_nodes
-    total, taken, found = n * (n - 1) // 2, encode(*task.edges, n), np.zeros(0, dtype=np.int64)
+    total, taken, found = n * (n - 1) // 2, encode(task.edges[0], task.edges[1], n), np.zeros(0, dtype=np.int64)
     while missing := count - found.size:
         # As many draws as are needed on average: few rounds even where hardly any pair is left.
         i, j = uniform_pairs(n, -(-missing * total // (free - found.size)), rng)
@@ -100,7 +100,7 @@ def _free_pairs(task: NodeTask, count: int, free: int, fits: Fits, rng: np.rando
 def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) -> NoisyTask:
     """The task with only the edges `kept` and those `added`, which have weight 1, the mean of all weights."""
     edges = np.concatenate([task.edges[:, kept], added], axis=1)
-    order = np.argsort(encode(*edges, task.num_nodes))
+    order = np.argsort(encode(edges[0], edges[1], task.num_nodes))
     weights = None if task.weights is None else np.append(task.weights[kept], np.ones(added.shape[1]))[order]
     return NoisyTask(task.with_edges(edges[:, order], weights, setting=setting), order >= kept.sum())
 

@@ -14,7 +14,7 @@ from g3nn.experiments.records import Option, Point, Record
 from g3nn.experiments.selection import Losses, chosen, losses
 from g3nn.experiments.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Entry, Only, Suite, counterpart, label
+from g3nn.experiments.suite import ESTIMATOR, Entry, Only, Suite, counterpart, label
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,10 @@ class CellResult:
     without a graph likelihood. best_in: the objectives under which no mean of the table and dataset is higher; a
     discriminative model is compared with the generative ones of every objective. bold: whether its own objective is
     among them. chosen: the options that the selection chose. val_loss, val_accuracy, nll, ece: means over the trials.
-    selected: the generative model of lowest validation loss on its dataset and setting, in suites that select one.
-    peers: for such a model, the discriminative models beside it with the p-values of the difference. runs: the records
-    of all its trials.
+    selected: the generative model, or estimator, of lowest validation loss on its dataset and setting, in suites that
+    select one. peers: for such a model, the discriminative models beside it with the p-values of the difference.
+    figures: means of the other numbers in the evidence of the trials. quoted: nothing is measured. runs: the records of
+    all its trials.
     """
 
     table: str
@@ -77,12 +78,19 @@ class CellResult:
     chosen: Mapping[str, Option] | None = None
     selected: bool = False
     peers: Mapping[str, float | None] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    quoted: bool = False
     selection: list[GridPoint] = field(default_factory=list)
     runs: list[Record] = field(default_factory=list)
 
     @property
     def label(self) -> str:
         return label(self.model, self.variant)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is compared with its peers, or one of them."""
+        return self.counterpart is not None or self.model == ESTIMATOR
 
     def facts(self) -> dict[str, Any]:
         """Its fields, but for the points of the selection and the records of the trials: there are thousands."""
@@ -122,7 +130,7 @@ def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequ
     choice = chosen(points, known, suite.protocol)
     trials = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
     accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
-    names = ("table", "dataset", "setting", "model", "variant", "row", "published", "published_std")
+    names = ("table", "dataset", "setting", "model", "variant", "row", "published", "published_std", "quoted")
     result = CellResult(
         **{name: getattr(cell, name) for name in names},
         **{f"published_{mark}": getattr(cell, mark) for mark in ("bold", "underline", "star")},
@@ -169,7 +177,13 @@ def _measured(cell: CellResult, sample: Sample, published_trials: int) -> CellRe
         val_accuracy=_mean(record.val_accuracy for record in cell.runs),
         nll=_mean(evidence.nll for evidence in shown),
         ece=_mean(evidence.ece for evidence in shown),
+        figures=_figures([evidence.figures for evidence in shown]),
     )
+
+
+def _figures(trials: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for figures in trials for name in figures)
+    return {name: statistics.fmean(figures[name] for figures in trials if name in figures) for name in names}
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
@@ -197,9 +211,9 @@ def _marked(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> Cell
     }
     best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
     cell = replace(cell, best_in=best_in, bold=cell.objective in best_in)
-    generative = [other.val_loss for other in beside if other.counterpart and other.val_loss is not None]
-    if suite.selects and cell.counterpart and cell.val_loss is not None and cell.val_loss <= min(generative):
-        peers = {other.label: other.sample for other in beside if other.counterpart is None}
+    ours = [other.val_loss for other in beside if other.ours and other.val_loss is not None]
+    if suite.selects and cell.ours and cell.val_loss is not None and cell.val_loss <= min(ours):
+        peers = {other.label: other.sample for other in beside if not other.ours and not other.quoted}
         tests = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
         cell = replace(cell, selected=True, peers=tests)
     return cell

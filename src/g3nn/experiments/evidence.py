@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -30,21 +31,33 @@ def evidence(result: FitResult, task: NodeTask) -> list[Evidence | None]:
 
 
 def _of_trial(result: FitResult, task: NodeTask, t: int) -> Evidence:
-    answers, labels = result.probabilities[t, task.test].astype(np.float64), task.labels[task.test]
     epochs = kept_epochs(int(result.epochs[t]), int(result.best_epoch[t]))
     history = result.history[np.array(epochs) - 1, :, t]
     curves = {name: [finite(value) for value in history[:, k]] for k, name in enumerate(result.history_names)}
+    return of_answers(result.probabilities[t], task, epochs, curves)
+
+
+def of_answers(
+    probabilities: np.ndarray,
+    task: NodeTask,
+    epochs: Sequence[int] = (),
+    curves: Mapping[str, list[float | None]] | None = None,
+    figures: Mapping[str, float] | None = None,
+) -> Evidence:
+    """From the answers (n, K) of whatever model."""
+    answers, labels = probabilities[task.test].astype(np.float64), task.labels[task.test]
     return Evidence(
         test_nodes=len(labels),
         # A probability that was rounded to zero counts as the smallest positive number.
         nll=negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
         ece=expected_calibration_error(answers, labels),
         brier=brier_score(answers, labels),
-        epochs=epochs,
-        curves=curves,
+        epochs=list(epochs),
+        curves=curves or {},
         reliability=reliability_bins(answers, labels),
         degrees=degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
         confusion=_confusion(answers, labels, task.num_classes),
+        figures=figures or {},
     )
 
 

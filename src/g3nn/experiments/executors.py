@@ -15,7 +15,7 @@ from g3nn.errors import Problems, TrainingError
 from g3nn.experiments.executors_ray import RayExecutor
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Record
-from g3nn.experiments.worker import Executor, RunJob, in_worker, task_of
+from g3nn.experiments.worker import Executor, RunJob, in_worker, task_for
 from g3nn.threads import cores
 from g3nn.training.checks import checked_device
 
@@ -46,7 +46,7 @@ class LocalExecutor(Executor):
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
         # Before any training: a missing file should not turn up after hours.
         for job in jobs:
-            task_of(job.first.dataset, job.first.setting)
+            task_for(job)
         yield from super().execute(jobs)
 
     def submit(self, job: Job) -> Future[list[Record]]:
@@ -54,7 +54,7 @@ class LocalExecutor(Executor):
             threads = max(1, cores() // self.workers)
             return self._pool.submit(in_worker, self._run, job, self._device, threads, 1 / self.workers)
         done: Future[list[Record]] = Future()
-        done.set_result(self._run(job, self._device, task_of(job.first.dataset, job.first.setting)))
+        done.set_result(self._run(job, self._device, task_for(job)))
         return done
 
     def result(self, done: Future[Any], purpose: str) -> Any:

@@ -12,9 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.data import NOISE
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
+from g3nn.experiments.estimator_job import estimator_record
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
+from g3nn.experiments.suite import ESTIMATOR
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import known_names
@@ -27,7 +30,8 @@ _LONGEST_ERROR = 2000
 
 @dataclass(frozen=True)
 class Job:
-    """A stack as plain data: a point and a seed for every replica. All points have the same architecture."""
+    """A stack as plain data: a point and a seed for every replica. All points have the same architecture, and where
+    seeds change the graph or the estimator is fitted, all seeds are the same."""
 
     stage: str
     points: tuple[Point, ...]
@@ -41,6 +45,11 @@ class Job:
     @property
     def size(self) -> int:
         return len(self.points)
+
+    @property
+    def graph_seed(self) -> int:
+        """That of the noise in the graph, 0 if there is none."""
+        return self.seeds[0] if self.first.setting in NOISE else 0
 
     def options(self) -> dict[str, Any]:
         """In the form `fit` takes: options that may differ between replicas have a value for each, others one."""
@@ -61,8 +70,16 @@ def architecture(point: Point) -> str:
     return replace(point, options=shared).canonical
 
 
+def stack_key(point: Point, seed: int) -> tuple[str, int | None]:
+    """The same for trainings that can share a stack: of one architecture and, where each seed has a graph of its own or
+    the estimator trains stacks itself, of one seed."""
+    return architecture(point), seed if point.setting in NOISE or point.model == ESTIMATOR else None
+
+
 @cache
 def _per_replica(model: str) -> set[str]:
+    if model == ESTIMATOR:
+        return set()
     declared = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
     return {name for name, rule in declared.items() if rule.per_replica}
 
@@ -78,6 +95,8 @@ def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
     visible = task.without_test() if job.stage == "select" else task
     start = time.perf_counter()
     try:
+        if job.first.model == ESTIMATOR:
+            return _estimated(job, device, task)
         result = _train(job, device, visible)
         shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
     except (DeviceMemoryError, torch.cuda.OutOfMemoryError) as error:
@@ -121,6 +140,16 @@ def _train(job: Job, device: str, task: NodeTask) -> FitResult:
         warnings.simplefilter("ignore", G3NNWarning)
         options = job.options()
         return fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
+
+
+def _estimated(job: Job, device: str, task: NodeTask) -> list[Record]:
+    split = split_hash(task)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", G3NNWarning)
+        return [
+            estimator_record(point, job.stage, seed, split, device, task)
+            for point, seed in zip(job.points, job.seeds, strict=True)
+        ]
 
 
 def split_hash(task: NodeTask) -> str:

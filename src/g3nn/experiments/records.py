@@ -73,6 +73,7 @@ class Evidence:
     epochs: the epochs at which `curves` were kept. curves: the values of each term of the loss at those epochs.
     reliability: test nodes by confidence. degrees: test nodes by degree.
     confusion: confusion[k][l] counts the test nodes of class k that were answered l.
+    figures: other numbers, by name, where they were asked for.
     """
 
     test_nodes: int
@@ -84,6 +85,7 @@ class Evidence:
     reliability: list[Bin]
     degrees: list[Bin]
     confusion: list[list[int]]
+    figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Evidence:

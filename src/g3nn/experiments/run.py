@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from g3nn.data.attacked import METATTACK, attacked_file
 from g3nn.experiments.progress import Tally, watching
 from g3nn.experiments.records import Record
 from g3nn.experiments.schedule import MOST_REPLICAS, schedule
@@ -49,9 +51,11 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
 
     The records of a job are stored together as soon as it is done. A training that failed is not tried again. Progress
-    is a bar on a terminal, else one line for each job on standard error.
+    is a bar on a terminal, else one line for each job on standard error. Cells on attacked graphs whose files are not
+    there are left out, with a note.
     """
     start = time.perf_counter()
+    suite = _with_files(suite, only)
     with executor, Store.open(store_path, environment=executor.environment()) as store:
         tally = Tally(executor.workers)
         with watching(tally) as tell:
@@ -64,6 +68,22 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
                     tell(job, records)
         records = store.records()
     return _report(suite, only, tally, records, time.perf_counter() - start)
+
+
+def _with_files(suite: Suite, only: Only) -> Suite:
+    """The suite without the cells whose files nobody can download and that are not there."""
+    lacking = [
+        cell
+        for cell in suite.cells
+        if cell.setting in METATTACK and not cell.quoted and attacked_file(cell.dataset) is None
+    ]
+    wanted = {entry.cell for entry in suite.entries(only)}
+    if names := sorted({cell.dataset for cell in lacking if cell in wanted}):
+        count = sum(cell in wanted for cell in lacking)
+        files = ", ".join(f"{name}.npz" for name in names)
+        advice = "Set G3NN_ATTACKED to the folder with these files and run again."
+        print(f"note: {count} cells are left out: there is no {files}. {advice}", file=sys.stderr)
+    return replace(suite, cells=tuple(cell for cell in suite.cells if cell not in lacking))
 
 
 def _report(suite: Suite, only: Only, tally: Tally, records: Sequence[Record], seconds: float) -> RunReport:

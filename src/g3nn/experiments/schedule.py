@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
-from g3nn.experiments.job import Job, architecture
+from g3nn.experiments.job import Job, stack_key
 from g3nn.experiments.records import Point
 from g3nn.experiments.selection import Losses, Phase, chosen, current_round, losses
 from g3nn.experiments.store import Store
@@ -39,12 +39,12 @@ def schedule(suite: Suite, store: Store, only: Only, max_replicas: int) -> Sched
     done = {(record.stage, record.point.key, record.seed) for record in records}
     known = losses(records)
     # Two cells that need the same points share one phase.
-    grids = dict.fromkeys(tuple(suite.points(entry)) for entry in suite.entries(only))
+    grids = dict.fromkeys(tuple(suite.points(entry)) for entry in suite.entries(only) if not entry.cell.quoted)
     phases = [_phase(points, known, suite.protocol) for points in grids]
-    groups: dict[tuple[str, str], dict[tuple[Point, int], None]] = {}
+    groups: dict[tuple[str, tuple[str, int | None]], dict[tuple[Point, int], None]] = {}
     for phase in phases:
         for training in phase.trainings:
-            groups.setdefault((phase.stage, architecture(training[0])), {})[training] = None
+            groups.setdefault((phase.stage, stack_key(*training)), {})[training] = None
     jobs = []
     for (stage, _), group in groups.items():
         for stack in _evenly(list(group), max_replicas):

@@ -22,6 +22,9 @@ Only = Mapping[str, str] | None
 FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
 """What a part of a suite can be selected by."""
 
+ESTIMATOR = "g3nn"
+"""The name of `G3NNClassifier` among the models; the options of its points are its parameters."""
+
 _TWO_WORDS = ("label-propagation", "correct-smooth", "gcn-jaccard", "gcn-svd", "pro-gnn")
 """Networks with a dash in their name; with any other name, the part before the first dash is a likelihood."""
 
@@ -95,7 +98,7 @@ class Cell:
     """One number of a table. row: where it was published. bold, underline, star: how it was marked there.
 
     variant: distinguishes cells of the same model, each with its own grids. options: shared by all points of the cell,
-    as pairs. place: where a suite file says so.
+    as pairs. quoted: only what was published stands here, and nothing is trained. place: where a suite file says so.
     """
 
     table: str
@@ -110,6 +113,7 @@ class Cell:
     star: bool = False
     variant: str = ""
     options: tuple[tuple[str, Option], ...] = ()
+    quoted: bool = False
     place: str = field(default="", compare=False)
 
     @property
@@ -149,7 +153,7 @@ class DatasetRow:
 class Suite:
     """Experiments as data.
 
-    fixed: options of every point, unless its grid says otherwise.
+    fixed: options of every point, unless its grid says otherwise; the estimator has none but those of its grid.
     published_trials: the number of trials behind each published mean.
     selects: whether the generative model of lowest validation loss represents all of them on a dataset and setting.
     """
@@ -180,10 +184,13 @@ class Suite:
         return [entry for entry in entries if all(entry.value(key) in values for key, values in wanted.items())]
 
     def points(self, entry: Entry) -> list[Point]:
-        """The grid of an entry: all combinations of all grids that cover it, each once."""
+        """The grid of an entry: all combinations of all grids that cover it, each once; none of a quoted cell."""
         cell = entry.cell
+        if cell.quoted:
+            return []
         combinations = [combination for grid in self.grids if grid.covers(entry) for combination in grid.points()]
-        options = [{**self.fixed, **dict(cell.options), **combination} for combination in combinations]
+        shared = {} if cell.model == ESTIMATOR else {**self.fixed, **dict(cell.options)}
+        options = [{**shared, **combination} for combination in combinations]
         points = [Point(cell.dataset, cell.setting, cell.model, entry.objective, values) for values in options]
         return list(dict.fromkeys(points))
 

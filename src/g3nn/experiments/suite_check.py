@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from g3nn.catalogue import all_options
-from g3nn.data import DATASETS, SETTINGS
+from g3nn.data import ALL_SETTINGS, DATASETS, settings_of
 from g3nn.errors import Problems, suggestion
+from g3nn.estimator import G3NNClassifier
 from g3nn.experiments.records import Option
-from g3nn.experiments.suite import AxisValue, Suite, axis_options
+from g3nn.experiments.suite import ESTIMATOR, AxisValue, Suite, axis_options
 from g3nn.model import ModelSpec, allowed_models, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names
@@ -17,6 +18,9 @@ from g3nn.priors import PRIORS
 from g3nn.training.stack import TrainingOptions
 
 _PRIOR = Rule(str, "the label prior of a generative model", choices=tuple(PRIORS))
+_DATASETS = (*DATASETS, "polblogs")
+_OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
+"""The parameters of the estimator that a suite may set; `fit` checks their values."""
 
 
 def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problems: Problems) -> None:
@@ -24,17 +28,25 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
     for objective in suite.objectives:
         problems.name("objectives", objective, OBJECTIVES)
     models, every_option = model_names(), {**all_options(), "prior": _PRIOR}
+    estimators = {cell.model for cell in suite.cells} & {ESTIMATOR}
+    known = {*every_option, *(_OF_ESTIMATOR if estimators else ())}
+
+    networks = [cell for cell in suite.cells if cell.model != ESTIMATOR and not cell.quoted]
 
     def check_model(place: str, model: str) -> None:
-        if model not in models:
-            problems.add(place, repr(model), allowed_models(), suggestion(model, models))
+        if model not in models and model != ESTIMATOR:
+            problems.add(place, repr(model), f"{allowed_models()}, or {ESTIMATOR}", suggestion(model, models))
 
     def check_options(place: str, options: Mapping[str, Option], models_with: Iterable[str]) -> None:
         for name in options:
-            if name not in every_option:
-                allowed = f"one of the options {', '.join(sorted(every_option))}"
-                problems.add(f"{place}, {name}", "an unknown option", allowed, suggestion(name, every_option))
+            if name not in known:
+                allowed = f"one of the options {', '.join(sorted(known))}"
+                problems.add(f"{place}, {name}", "an unknown option", allowed, suggestion(name, known))
         for model in models_with:
+            if model == ESTIMATOR:
+                for name in options:
+                    problems.name(f"{place}, option for {model}", name, sorted(_OF_ESTIMATOR))
+                continue
             own = _options_of(model, options.get("prior")) if model in models else every_option
             for name, value in options.items():
                 if name in own and not own[name].accepts(value):
@@ -42,22 +54,26 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
                 elif name not in own and name in every_option:
                     problems.add(f"{place}, {name}", f"for {model}", f"one of the options {', '.join(sorted(own))}")
 
-    check_options("fixed", suite.fixed, dict.fromkeys(cell.model for cell in suite.cells))
+    check_options("fixed", suite.fixed, dict.fromkeys(network.model for network in networks))
     for row in suite.datasets:
         problems.name("datasets, dataset", row.dataset, DATASETS)
     for cell in suite.cells:
         table = cell.place.rpartition(", cells")[0]
-        problems.name(f"{table}, setting", cell.setting, SETTINGS)
-        problems.name(f"{cell.place}, dataset", cell.dataset, DATASETS)
+        problems.name(f"{table}, setting", cell.setting, ALL_SETTINGS)
+        problems.name(f"{cell.place}, dataset", cell.dataset, _DATASETS)
+        if cell.setting in ALL_SETTINGS and cell.dataset in _DATASETS and cell.setting not in settings_of(cell.dataset):
+            problems.add(f"{cell.place}, dataset", f"{cell.dataset} {cell.setting}", "a setting that the dataset has")
+        if cell.quoted:
+            continue
         check_model(f"{cell.place}, model", cell.model)
-        check_options(f"{table}, options", dict(cell.options), [cell.model])
+        check_options(f"{table}, options", dict(cell.options), [cell.model] if cell in networks else [])
     for grid in suite.grids:
         for model in grid.models:
             check_model(f"{grid.place}, models", model)
         for name in grid.datasets:
-            problems.name(f"{grid.place}, datasets", name, DATASETS)
+            problems.name(f"{grid.place}, datasets", name, _DATASETS)
         for name in grid.settings:
-            problems.name(f"{grid.place}, settings", name, SETTINGS)
+            problems.name(f"{grid.place}, settings", name, ALL_SETTINGS)
     for axis, values in axes.items():
         users = [model for grid in suite.grids if axis in grid.axes for model in grid.models]
         for value in values:

@@ -104,7 +104,7 @@ def load_suite(name_or_path: str, to_run: bool = False) -> Suite:
 
         check_names(suite, axes, problems)
     for entry in suite.entries() if not problems.found else ():
-        if not suite.points(entry):
+        if not suite.points(entry) and not entry.cell.quoted:
             given = " ".join((entry.cell.dataset, entry.cell.setting, entry.cell.label, entry.objective))
             problems.add("grids", f"none for {given}", "a grid for every cell under every objective")
     # Models and grids share axes, so one wrong value may be recorded several times.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from g3nn.errors import check_name
 from g3nn.experiments.comparison import CellResult, Comparison
-from g3nn.experiments.suite import label
+from g3nn.experiments.suite import ESTIMATOR, label
 
 REPRODUCED_WITHIN = 0.010
 """A mean at most this far below the published one counts as reproduced."""
@@ -38,8 +38,8 @@ class Row(NamedTuple):
 class Layout(NamedTuple):
     """One table as the paper prints it: models down, datasets across.
 
-    groups: the rows of the discriminative models, then those of the generative ones under each objective, by the name
-    of the group.
+    groups: the rows of the discriminative models, then those of the estimator and of the generative ones under each
+    objective, by the name of the group.
     """
 
     table: str
@@ -109,10 +109,11 @@ def layouts(cells: Sequence[CellResult]) -> list[Layout]:
 
 
 def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
-    """The discriminative models, and the generative ones under each objective."""
+    """The discriminative models, the estimator, and the generative models under each objective."""
     groups: dict[str, list[CellResult]] = {}
     for cell in cells:
-        groups.setdefault(DISCRIMINATIVE if cell.counterpart is None else cell.objective, []).append(cell)
+        alone = ESTIMATOR if cell.ours else DISCRIMINATIVE
+        groups.setdefault(alone if cell.counterpart is None else cell.objective, []).append(cell)
     return groups
 
 
@@ -124,7 +125,7 @@ def printed_tables(comparison: Comparison, write: WriteCell) -> list[PrintedTabl
             rows = [
                 [[label(row.model, row.variant), *(write(cell, objective) for cell in row.cells)] for row in group]
                 for name, group in groups.items()
-                if name in (DISCRIMINATIVE, objective)
+                if name in (DISCRIMINATIVE, ESTIMATOR, objective)
             ]
             printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, rows))
     return printed
@@ -136,6 +137,7 @@ def summaries(comparison: Comparison) -> list[Summary]:
 
 
 def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
+    cells = [cell for cell in cells if not cell.quoted]
     trials = [cell.trials for cell in cells if cell.mean is not None]
     differences = [cell.difference for cell in cells if cell.difference is not None]
     underlined = [cell for cell in cells if cell.published_underline and cell.above is not None]
@@ -153,16 +155,18 @@ def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
 
 
 def selected(comparison: Comparison) -> list[CellResult]:
-    """The generative models with the lowest validation loss, one for each dataset and setting."""
+    """Those of our models with the lowest validation loss, one for each dataset and setting."""
     return [cell for cell in comparison.cells if cell.selected]
 
 
 def _selection(cell: CellResult) -> str:
     """Which model was selected, and how it compares with its peers."""
     tests = (f"{peer} {'-' if p is None else f'{p:.1g}'}" for peer, p in cell.peers.items())
-    text = f"{cell.dataset} {cell.setting}: {cell.label} chosen by validation, {cell.mean:.4f}"
-    if cell.nll is not None and cell.ece is not None:
-        text += f" (NLL {cell.nll:.3f}, ECE {cell.ece:.3f})"
+    how = " chosen by validation" if cell.counterpart else ""
+    text = f"{cell.dataset} {cell.setting}: {cell.label}{how}, {cell.mean:.4f}"
+    known = {"NLL": cell.nll, "ECE": cell.ece, **cell.figures} if cell.nll is not None else {}
+    if known:
+        text += f" ({', '.join(f'{name} {value:.3f}' for name, value in known.items())})"
     return f"{text}; p-values against {', '.join(tests)}" if cell.peers else text
 
 
@@ -191,6 +195,8 @@ def _text_table(printed: PrintedTable) -> str:
 
 
 def _text_cell(cell: CellResult | None, objective: str) -> str:
+    if cell is not None and cell.quoted:
+        return f"{cell.published:.3f} published"
     if cell is None or cell.mean is None:
         return "-"
     marks = (("b", objective in cell.best_in), ("u", cell.underline), ("*", cell.star))
@@ -217,6 +223,8 @@ class _Style:
     difference: str
 
     def cell(self, cell: CellResult | None, objective: str) -> str:
+        if cell is not None and cell.quoted:
+            return f"{cell.published:.3f} published"
         if cell is None or cell.mean is None:
             return self.missing
         text = f"{cell.mean:.3f}"

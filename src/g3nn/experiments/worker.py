@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import cache
 from typing import Any, Self
 
-from g3nn.data import load
+from g3nn.data import NOISE, load
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Environment, Record
 from g3nn.task import NodeTask
@@ -63,9 +63,15 @@ class Executor(ABC):
 
 
 @cache
-def task_of(dataset: str, setting: str) -> NodeTask:
-    """Loaded once in each process."""
+def task_of(dataset: str, setting: str, seed: int = 0) -> NodeTask:
+    """Loaded once in each process. seed: of the noise in the graph, 0 if there is none."""
+    if setting in NOISE:
+        return NOISE[setting](task_of(dataset, "standard"), seed=seed).task
     return load(dataset, setting)
+
+
+def task_for(job: Job) -> NodeTask:
+    return task_of(job.first.dataset, job.first.setting, job.graph_seed)
 
 
 def in_worker(run: RunJob, job: Job, device: str, threads: int = 1, memory: float = 1.0) -> list[Record]:
@@ -76,4 +82,4 @@ def in_worker(run: RunJob, job: Job, device: str, threads: int = 1, memory: floa
     take_share(memory)
     torch.set_num_threads(threads)
     numba.set_num_threads(min(threads, numba.get_num_threads()))
-    return run(job, device, task_of(job.first.dataset, job.first.setting))
+    return run(job, device, task_for(job))

@@ -1,0 +1,70 @@
+"""The estimator as a row of a table: one fit of `G3NNClassifier`, and how well its audit finds injected edges."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import roc_auc_score
+
+from g3nn.calibrate import negative_log_likelihood
+from g3nn.data import NOISE, load_noisy
+from g3nn.data.attacked import METATTACK
+from g3nn.estimator import G3NNClassifier
+from g3nn.experiments.evidence import finite, of_answers
+from g3nn.experiments.records import Point, Record
+from g3nn.parse import UNKNOWN
+from g3nn.sparse import cosine_similarity, is_identity
+from g3nn.task import NodeTask
+
+AUDIT_AUC, COSINE_AUC = "audit AUC", "cosine AUC"
+"""How well injected edges are told from the others: by `edge_proba`, and by the similarity of features alone."""
+
+
+def estimator_record(point: Point, stage: str, seed: int, split: str, device: str, task: NodeTask) -> Record:
+    """Fit the estimator with the options of a point. It is given the labels of training and validation nodes alone.
+
+    A task without features, whose matrix is the identity, is fitted without them.
+    """
+    start = time.perf_counter()
+    y = np.full(task.num_nodes, UNKNOWN)
+    for part in (task.train, task.val):
+        y[part] = task.labels[part]
+    parameters: dict[str, Any] = {**point.options, "device": device, "random_state": seed}
+    classifier = G3NNClassifier(**parameters)
+    X = None if is_identity(task.features) else task.features
+    classifier.fit(X, y, task.edges, val=task.val, weights=False if task.weights is None else task.weights)
+    answers = classifier.predict_proba()
+    seconds = time.perf_counter() - start
+    right = answers.argmax(1) == task.labels
+    floor = np.finfo(np.float32).tiny
+    trial = stage == "trial"
+    return Record(
+        point=point,
+        stage=stage,
+        seed=seed,
+        split=split,
+        status="stopped",
+        val_loss=finite(negative_log_likelihood(np.log(np.maximum(answers[task.val], floor)), task.labels[task.val])),
+        val_accuracy=float(right[task.val].mean()),
+        test_accuracy=float(right[task.test].mean()) if trial else None,
+        epochs=int(classifier.n_iter_),
+        best_epoch=int(classifier.n_iter_),
+        seconds=seconds,
+        evidence=of_answers(answers, task, figures=_figures(classifier, point, seed, task)) if trial else None,
+    )
+
+
+def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
+    """The areas under the curve for finding injected edges; none where no edge was injected."""
+    if point.setting not in (*NOISE, *METATTACK):
+        return {}
+    injected = load_noisy(point.dataset, point.setting, seed).injected
+    if not injected.any():
+        return {}
+    likely = {
+        AUDIT_AUC: classifier.edge_proba(task.edges.T),
+        COSINE_AUC: cosine_similarity(task.features, task.edges),
+    }
+    return {name: float(roc_auc_score(injected, -value)) for name, value in likely.items()}
