@@ -28,13 +28,15 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         comparison = compare(suite, store)
         environments = views.environments(store.environments())
     cells = comparison.cells
+    rates = views.rates(cells)
     text = assets.render(
         "paper.html.j2",
         styles=["paper.css"],
-        scripts=["evidence.js", "drawer.js", "paper.js"],
+        scripts=["evidence.js", "drawer.js", "paper.js", "rates.js"],
         data={
             "cells": [_details(cell) for cell in cells],
             "datasets": views.datasets(suite),
+            "rates": rates,
             "full_colour": views.FULL_COLOUR,
             "level": LEVEL,
         },
@@ -44,6 +46,7 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         group_label=views.group_label,
         close=REPRODUCED_WITHIN,
         choices=views.choices(comparison),
+        rates=rates,
         filters=views.filters(cells),
         full_colour=views.FULL_COLOUR,
         level=LEVEL,

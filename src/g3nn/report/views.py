@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from g3nn.experiments.comparison import CellResult, Comparison
 from g3nn.experiments.records import Environment
-from g3nn.experiments.suite import Suite
+from g3nn.experiments.suite import ESTIMATOR, Suite
 from g3nn.experiments.tables import DISCRIMINATIVE, selected
 from g3nn.page.assets import count, number, signed
 
@@ -45,7 +46,7 @@ class CellView:
 
 @dataclass(frozen=True)
 class Choice:
-    """The generative model that validation chose on a dataset and setting, and the most accurate of its peers."""
+    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers."""
 
     id: str
     result: CellResult
@@ -73,11 +74,13 @@ def view(suite: Suite, cell: CellResult) -> CellView:
         where += f", {cell.objective} objective"
     else:
         bold = set(cell.best_in) == set(suite.objectives)
-    measured = "not measured" if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"
+    measured = (
+        "quoted" if cell.quoted else "not measured" if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"
+    )
     published = "" if cell.published is None else f", published {_spread(cell.published, cell.published_std)}"
     difference = "" if cell.difference is None else f", difference {signed(cell.difference)}"
     strength = round(100 * min(abs(cell.difference or 0.0) / FULL_COLOUR, 1))
-    chosen = ", chosen by validation" if cell.selected else ""
+    chosen = ", chosen by validation" if cell.selected and cell.counterpart else ""
     return CellView(cell_id(cell), cell, f"{where}: {measured}{published}{difference}{chosen}", bold, strength)
 
 
@@ -108,13 +111,59 @@ def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
     return {name: values for name, values in offered.items() if len(values) > 1}
 
 
+def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
+    """For each kind of noise and dataset the accuracy of every model by the amount of noise, in percent.
+
+    A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting. A
+    quoted model has its published accuracy.
+    """
+    known = [cell for cell in cells if _accuracy(cell) is not None]
+    named = {cell.setting: found.groups() for cell in known if (found := _AMOUNT.fullmatch(cell.setting))}
+    panels = []
+    for kind, dataset in _distinct((named[cell.setting][0], cell.dataset) for cell in known if cell.setting in named):
+        own = [cell for cell in known if cell.dataset == dataset]
+        at = {int(amount): setting for setting, (one, amount) in named.items() if one == kind}
+        at = {0: "standard", **at}
+        lines = []
+        for label in _distinct(cell.label for cell in own):
+            mine = {cell.setting: cell for cell in own if cell.label == label}
+            there = {amount: mine[at[amount]] for amount in sorted(at) if at[amount] in mine}
+            if any(there):
+                lines.append(_line(label, there))
+        panels.append({"title": f"{kind.capitalize()} on {dataset.capitalize()}", "lines": lines})
+    return panels
+
+
+_AMOUNT = re.compile(r"(\w+)-(\d+)")
+"""A setting with noise: what kind, and how much in percent."""
+
+
+def _line(label: str, there: dict[int, CellResult]) -> dict[str, Any]:
+    first = next(iter(there.values()))
+    return {
+        "label": f"{label} (published)" if first.quoted else label,
+        "ours": first.ours,
+        "quoted": first.quoted,
+        "rates": list(there),
+        "means": [_accuracy(cell) for cell in there.values()],
+        "stds": [cell.published_std if cell.quoted else cell.std for cell in there.values()],
+    }
+
+
+def _accuracy(cell: CellResult) -> float | None:
+    return cell.published if cell.quoted else cell.mean
+
+
 def group_label(name: str) -> str:
+    if name == ESTIMATOR:
+        return "Estimator"
     return "Discriminative" if name == DISCRIMINATIVE else f"Generative, {name} objective"
 
 
 def introduction(cells: Sequence[CellResult]) -> str:
     """What is compared, in a sentence."""
-    models, settings = _distinct(cell.label for cell in cells), _distinct(cell.setting for cell in cells)
+    models = _distinct(cell.label for cell in cells if not cell.quoted)
+    settings = _distinct(cell.setting for cell in cells)
     datasets = [name.capitalize() for name in _datasets(cells)]
     where = " and ".join(filter(None, (", ".join(datasets[:-1]), *datasets[-1:])))
     trials = [cell.trials for cell in cells if cell.mean is not None]
@@ -139,7 +188,7 @@ def protocol(suite: Suite) -> list[str]:
 
 def _selection(suite: Suite) -> str:
     rules = suite.protocol
-    sizes = [len(suite.points(entry)) for entry in suite.entries()]
+    sizes = [len(suite.points(entry)) for entry in suite.entries() if not entry.cell.quoted]
     if max(sizes, default=0) < 2:
         return "Every cell has one point, so nothing is chosen."
     text = f"The grid of a cell has {_range(sizes, 'point')}, each trained with "

@@ -34,6 +34,8 @@ EXTRA = {
     "variant",
     "selected",
     "peers",
+    "figures",
+    "quoted",
     "row",
     "counterpart",
     "published_bold",

@@ -27,9 +27,11 @@ const drawer = (() => {
   // The model that validation chose, beside every peer.
   function choice(cell) {
     if (!cell.selected) return null;
+    const [name, why] = cell.counterpart
+      ? ["Chosen by validation", "lowest validation loss of all generative models"] : ["Peers", "networks beside it"];
     const tests = Object.entries(cell.peers).map(([peer, p]) =>
       element("span", {}, `${peer.toUpperCase()} `, element("b", {}, size(p))));
-    return fact("Chosen by validation", "lowest validation loss of all generative models",
+    return fact(name, why,
       tests.length ? element("span", { class: "options-list" }, "t-tests against ", ...tests) : null, true);
   }
 
@@ -51,6 +53,7 @@ const drawer = (() => {
       score("Calibration error (ECE)", ece),
       score("Brier score", brier),
       score("Negative log-likelihood", nll),
+      ...Object.entries(cell.figures).map(([name, value]) => score(name, value)),
       choice(cell),
       cell.chosen && fact("Chosen point", options(cell.chosen), null, true)));
   }
