@@ -55,7 +55,7 @@ const drawer = (() => {
       score("Negative log-likelihood", nll),
       ...Object.entries(cell.figures).map(([name, value]) => score(name, value)),
       choice(cell),
-      cell.chosen && fact("Chosen point", options(cell.chosen), null, true)));
+      Object.keys(cell.chosen ?? {}).length ? fact("Chosen point", options(cell.chosen), null, true) : null));
   }
 
   const options = (chosen) => element("span", { class: "options-list" },

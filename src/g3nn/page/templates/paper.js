@@ -19,6 +19,7 @@
   const seriesColour = (name) => `series-${series.indexOf(name) % SERIES}`;
 
   function seriesOf(cell) {
+    if (cell.model === "g3nn") return "estimator";
     return cell.kind === "generative" ? `generative, ${cell.objective}` : "discriminative";
   }
 
