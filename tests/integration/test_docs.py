@@ -44,6 +44,9 @@ LIMITS = {
 ONLY_PARSED = {
     "g3nn reproduce": "trains the paper's tables: minutes to hours",
     "g3nn bench run beyond --store results/beyond.sqlite --trials 100": "trains ninety ensembles of five networks",
+    "g3nn bench run noise": "trains for hours, and needs files that nobody can download",
+    "g3nn bench table noise": "needs the records of that run",
+    "g3nn bench report noise": "needs the records of that run",
 }
 """Commands whose options are checked but which do not run, and why."""
 

@@ -47,20 +47,21 @@ class RGCN(LabelPosterior):
         self.variance2 = replicas.glorot("variance2", hidden, sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        mean, variance = self._propagated(*self._first(inputs), inputs)
+        mean, variance = self._propagated(*self._first(inputs, noise), inputs)
         mean, variance = (optional_dropout(noise, part, self.options.dropout) for part in (mean, variance))
         mean, variance = _activated(linear(mean, self.mean2), linear(variance, self.variance2))
         mean, variance = self._propagated(mean, variance, inputs)
         return self.answer(mean if noise is None else mean + noise.normal(mean) * variance.sqrt())
 
     def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:
-        mean, variance = self._first(inputs)
+        mean, variance = self._first(inputs, None)
         divergence = 0.5 * (mean.square() + variance - variance.log() - 1)
         return self.options.regularisation * divergence.mean(2).sum(1)
 
-    def _first(self, inputs: Inputs) -> tuple[Tensor, Tensor]:
-        """M_1 and V_1, (R, n, hidden) each."""
-        return _activated(inputs.x.matmul(self.mean1), inputs.x.matmul(self.variance1))
+    def _first(self, inputs: Inputs, noise: Noise | None) -> tuple[Tensor, Tensor]:
+        """M_1 and V_1, (R, n, hidden) each, of the same features where some are dropped."""
+        both = torch.cat([self.mean1, self.variance1], dim=2)
+        return _activated(*inputs.x.matmul(both, noise, self.options.dropout).chunk(2, dim=2))
 
     def _propagated(self, mean: Tensor, variance: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor]:
         weight = torch.exp(-self.options.attention * variance)
