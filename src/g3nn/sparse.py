@@ -79,18 +79,32 @@ def _arcs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> sp.csr_array
     return sp.csr_array((values, (edges[0], edges[1])), shape=(n, n))
 
 
+def row_dots(matrix: sp.csr_array | np.ndarray, pairs: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
+    """(P,): sum_k A_ik A_jk scale_k for pairs (2, P) of rows."""
+    i, j = pairs
+    scale = np.ones(matrix.shape[1]) if scale is None else scale
+    if not sp.issparse(matrix):
+        return np.einsum("pd,pd,d->p", matrix[i], matrix[j], scale, optimize=True)
+    from g3nn.kernels import cpu_kernels
+
+    rows, found = sp.csr_array(matrix), np.empty(i.size)
+    rows.sort_indices()
+    cpu_kernels.row_dots(rows.indptr, rows.indices, rows.data.astype(np.float64), scale, i, j, found)
+    return found
+
+
 def cosine_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(P,): x_i . x_j / (|x_i| |x_j|) for pairs (2, P); 0 where a row is zero."""
     x = sp.csr_array(features).astype(np.float64)
     length = np.sqrt(x.multiply(x).sum(axis=1))
     scale = np.divide(1.0, length, out=np.zeros_like(length), where=length > 0)
-    return _shared(sp.csr_array(sp.diags_array(scale) @ x), pairs)
+    return row_dots(sp.csr_array(sp.diags_array(scale) @ x), pairs)
 
 
 def jaccard_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(P,): the features that both of a pair (2, P) have, divided by those of either; 0 if there are none."""
     x = sp.csr_array(sp.csr_array(features) != 0).astype(np.float64)
-    count, both = x.sum(axis=1), _shared(x, pairs)
+    count, both = x.sum(axis=1), row_dots(x, pairs)
     either = count[pairs[0]] + count[pairs[1]] - both
     return np.divide(both, either, out=np.zeros_like(both), where=either > 0)
 
@@ -108,9 +122,3 @@ def is_identity(features: sp.csr_array | np.ndarray) -> bool:
     """Whether each node has one feature, which is 1 and no other node's, in the order of the nodes: no features."""
     x = sp.csr_array(features)
     return x.shape[0] == x.shape[1] and x.nnz == x.shape[0] and bool((x.diagonal() == 1).all())
-
-
-def _shared(x: sp.csr_array, pairs: np.ndarray) -> np.ndarray:
-    """(P,): x_i . x_j."""
-    products: np.ndarray = x[pairs[0]].multiply(x[pairs[1]]).sum(axis=1)
-    return products

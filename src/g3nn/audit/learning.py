@@ -124,8 +124,7 @@ def coordinates(features: Matrix, size: int) -> np.ndarray:
     is. Dense ones are centred and get a constant coordinate, so that small rows can be told from large ones.
     """
     sparse = sp.issparse(features)
-    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
-    scaled = normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
+    scaled = _scaled(features)
     r = min(size, *features.shape)
     if r < features.shape[1]:
         directions, lengths, _ = randomized_svd(scaled, r, random_state=0)
@@ -135,3 +134,14 @@ def coordinates(features: Matrix, size: int) -> np.ndarray:
     if not sparse:
         reduced = np.concatenate([reduced, np.ones((len(reduced), 1))], axis=1)
     return np.ascontiguousarray(normalize(reduced), dtype=np.float32)
+
+
+def unit_rows(features: Matrix) -> Matrix:
+    """(n, d): features of equal variance, in rows of length one; dense ones are centred."""
+    return normalize(_scaled(features))
+
+
+def _scaled(features: Matrix) -> Matrix:
+    sparse = sp.issparse(features)
+    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
+    return normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])

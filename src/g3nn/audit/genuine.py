@@ -1,0 +1,114 @@
+"""Which observed edges are genuine: labels, features and the rest of the graph against the edges of chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import entropy
+from sklearn.linear_model import LogisticRegression
+
+from g3nn.audit.likeness import Likeness
+from g3nn.audit.messages import NoisyEdges
+from g3nn.audit.scores import ObservedEdges
+from g3nn.data.random_graph import uniform_pairs
+from g3nn.parse import Matrix
+
+_ROUNDS = 4
+_CHANCE_PAIRS = 3
+"""Pairs without an edge that stand for false edges: so many for each edge."""
+_MOST_PAIRS = 60_000
+"""At most so many of either are learned from."""
+_PSEUDO_EDGES = 20
+"""So many edges at random hold back what edges say about how labels are linked."""
+_ALIKE, _FIRST_ROUNDS = 0.7, 8
+"""Where edges join like with like: the share of them that do not join nodes at random."""
+_SURE = 0.98
+"""What is believed at most about a label before any edge is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class GenuineEdges:
+    """share: of all observed edges that are taken to be genuine. log_odds: (E,), how much likelier each of them is as a
+    genuine one than as one between any two nodes; probability: (E,), that it is genuine. beliefs: (n, K) about labels.
+    """
+
+    share: float
+    log_odds: np.ndarray
+    probability: np.ndarray
+    beliefs: np.ndarray
+
+
+def genuine_edges(
+    edges: np.ndarray,
+    features: Matrix | None,
+    prior: np.ndarray,
+    shares: Sequence[float],
+    *,
+    directed: bool = False,
+    seed: int = 0,
+) -> list[GenuineEdges]:
+    """One for each of the shares, each going on from the one before.
+
+    edges: (2, E). features: (n, d), or None. prior: (n, K), what features alone say about labels, and one-hot where
+    they are known.
+
+    In turn: how alike the ends of genuine edges are, compared with those of any pair (a logistic regression in which
+    each edge counts as much as it is believed); what labels its ends have, and how labels are linked (`NoisyEdges`);
+    and how much each edge is believed, which follows from both. Nothing that judges an edge has seen it.
+    """
+    n, K = prior.shape
+    rng, observed = np.random.default_rng(seed), ObservedEdges(edges, n, directed)
+    likeness, noisy = Likeness.of(edges, n, features), NoisyEdges(edges, n)
+    chance = np.stack(uniform_pairs(n, min(_CHANCE_PAIRS * edges.shape[1], _MOST_PAIRS), rng))
+    chance = chance[:, observed.is_free(chance)]
+    nothing, start = np.zeros(chance.shape[1]), (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
+    alike, alike_by_chance = likeness.fixed(edges), likeness.fixed(chance)
+    believed, found = np.full(edges.shape[1], shares[0]), []
+    table, messages = _begun(noisy, start, believed)
+    for share in shares:
+        for _ in range(_ROUNDS):
+            ratio = _log_density_ratio(
+                np.hstack([alike, likeness.around(edges, believed, believed)]),
+                np.hstack([alike_by_chance, likeness.around(chance, nothing, believed)]),
+                believed,
+                rng,
+            )
+            beliefs, messages = noisy.propagate(start, table, expit(ratio + logit(share)), messages)
+            odds = ratio + np.log(np.maximum(noisy.agreement(messages, table), np.finfo(np.float64).tiny))
+            believed = expit(odds + logit(share))
+            table = noisy.mixing(messages, table, believed, _PSEUDO_EDGES)
+        found.append(GenuineEdges(share, odds, believed, beliefs))
+    return found
+
+
+def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
+    explains the edges better. False edges may sit at the very nodes whose labels are known."""
+    K = prior.shape[1]
+    known = 1 - entropy(prior, axis=1) / np.log(K)
+    first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
+    seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), _PSEUDO_EDGES)
+    tables = [seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)]
+    found = []
+    for table in tables:
+        _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
+        table = noisy.mixing(messages, table, believed, _PSEUDO_EDGES)
+        found.append((float(np.log1p(believed * (noisy.agreement(messages, table) - 1)).mean()), table, messages))
+    return max(found, key=lambda one: one[0])[1:]
+
+
+def _log_density_ratio(
+    edges: np.ndarray, chance: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+) -> np.ndarray:
+    """(E,): the log of how many times as often edges, counted by their weights, have such attributes (E, A) as pairs by
+    chance."""
+    centre, spread = chance.mean(0), np.concatenate([edges, chance]).std(0) + 1e-9
+    edges, chance = (edges - centre) / spread, (chance - centre) / spread
+    some = np.arange(len(edges)) if len(edges) <= _MOST_PAIRS else rng.choice(len(edges), _MOST_PAIRS, replace=False)
+    kind = np.concatenate([np.ones(len(some)), np.zeros(len(chance))])
+    counts = np.concatenate([weights[some] / weights[some].sum(), np.full(len(chance), 1 / len(chance))]) * len(some)
+    model = LogisticRegression(max_iter=500).fit(np.concatenate([edges[some], chance]), kind, sample_weight=counts)
+    return np.asarray(model.decision_function(edges))

@@ -1,0 +1,66 @@
+"""How alike the ends of a pair are, judged without the edge between them if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import normalize
+
+from g3nn.audit.learning import coordinates, unit_rows
+from g3nn.parse import Matrix
+from g3nn.sparse import row_dots
+
+_COORDINATES = 32
+_CHUNK = 1 << 16
+"""Pairs looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class Likeness:
+    """Edges (2, E) between n nodes, and what they look like: rows of length one, all of them and reduced to few
+    directions; None without features."""
+
+    edges: np.ndarray
+    n: int
+    rows: Matrix | None
+    reduced: np.ndarray | None
+
+    @classmethod
+    def of(cls, edges: np.ndarray, n: int, features: Matrix | None) -> Likeness:
+        if features is None:
+            return cls(edges, n, None, None)
+        return cls(edges, n, unit_rows(features), coordinates(features, _COORDINATES))
+
+    def fixed(self, pairs: np.ndarray) -> np.ndarray:
+        """(P, 1), without features (P, 0): how alike the features of both ends are."""
+        if self.rows is None:
+            return np.zeros((pairs.shape[1], 0))
+        alike = np.concatenate([row_dots(self.rows, part) for part in _parts(pairs)])
+        return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
+
+    def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(P, 2), without features (P, 1): how many neighbours both ends have, rare ones counting more; and how alike
+        each end is to the neighbours of the other.
+
+        weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
+        """
+        i, j = self.edges
+        half = sp.csr_array((weights, (i, j)), shape=(self.n, self.n))
+        adjacency = sp.csr_array(half + half.T)
+        rare = 1 / np.log(2 + np.asarray(adjacency.sum(1)).ravel())
+        shared = row_dots(adjacency, pairs, rare)
+        if self.reduced is None:
+            return np.log1p(shared)[:, None]
+        near, found = adjacency.astype(np.float32) @ self.reduced, []
+        for (left, right), mine in zip(_parts(pairs), _parts(own[None]), strict=True):
+            x, y, mine = self.reduced[left], self.reduced[right], mine.T
+            around_left, around_right = normalize(near[left] - mine * y), normalize(near[right] - mine * x)
+            found.append((around_left * y + around_right * x).sum(1))
+        return np.stack([np.log1p(shared), np.concatenate(found)], axis=1)
+
+
+def _parts(values: np.ndarray) -> list[np.ndarray]:
+    """Columns in chunks; at least one."""
+    return np.array_split(values, max(1, values.shape[1] // _CHUNK), axis=1)

@@ -1,0 +1,107 @@
+"""Which edges are genuine: what is injected is found, and no edge has a say about itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import roc_auc_score
+
+import g3nn
+from g3nn.audit.genuine import genuine_edges
+from g3nn.audit.likeness import Likeness
+from g3nn.sparse import row_dots
+
+
+def injected(task, count, seed=0):
+    """The task with so many edges between nodes of different classes more, and which of its edges they are."""
+    rng, n = np.random.default_rng(seed), task.num_nodes
+    pairs = np.sort(rng.integers(n, size=(2, 10 * count)), axis=0)
+    codes = task.edges[0] * n + task.edges[1]
+    free = (task.labels[pairs[0]] != task.labels[pairs[1]]) & ~np.isin(pairs[0] * n + pairs[1], codes)
+    pairs = np.unique(pairs[:, free], axis=1)
+    pairs = pairs[:, rng.permutation(pairs.shape[1])[:count]]
+    edges = np.concatenate([task.edges, pairs], axis=1)
+    return replace(task, edges=edges), np.arange(edges.shape[1]) >= task.num_edges
+
+
+def prior(task):
+    """Labels of training nodes, and nothing about others."""
+    known = np.full((task.num_nodes, task.num_classes), 1 / task.num_classes)
+    known[task.train] = np.eye(task.num_classes)[task.labels[task.train]]
+    return known
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    return injected(g3nn.synthetic(nodes=400, classes=3, degree=8, features=20, signal=2.0, seed=1), 400)
+
+
+def test_injected_edges_are_found(noisy):
+    task, false = noisy
+    mild, strong = genuine_edges(task.edges, task.features, prior(task), (0.8, 0.5))
+    for found in (mild, strong):
+        assert roc_auc_score(~false, found.log_odds) > 0.85
+        assert found.probability[false].mean() < found.probability[~false].mean() - 0.25
+    assert (strong.probability < mild.probability).mean() > 0.9
+    right = strong.beliefs.argmax(1) == task.labels
+    assert right.mean() > 0.8
+
+
+def test_without_features_edges_and_labels_still_tell(noisy):
+    task, false = noisy
+    (found,) = genuine_edges(task.edges, None, prior(task), (0.5,))
+    assert roc_auc_score(~false, found.log_odds) > 0.7
+
+
+def test_false_edges_at_the_labelled_nodes_do_not_turn_the_graph_around():
+    """All that is known says that edges join different labels; the rest of the graph knows better."""
+    misled, false = injected(g3nn.synthetic(nodes=400, classes=2, degree=12, signal=0.0, seed=2), 60)
+    train = np.unique(misled.edges[:, false])
+    misled = replace(misled, train=train[:40])
+    (found,) = genuine_edges(misled.edges, None, prior(misled), (0.8,))
+    rest = np.setdiff1d(np.arange(400), misled.train)
+    assert (found.beliefs.argmax(1) == misled.labels)[rest].mean() > 0.7
+
+
+def test_where_edges_join_different_labels_they_are_believed():
+    task = g3nn.synthetic(nodes=400, classes=2, degree=10, features=20, signal=3.0, homophily=0.1, seed=3)
+    (found,) = genuine_edges(task.edges, task.features, prior(task), (0.8,))
+    apart = task.labels[task.edges[0]] != task.labels[task.edges[1]]
+    assert found.probability[apart].mean() > found.probability[~apart].mean()
+
+
+def test_the_same_seed_gives_the_same_answer(noisy):
+    task, _ = noisy
+    first, second = (genuine_edges(task.edges, task.features, prior(task), (0.5,), seed=7)[0] for _ in range(2))
+    np.testing.assert_array_equal(first.probability, second.probability)
+
+
+class TestLikeness:
+    EDGES = np.array([[0, 0, 1, 2], [1, 2, 2, 3]])
+
+    def test_an_edge_is_left_out_of_what_is_around_its_ends(self):
+        x = np.random.default_rng(0).normal(size=(5, 3))
+        ones = np.ones(4)
+        full = Likeness.of(self.EDGES, 5, x)
+        without = Likeness(self.EDGES[:, 1:], 5, full.rows, full.reduced)
+        seen = full.around(self.EDGES[:, :1], ones[:1], ones)
+        np.testing.assert_allclose(
+            seen[:, 1], without.around(self.EDGES[:, :1], np.zeros(1), ones[1:])[:, 1], rtol=1e-5
+        )
+
+    def test_common_neighbours_count_the_more_the_rarer(self):
+        shared = Likeness.of(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
+        # 0 and 1 share node 2, which has three edges; 0 and 3 too; nobody shares anything with 4.
+        np.testing.assert_allclose(shared[:, 0], np.log1p([1 / np.log(5), 1 / np.log(5), 0]))
+
+    def test_row_dots_are_those_of_dense_rows(self):
+        rng = np.random.default_rng(0)
+        dense = rng.normal(size=(20, 8)) * (rng.random((20, 8)) < 0.4)
+        pairs, scale = rng.integers(20, size=(2, 50)), rng.random(8)
+        expected = (dense[pairs[0]] * dense[pairs[1]] * scale).sum(1)
+        np.testing.assert_allclose(row_dots(sp.csr_array(dense), pairs, scale), expected, atol=1e-12)
+        np.testing.assert_allclose(row_dots(dense, pairs, scale), expected, atol=1e-12)
+        np.testing.assert_allclose(row_dots(sp.csr_array(dense), pairs), (dense[pairs[0]] * dense[pairs[1]]).sum(1))
