@@ -67,6 +67,11 @@ NullWords = Annotated[
     list[str] | None, typer.Option(metavar="WORD", help="A further word for an unknown value. Repeatable.")
 ]
 
+DENOISE = {"auto": "auto", "yes": True, "no": False}
+Denoise = Annotated[
+    str,
+    typer.Option(help="Doubt edges that features and labels do not explain: auto (if validation says so), yes or no."),
+]
 PriorName = Annotated[
     str,
     typer.Option(
@@ -108,6 +113,7 @@ def fit(
     prior: PriorName = "auto",
     effort: Annotated[str, typer.Option(help="How much is tried: quick, default or thorough.")] = "default",
     budget: Annotated[float | None, typer.Option(help="Seconds that may be spent on trying models.")] = None,
+    denoise: Denoise = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
     alpha: Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
@@ -137,10 +143,11 @@ def fit(
     check_out(out, [nodes, edges], dry_run, problems)
     check_share("alpha", alpha, problems)
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
-    chosen |= {"effort": effort, "budget": budget}
+    chosen |= {"effort": effort, "budget": budget, "denoise": DENOISE.get(denoise, "auto")}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     guessed = outcome if outcome in OUTCOMES else Classes.name
     problems.name("prior", prior, ("auto", *NAMED))
+    problems.name("denoise", denoise, DENOISE)
     check_parameters(_estimator(guessed, prior, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
     graph = read_tables(
         nodes,

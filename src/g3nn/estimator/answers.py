@@ -127,7 +127,8 @@ class Answerer:
                 held_out[:, nodes] = network.held_out
             return replace(network, held_out=held_out)
 
-        return self._with_networks(moved)
+        members = [one if one.trust is None else replace(one, trust=one.trust.within(nodes)) for one in self.members]
+        return replace(self, members=tuple(members))._with_networks(moved)
 
     def _with_networks(self, change: Callable[[Network], Network]) -> Answerer:
         members = [

@@ -16,7 +16,7 @@ from safetensors.numpy import load_file, save_file
 from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import DataError, Problems
 
-FORMAT, VERSION = "g3nn-model", 2
+FORMAT, VERSION = "g3nn-model", 3
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
 MODEL = "model"
 """The folder of the model inside a folder of results."""

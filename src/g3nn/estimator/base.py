@@ -44,6 +44,7 @@ class GraphEstimator(BaseEstimator):
     prior: Any = "auto"
     effort: str = "default"
     budget: float | None = None
+    denoise: bool | str = "auto"
     ensemble: int = 5
     validation: float = 0.2
     refit: bool = False
@@ -271,7 +272,7 @@ class GraphEstimator(BaseEstimator):
             with course(self.verbose) as progress:
                 progress.stage("judging edges", 1.0, 1)
                 self.graph_audit_ = GraphAudit.fit(
-                    *self.fitted_.groups(), seed=seed, device=self.device, progress=progress
+                    *self.fitted_.weighed_groups(), seed=seed, device=self.device, progress=progress
                 )
         return self.graph_audit_
 

@@ -37,6 +37,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
                   does not give the object back: prior is then its description, and to fit again it must be set.
     effort:       how much is tried: "quick", "default" or "thorough".
     budget:       seconds that trying may take, or None. One model is trained in any case.
+    denoise:      whether edges may be doubted. "auto": networks that give less weight to edges which features and
+                  labels do not explain are tried too, and validation decides; a model that is named believes all
+                  edges. True: edges are always weighed, False: never.
     ensemble:     number of replicas of a model that is named; in a panel, the most that any model gets.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.

@@ -185,6 +185,13 @@ class Fitted:
         codes, beliefs, merged = self._merged_groups()
         return self.task.with_classes(merged.codes(codes), merged.count), merged.beliefs(beliefs)
 
+    def weighed_groups(self) -> tuple[NodeTask, np.ndarray]:
+        """The same, with edges that count as much as the member with the largest weight believes them: if validation
+        found some false, nobody should learn from those what an edge looks like."""
+        task, beliefs = self.groups()
+        trust = self.answerer.members[0].trust
+        return task if trust is None else trust.weigh(task), beliefs
+
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""
         _, beliefs, merged = self._merged_groups()

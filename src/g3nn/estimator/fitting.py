@@ -30,6 +30,9 @@ from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course
 
+_LEAST_EDGES = 20
+"""Of fewer nothing can be learned about which are genuine."""
+
 
 @dataclass(frozen=True, eq=False)
 class Learned:
@@ -129,6 +132,8 @@ def _search(
         progress,
         weights,
         at_once=len(request.seeds) if device.type == "cuda" or folds else 1,
+        denoise=parameters["denoise"] if task.num_edges >= _LEAST_EDGES else False,
+        featureless=request.structural,
         folds=tuple(fold if weights is None else repeated(fold, weights) for fold in folds),
     )
 
@@ -163,7 +168,9 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
         return Member(view, trial.learned, place)
     assert isinstance(trial.candidate, Candidate)
     assert isinstance(trial.learned, FitResult)
-    return Member(view, _network(trial.candidate, trial.learned, search), place, beliefs=trial.candidate.beliefs)
+    one = trial.candidate
+    trust = search.trusts[one.trust] if one.trust < 1 else None
+    return Member(view, _network(one, trial.learned, search), place, beliefs=one.beliefs, trust=trust)
 
 
 def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
@@ -199,14 +206,15 @@ def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     assert isinstance(trial.learned, FitResult)
     assert isinstance(member.learned, Network)
     epochs = int(np.median(trial.learned.best_epoch))
+    share = 1.0 if member.trust is None else member.trust.share
     plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
-    result = plan.fit(search.seen(member.view.name, member.beliefs), search.progress, search.weights)
+    result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)
     sound = [place for place, status in enumerate(result.status) if status != "diverged"]
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
     result = result.select(sound)
     learned = replace(member.learned, seeds=result.seeds, epochs=epochs, model=result.model, held_out=None)
-    return replace(member, learned=learned)
+    return replace(member, learned=learned, trust=search.trusts[share] if share < 1 else None)
 
 
 def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:

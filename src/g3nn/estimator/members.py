@@ -12,6 +12,7 @@ from torch import Tensor
 from g3nn.calibrate import Scaling
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.inferring import infer_scores
+from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
 from g3nn.inputs import Inputs
 from g3nn.model import BOTH, POSTERIOR, GenerativeModel, ModelSpec
@@ -160,7 +161,7 @@ class Tabular:
 class Member:
     """One of those who answer. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
     temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
-    beliefs: whether it sees those of a task as additional columns."""
+    beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
     view: View
     learned: Network | Tabular
@@ -169,17 +170,19 @@ class Member:
     isolated_weight: float = 1.0
     temperature: float = 1.0
     beliefs: bool = False
+    trust: EdgeTrust | None = None
 
     @property
     def name(self) -> str:
         return self.learned.name
 
-    def seen(self, task: NodeTask, outcome: Outcome) -> NodeTask:
-        """The task with the features that it looks at."""
+    def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
+        """The task with the features that it looks at, and edges that count as much as it believes them."""
         task = replace(task, features=self.view.apply(task.features))
+        task = task if self.trust is None else self.trust.weigh(task, new)
         return with_belief_columns(task, outcome) if self.beliefs else task
 
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
-        found = self.learned.answers(self.seen(task, outcome), new, device)
+        found = self.learned.answers(self.seen(task, outcome, new), new, device)
         return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)))

@@ -36,7 +36,8 @@ _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
 @dataclass(frozen=True)
 class Candidate:
     """A model, an objective, and the options that set it apart, as `g3nn.fit` takes them; and the name of a view.
-    beliefs: whether the network sees those of the task, too, as additional columns."""
+    beliefs: whether the network sees those of the task, too, as additional columns. trust: the share of the edges that
+    is taken to be genuine."""
 
     model: str | ModelSpec
     objective: str | Objective
@@ -44,6 +45,7 @@ class Candidate:
     prior: Any = "mlp"
     view: str = "given"
     beliefs: bool = False
+    trust: float = 1.0
 
     @property
     def name(self) -> str:
@@ -52,7 +54,7 @@ class Candidate:
     @property
     def key(self) -> str:
         """What tells candidates of a panel apart."""
-        return repr((self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs))
+        return repr((self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs, self.trust))
 
     @property
     def price(self) -> float:
@@ -133,8 +135,8 @@ class PanelEntry:
     """How one candidate did. val_loss: of its averaged replicas after temperature scaling, by which the choice is made.
 
     Each candidate gets the same single parameter, so that is fair, and it is close to what the answers will be like. A
-    candidate that was dropped early has few replicas, and after the first stage few epochs. view: of the features, and
-    whether what a prior says of them was seen as well.
+    candidate that was dropped early has few replicas, and after the first stage few epochs. view: of the features,
+    whether what a prior says of them was seen as well, and the share of the edges that was taken to be genuine.
     weight: in the answer for nodes with edges; chosen: whether it answers at all.
     """
 
@@ -173,7 +175,10 @@ class Trial:
     @property
     def entry(self) -> PanelEntry:
         one = self.candidate
-        view = f"{one.view} + prior" if isinstance(one, Candidate) and one.beliefs else one.view
+        view = one.view
+        if isinstance(one, Candidate):
+            view += " + prior" if one.beliefs else ""
+            view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
         how = (dict(one.options), self.loss, self.score, self.epochs)
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 

@@ -189,6 +189,7 @@ def check_parameters(
     timed = type(budget) is not bool and isinstance(budget, Real) and 0 < float(budget) < np.inf
     if budget is not None and not timed:
         problems.add("budget", repr(budget), "a number of seconds above 0, or None for no limit")
+    _check_denoise(parameters["denoise"], parameters["model"], problems)
     _check_options(parameters["options"], problems)
     check_prior(parameters, outcome, problems)
     random = _random(parameters["random_state"], problems)
@@ -296,6 +297,14 @@ def check_share(argument: str, value: Any, problems: Problems) -> None:
 
 def is_share(value: Any) -> bool:
     return isinstance(value, Real) and 0 < float(value) < 1
+
+
+def _check_denoise(denoise: Any, model: Any, problems: Problems) -> None:
+    if not (isinstance(denoise, bool | np.bool_) or (isinstance(denoise, str) and denoise == "auto")):
+        problems.add("denoise", repr(denoise), '"auto", true or false')
+    elif denoise is True and model == "mlp":
+        advice = "mlp looks at no edge; leave denoise out, or name another model."
+        problems.add("denoise", "True with model 'mlp'", "a model that looks at edges", advice)
 
 
 def _check_options(options: Any, problems: Problems) -> None:

@@ -25,6 +25,7 @@ from g3nn.estimator.forms import Form
 from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.prior import SavedPrior, feature_model
+from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
 from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
@@ -41,7 +42,9 @@ Json = dict[str, Any]
 
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.values(), ValueOptions, RealOptions)
 
-_ESTIMATOR = (Answers, Calibration, Calibrations, Form, ModelSpec, PanelEntry, SavedPrior, Scaling, Tabular, View)
+_ESTIMATOR = (
+    *(Answers, Calibration, Calibrations, EdgeTrust, Form, ModelSpec, PanelEntry, SavedPrior, Scaling, Tabular, View),
+)
 
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in _TABULAR},
@@ -81,6 +84,9 @@ def save_model(
     parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", "begun")}
     parts["answerer"] = _fields(fitted.answerer, "members", "device")
     parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
+    parts["trusts"] = tuple(
+        {one.trust.share: one.trust for one in fitted.answerer.members if one.trust is not None}.values()
+    )
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
     record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
     state = {
@@ -96,8 +102,10 @@ def save_model(
 
 def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]:
     """The parameters of a saved estimator and what its fit learned, from the parts of its folder."""
-    names = ("parameters", "fitted", "answerer", "members")
-    parameters, parts, rest, members = (_unpacked(record[name], arrays) for name in names)
+    names = ("parameters", "fitted", "answerer", "members", "trusts")
+    parameters, parts, rest, members, trusts = (_unpacked(record[name], arrays) for name in names)
+    for member in members:
+        member["trust"] = next((one for one in trusts if one.share == member["trust"]), None)
     if isinstance(parameters.get("class_weight"), tuple):
         parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
@@ -113,10 +121,12 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
 
 
 def _member_fields(member: Member) -> Json:
-    """Without the parameters of a network, which go into a file of their own."""
+    """Without the parameters of a network, which go into a file of their own; of what it believes about edges, which
+    several members share, only the share."""
+    own = {**_fields(member), "trust": None if member.trust is None else member.trust.share}
     if isinstance(member.learned, Network):
-        return {**_fields(member), "learned": _fields(member.learned, "model", "held_out")}
-    return _fields(member)
+        own["learned"] = _fields(member.learned, "model", "held_out")
+    return own
 
 
 def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Network | Tabular]:

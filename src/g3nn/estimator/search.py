@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from g3nn.calibrate import Scaling
 from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.effort import MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
+from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, TableCandidate, Trial, usable
+from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.outcomes import Outcome
 from g3nn.sparse import neighbour_mean
@@ -34,6 +35,13 @@ _PROBE_EPOCHS = 100
 
 _CLOSE_ENOUGH = 1.1
 """Who trains to the end has a loss of at most this many times the lowest one, or a weight in the mixture."""
+
+_FOR_EDGES = "length"
+"""The view of features by which edges are judged. Validation has no say in it."""
+
+_DOUBTERS, _LISTENS = 3, "sbm-appnp"
+"""How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
+false the best may be those that do not listen to them."""
 
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
@@ -59,6 +67,10 @@ class Search:
     weights: np.ndarray | None = None
     at_once: int = 1
     """How many replicas are trained in one stack before the next candidate gets its turn."""
+    denoise: bool | str = False
+    """Whether edges may be doubted: "auto" lets validation decide, True always doubts them."""
+    featureless: bool = False
+    """Whether the features were made from the edges."""
     folds: tuple[np.ndarray, ...] = ()
     """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
     replicas have those of the task."""
@@ -68,15 +80,27 @@ class Search:
         return self.task.outcome_model()
 
     @cached_property
-    def _tasks(self) -> dict[tuple[str, bool], NodeTask]:
+    def _tasks(self) -> dict[tuple[str, bool, float], NodeTask]:
         return {}
 
-    def seen(self, view: str, beliefs: bool = False) -> NodeTask:
-        """The task with one view of its features, and if that is wanted with beliefs as additional columns."""
-        key = view, beliefs
+    @cached_property
+    def trusts(self) -> dict[float, EdgeTrust]:
+        """How far each edge is believed, by the share of edges that are genuine. Labels that any replica validates on
+        have no say in it."""
+        view = _FOR_EDGES if _FOR_EDGES in self.views else next(iter(self.views))
+        used = self.folds[: min(self.effort.replicas, len(self.seeds))]
+        train = np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
+        task = replace(self.seen(view), train=train)
+        return edge_trust(task, SHARES, self.featureless, self.seeds[0], self.device)
+
+    def seen(self, view: str, beliefs: bool = False, trust: float = 1.0) -> NodeTask:
+        """The task with one view of its features, if that is wanted with beliefs as additional columns, and with edges
+        that count as much as they are believed."""
+        key = view, beliefs, trust
         if key not in self._tasks:
             task = replace(self.task, features=self.views[view].apply(self.task.features))
-            self._tasks[key] = with_belief_columns(task, self.outcome) if beliefs else task
+            task = with_belief_columns(task, self.outcome) if beliefs else task
+            self._tasks[key] = task if trust == 1 else self.trusts[trust].weigh(task)
         return self._tasks[key]
 
     def fold(self, seed: int) -> int:
@@ -101,8 +125,13 @@ class Search:
             self.progress.stage("trying forms of the features", 0.3, len(views))
             tried = [self._short(replace(model, view=view), VIEWS) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
+        model = replace(model, view=views[0])
+        if self.denoise is True:
+            self.progress.stage("doubting edges", 0.5, len(SHARES))
+            tried = [self._short(replace(model, trust=share), VARIED) for share in SHARES]
+            model = replace(model, trust=min(zip(SHARES, tried, strict=True), key=lambda one: one[1].loss)[0])
         self.progress.stage("training the model", 0.9, 1)
-        trial = self._long(replace(model, view=views[0]), self.seeds, None)
+        trial = self._long(model, self.seeds, None)
         if not math.isfinite(trial.loss):
             raise _diverged()
         return trial
@@ -111,12 +140,13 @@ class Search:
         """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
         trials = {trial.candidate.key: trial for trial in known}
 
-        def run(words: str, until: float, share: float, waiting: Iterable[AnyCandidate]) -> None:
+        def run(words: str, until: float, share: float, waiting: Iterable[AnyCandidate], least: int = 0) -> None:
             todo = [one for one in waiting if one.key not in trials]
             if todo:
                 self.progress.stage(words, until, len(todo))
-            for one in todo:
-                if trials and not self.spending.allows(share):
+            for place, one in enumerate(todo):
+                wanted = place < least and self.spending.seconds is None
+                if trials and not wanted and not self.spending.allows(share):
                     break
                 trials[one.key] = _unless_too_large(partial(self._short, one, share), Trial(one))
 
@@ -126,8 +156,14 @@ class Search:
         best = self._ranked_views()[: self.effort.views]
         # A view that looks like the first one is left out; models of tables then take that one.
         plain = "given" if "given" in self.views else next(iter(self.views))
-        first = [replace(one, view=best[0] if isinstance(one, Candidate) else plain) for one in models]
+        trust = SHARES[0] if self.denoise is True else 1.0
+        first: list[AnyCandidate] = [
+            replace(one, view=best[0], trust=trust) if isinstance(one, Candidate) else replace(one, view=plain)
+            for one in models
+        ]
         run("trying models", 0.3, MODELS, first)
+        if self.denoise:
+            self._doubt(run, leading, [one for one in first if isinstance(one, Candidate)])
         networks = [trial.candidate for trial in leading(len(first)) if isinstance(trial.candidate, Candidate)]
         again = [replace(one, view=view) for one in networks[: self.effort.leading] for view in best[1:]]
         run("trying other forms of the features", 0.45, VIEWS, again)
@@ -138,6 +174,23 @@ class Search:
             raise _diverged()
         return found
 
+    def _doubt(
+        self,
+        run: Callable[..., None],
+        leading: Callable[[int], list[Trial]],
+        networks: Sequence[Candidate],
+    ) -> None:
+        """The best networks, and one that listens to edges most, with edges that are doubted; if that is better, the
+        others as well."""
+        ranked = [trial.candidate for trial in leading(99) if isinstance(trial.candidate, Candidate)]
+        listening = [one for one in ranked if one.model != "mlp"]
+        some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
+        doubting = [replace(one, trust=share) for one in some for share in SHARES]
+        run("doubting edges", 0.36, DOUBTED, doubting, least=len(SHARES))
+        best = leading(1)[0].candidate
+        if isinstance(best, Candidate) and best.trust < 1:
+            run("doubting edges", 0.4, DOUBTED, [replace(one, trust=best.trust) for one in networks])
+
     def unvalidated(self, models: Sequence[Candidate]) -> Trial:
         """Where there is nothing to validate on: one model for a fixed number of epochs.
 
@@ -145,11 +198,12 @@ class Search:
         and its likelihood learn from the unlabelled nodes too, and it spreads labels far. Otherwise a plain network.
         """
         chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
-        chosen = replace(chosen, view=next(iter(self.views)))
+        trust = SHARES[0] if self.denoise is True else 1.0
+        chosen = replace(chosen, view=next(iter(self.views)), trust=trust)
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.
-        task = self.seen(chosen.view, chosen.beliefs)
+        task = self.seen(chosen.view, chosen.beliefs, chosen.trust)
         result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
         if not result.trials:
             raise _diverged()
@@ -251,7 +305,7 @@ class Search:
         return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
     def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float) -> Trial:
-        task = self.seen(candidate.view, candidate.beliefs)
+        task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.spending.deadline(share)
         result = self._fit(plan, task, deadline)

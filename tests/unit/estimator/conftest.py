@@ -104,6 +104,6 @@ def small_panel(quick: Callable[..., G3NNClassifier], monkeypatch: pytest.Monkey
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], kept=9, replicas=2, work=1e9))
 
     def make(**changes: Any) -> G3NNClassifier:
-        return quick(**{"model": "auto", "effort": "quick", "epochs": 20, **changes})
+        return quick(**{"model": "auto", "effort": "quick", "epochs": 20, "denoise": False, **changes})
 
     return make

@@ -80,13 +80,13 @@ def test_a_changed_record_is_noticed(folder):
 
 def test_a_newer_format_is_named(folder):
     rewrite(folder, version=99)
-    with pytest.raises(DataError, match=r"newer g3nn \(format 99, this one reads 2\)\. Upgrade"):
+    with pytest.raises(DataError, match=r"newer g3nn \(format 99, this one reads 3\)\. Upgrade"):
         read_archive(folder)
 
 
 def test_an_older_format_is_named(folder):
     rewrite(folder, version=1)
-    with pytest.raises(DataError, match=r"older g3nn \(format 1, this one reads 2\)\. .*fit and save the model again"):
+    with pytest.raises(DataError, match=r"older g3nn \(format 1, this one reads 3\)\. .*fit and save the model again"):
         read_archive(folder)
 
 

@@ -1,0 +1,116 @@
+"""Edges that are doubted: who decides, what becomes of them, and what no label of a validation node may touch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import g3nn
+from g3nn.errors import InputError
+from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
+from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
+
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+
+
+@pytest.fixture(scope="module")
+def noisy():
+    """Somebody put edges between classes into a graph that joins like with like: two for five."""
+    clean = g3nn.synthetic(nodes=300, classes=3, degree=8, features=12, signal=2.0, val=60, seed=5)
+    rng = np.random.default_rng(0)
+    pairs = np.sort(rng.integers(300, size=(2, 6000)), axis=0)
+    pairs = pairs[:, clean.labels[pairs[0]] != clean.labels[pairs[1]]][:, : 2 * clean.num_edges // 5]
+    return g3nn.NodeTask.build(
+        clean.features, np.hstack([clean.edges, pairs]), clean.labels, clean.train, clean.val, clean.test
+    )
+
+
+def known(task):
+    y = np.full(task.num_nodes, -1)
+    for part in (task.train, task.val):
+        y[part] = task.labels[part]
+    return y
+
+
+def fitted(task, **changes):
+    how = {"effort": "quick", "epochs": 60, "ensemble": 1, "device": "cpu", **changes}
+    return G3NNClassifier(**how).fit(task.features, known(task), task.edges, val=task.val)
+
+
+class TestTrust:
+    def test_edges_inside_classes_are_believed_more(self, noisy):
+        trusts = edge_trust(noisy, SHARES, featureless=False, seed=0, device="cpu")
+        inside = noisy.labels[noisy.edges[0]] == noisy.labels[noisy.edges[1]]
+        for share in SHARES:
+            found = trusts[share].probability
+            assert found.shape == (noisy.num_edges,)
+            assert found[inside].mean() > found[~inside].mean() + 0.1
+            assert ((found > 0) & (found <= 1)).all()
+
+    @pytest.mark.parametrize("featureless", [False, True])
+    def test_labels_that_are_not_for_training_have_no_say(self, noisy, featureless):
+        other = replace(noisy, labels=noisy.labels.copy())
+        rest = np.setdiff1d(np.arange(noisy.num_nodes), noisy.train)
+        other.labels[rest] = (other.labels[rest] + 1) % 3
+        first, second = (edge_trust(task, (0.5,), featureless, 0, "cpu")[0.5] for task in (noisy, other))
+        np.testing.assert_array_equal(first.probability, second.probability)
+
+    def test_edges_that_were_not_judged_are_believed(self):
+        task = g3nn.NodeTask.build(np.eye(4), np.array([[0, 1, 2], [1, 2, 3]]), [0, 1, 0, 1], [0, 1], None)
+        trust = EdgeTrust(0.5, np.array([[0, 1], [1, 2]]), np.array([0.25, 0.75]))
+        np.testing.assert_allclose(trust.weigh(task).weights, [0.25, 0.75, 1])
+        heavy = trust.weigh(replace(task, weights=np.array([2.0, 2.0, 4.0])))
+        np.testing.assert_allclose(heavy.weights, [0.5, 1.5, 4])
+        nobody_known = trust.weigh(task, np.array([False, True, False, False]))
+        np.testing.assert_allclose(nobody_known.weights, [1, 1, 1])
+        moved = trust.within(np.array([0, 2, 3]))
+        np.testing.assert_array_equal(moved.edges, [[0, 2], [2, 3]])
+
+    def test_values_are_taken_in_groups(self):
+        task = g3nn.synthetic_values(nodes=200, labelled=0.3, val=30, degree=6, seed=1)
+        found = edge_trust(task, (0.5,), featureless=False, seed=0, device="cpu")[0.5]
+        assert np.isfinite(found.probability).all()
+
+
+class TestEstimator:
+    def test_validation_decides_whether_edges_are_doubted(self, noisy):
+        found, plain = fitted(noisy), fitted(noisy, denoise=False)
+        assert any("genuine" in entry.view for entry in found.panel_)
+        assert not any("genuine" in entry.view for entry in plain.panel_)
+        assert found.fitted_.val_loss <= plain.fitted_.val_loss + 0.02
+        assert any(member.trust is not None for member in found.fitted_.answerer.members)
+
+    def test_where_it_is_asked_for_every_network_doubts(self, noisy):
+        found = fitted(noisy, denoise=True)
+        assert all("genuine" in entry.view for entry in found.panel_)
+        one = fitted(noisy, denoise=True, model="gcn")
+        assert one.fitted_.answerer.members[0].trust.share in SHARES
+        assert fitted(noisy, model="gcn").fitted_.answerer.members[0].trust is None
+
+    @pytest.mark.parametrize("changes", [{}, {"inductive": True}, {"refit": True}])
+    def test_what_is_believed_about_edges_is_saved(self, noisy, tmp_path, changes):
+        found = fitted(noisy, denoise=True, **changes)
+        found.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        for left, right in zip(again.fitted_.answerer.members, found.fitted_.answerer.members, strict=True):
+            np.testing.assert_array_equal(left.trust.probability, right.trust.probability)
+        np.testing.assert_array_equal(again.predict_proba(), found.predict_proba())
+        X, edges = noisy.features[:2] + 1, (np.array([300, 301]), np.array([0, 1]))
+        np.testing.assert_allclose(again.predict_proba(X, edges), found.predict_proba(X, edges), atol=1e-6)
+
+    def test_a_regressor_has_it_too(self):
+        task = g3nn.synthetic_values(nodes=200, labelled=0.3, val=30, degree=6, seed=1)
+        y = task.labels[:, 0].copy()
+        y[task.test] = np.nan
+        how = {"effort": "quick", "epochs": 5, "ensemble": 1, "device": "cpu", "denoise": True}
+        found = G3NNRegressor(**how).fit(task.features, y, task.edges, val=task.val)
+        assert np.isfinite(found.predict()).all()
+        assert any("genuine" in entry.view for entry in found.panel_)
+
+    def test_what_cannot_be_done_is_said_together(self, noisy):
+        with pytest.raises(InputError, match="denoise: got 'perhaps'; expected \"auto\", true or false"):
+            fitted(noisy, denoise="perhaps")
+        with pytest.raises(InputError, match=r"(?s)effort.*denoise: got True with model 'mlp'"):
+            fitted(noisy, denoise=True, model="mlp", effort="much")
