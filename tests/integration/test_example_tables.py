@@ -55,8 +55,7 @@ CASES = {
     "cars": Case("classes", 0.70, ("missing numbers",), SMALL | {"model": "mlp"}),
     "diabetes": Case("real", 0.40, ("147 whole numbers",), SMALL | {"model": "near-gcn"}),
     "digits": Case("classes", 0.93, ("the same value in every row",), SMALL),
-    # Between 0.046 and 0.073 with other seeds: visits to a doctor are hard to foresee.
-    "doctor-visits": Case("counts", 0.03, ("25 whole numbers",)),
+    "doctor-visits": Case("counts", 0.05, ("25 whole numbers",)),
     "karate": Case("classes", 0.80, ("weights of the edges", NO_FEATURES), SMALL),
     "sentiment": Case("classes", 0.55, ("sentences",), SMALL),
     "survey": Case("classes", 0.87, (), SMALL),

@@ -53,7 +53,8 @@ def mixture_optimism(answers: Sequence[np.ndarray], labels: np.ndarray, outcome:
     answers: (m, width) of each member about m validation nodes. A mixture is made with one half of them and asked about
     the other.
     """
-    if len(labels) < _FEWEST:
+    if not outcome.pooled or len(labels) < _FEWEST:
+        # The temperature of a count moves its mean too, which is no less right for being chosen.
         return 1.0
 
     def mixture(nodes: np.ndarray) -> np.ndarray:

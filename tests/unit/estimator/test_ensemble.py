@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from g3nn.estimator.ensemble import member_weights, mixture_optimism
-from g3nn.outcomes import Classes
+from g3nn.outcomes import Classes, Counts
 
 
 def log_probs(*shares, nodes=400, seed=0):
@@ -80,3 +80,11 @@ class TestOptimism:
 
     def test_with_hardly_a_node_nothing_is_said(self):
         assert mixture_optimism(*self.answers(5, nodes=10), Classes(2)) == 1
+
+    def test_numbers_keep_their_means(self):
+        """A higher temperature would move the mean of a count."""
+        rng = np.random.default_rng(0)
+        values = rng.poisson(3.0, (60, 1)).astype(float)
+        counts = Counts.of(values, 1)
+        answers = [counts.around(rng.gamma(3.0, 1.0, (60, 1)), counts.spread_around(values, values)) for _ in range(9)]
+        assert mixture_optimism(answers, values, counts) == 1
