@@ -86,5 +86,5 @@ class TestOptimism:
         rng = np.random.default_rng(0)
         values = rng.poisson(3.0, (60, 1)).astype(float)
         counts = Counts.of(values, 1)
-        answers = [counts.around(rng.gamma(3.0, 1.0, (60, 1)), counts.spread_around(values, values)) for _ in range(9)]
+        answers = [counts.around(rng.gamma(3.0, 1.0, (60, 1)), counts.spread_around(values, values)) for _ in range(31)]
         assert mixture_optimism(answers, values, counts) == 1
