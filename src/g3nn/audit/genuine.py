@@ -11,7 +11,7 @@ from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
 
 from g3nn.audit.likeness import Likeness
-from g3nn.audit.messages import NoisyEdges
+from g3nn.audit.messages import Mixing, NoisyEdges
 from g3nn.audit.scores import ObservedEdges
 from g3nn.data.random_graph import uniform_pairs
 from g3nn.parse import Matrix
@@ -25,6 +25,9 @@ _PSEUDO_EDGES = 20
 """So many edges at random hold back what edges say about how labels are linked."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
+_MOSTLY = 0.7
+"""If at least this share of the edges is genuine, how false ones join labels can be learned from known labels. With a
+lower share too many genuine edges would be taken for false ones."""
 _SURE = 0.98
 """What is believed at most about a label before any edge is looked at."""
 
@@ -57,7 +60,8 @@ def genuine_edges(
 
     In turn: how alike the ends of genuine edges are, compared with those of any pair (a logistic regression in which
     each edge counts as much as it is believed); what labels its ends have, and how labels are linked (`NoisyEdges`);
-    and how much each edge is believed, which follows from both. Nothing that judges an edge has seen it.
+    and how much each edge is believed, which follows from both. Nothing that judges an edge has seen it. False edges
+    join labels at random, or as those do that are believed least and whose ends both have known labels.
     """
     n, K = prior.shape
     rng, observed = np.random.default_rng(seed), ObservedEdges(edges, n, directed)
@@ -65,9 +69,11 @@ def genuine_edges(
     chance = np.stack(uniform_pairs(n, min(_CHANCE_PAIRS * edges.shape[1], _MOST_PAIRS), rng))
     chance = chance[:, observed.is_free(chance)]
     nothing, start = np.zeros(chance.shape[1]), (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
+    known = (prior.max(1) == 1)[edges].all(0)
     alike, alike_by_chance = likeness.fixed(edges), likeness.fixed(chance)
     believed, found = np.full(edges.shape[1], shares[0]), []
-    table, messages = _begun(noisy, start, believed)
+    mixing, messages = _begun(noisy, start, believed)
+    as_known = np.concatenate([start[edges[0]], start[edges[1]]])
     for share in shares:
         for _ in range(_ROUNDS):
             ratio = _log_density_ratio(
@@ -76,27 +82,30 @@ def genuine_edges(
                 believed,
                 rng,
             )
-            beliefs, messages = noisy.propagate(start, table, expit(ratio + logit(share)), messages)
-            odds = ratio + np.log(np.maximum(noisy.agreement(messages, table), np.finfo(np.float64).tiny))
+            beliefs, messages = noisy.propagate(start, mixing, expit(ratio + logit(share)), messages)
+            odds = ratio + np.log(np.maximum(noisy.agreement(messages, mixing), np.finfo(np.float64).tiny))
             believed = expit(odds + logit(share))
-            table = noisy.mixing(messages, table, believed, _PSEUDO_EDGES)
+            mixing = Mixing(
+                noisy.mixing(messages, mixing.genuine, believed, _PSEUDO_EDGES),
+                noisy.aimed(as_known, (1 - believed) * known, _PSEUDO_EDGES) if share >= _MOSTLY else np.ones((K, K)),
+            )
         found.append(GenuineEdges(share, odds, believed, beliefs))
     return found
 
 
-def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
+def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[Mixing, np.ndarray]:
+    """Tables and messages to begin with: as labels that are known are linked, or like with like; whichever then
     explains the edges better. False edges may sit at the very nodes whose labels are known."""
     K = prior.shape[1]
-    known = 1 - entropy(prior, axis=1) / np.log(K)
+    known, any_labels = 1 - entropy(prior, axis=1) / np.log(K), np.ones((K, K))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
-    seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), _PSEUDO_EDGES)
-    tables = [seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)]
+    seen = noisy.mixing(first, any_labels, known[noisy.edges].prod(0), _PSEUDO_EDGES)
     found = []
-    for table in tables:
-        _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
-        table = noisy.mixing(messages, table, believed, _PSEUDO_EDGES)
-        found.append((float(np.log1p(believed * (noisy.agreement(messages, table) - 1)).mean()), table, messages))
+    for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
+        _, messages = noisy.propagate(prior, Mixing(table, any_labels), believed, first, _FIRST_ROUNDS)
+        mixing = Mixing(noisy.mixing(messages, table, believed, _PSEUDO_EDGES), any_labels)
+        explained = np.log1p(believed * (noisy.agreement(messages, mixing) - 1)).mean()
+        found.append((float(explained), mixing, messages))
     return max(found, key=lambda one: one[0])[1:]
 
 

@@ -41,18 +41,20 @@ class Likeness:
         return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
 
     def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(P, 2), without features (P, 1): how many neighbours both ends have, rare ones counting more; and how alike
-        each end is to the neighbours of the other.
+        """(P, 2): how many neighbours both ends have, rare ones counting more; and how alike each end is to the
+        neighbours of the other. (P, 3) without features: the number of neighbours of both ends, and of the one that
+        has fewer, instead.
 
         weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
         """
         i, j = self.edges
         half = sp.csr_array((weights, (i, j)), shape=(self.n, self.n))
         adjacency = sp.csr_array(half + half.T)
-        rare = 1 / np.log(2 + np.asarray(adjacency.sum(1)).ravel())
-        shared = row_dots(adjacency, pairs, rare)
+        degree = np.asarray(adjacency.sum(1)).ravel()
+        shared = row_dots(adjacency, pairs, 1 / np.log(2 + degree))
         if self.reduced is None:
-            return np.log1p(shared)[:, None]
+            left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
+            return np.stack([np.log1p(shared), left + right, np.minimum(left, right)], axis=1)
         near, found = adjacency.astype(np.float32) @ self.reduced, []
         for (left, right), mine in zip(_parts(pairs), _parts(own[None]), strict=True):
             x, y, mine = self.reduced[left], self.reduced[right], mine.T

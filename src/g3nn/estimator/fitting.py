@@ -18,7 +18,7 @@ from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
-from g3nn.estimator.members import Member, Network, Tabular, sharpness
+from g3nn.estimator.members import Member, Network, Propagation, Tabular, sharpness
 from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
 from g3nn.estimator.prior import who_listen, with_believers
 from g3nn.estimator.request import Request
@@ -164,13 +164,16 @@ def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequenc
 
 def _member(trial: Trial, place: int, search: Search) -> Member:
     view = search.views[trial.candidate.view]
-    if isinstance(trial.learned, Tabular):
-        return Member(view, trial.learned, place)
-    assert isinstance(trial.candidate, Candidate)
-    assert isinstance(trial.learned, FitResult)
-    one = trial.candidate
+    one, learned = trial.candidate, trial.learned
+    if isinstance(one, TableCandidate):
+        assert isinstance(learned, Tabular)
+        return Member(view, learned, place)
     trust = search.trusts[one.trust] if one.trust < 1 else None
-    return Member(view, _network(one, trial.learned, search), place, beliefs=one.beliefs, trust=trust)
+    if isinstance(learned, Propagation):
+        return Member(view, learned, place, trust=trust)
+    assert isinstance(one, Candidate)
+    assert isinstance(learned, FitResult)
+    return Member(view, _network(one, learned, search), place, beliefs=one.beliefs, trust=trust)
 
 
 def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
@@ -200,7 +203,7 @@ def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
 
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     """The same member, trained on the labels of all nodes that the task of the search trains on."""
-    if isinstance(trial.candidate, TableCandidate):
+    if not isinstance(trial.candidate, Candidate):
         again = trial.candidate.train(search.seen(member.view.name), search.outcome, search.seeds[0], search.weights)
         return replace(member, learned=again)
     assert isinstance(trial.learned, FitResult)

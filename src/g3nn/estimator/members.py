@@ -1,4 +1,4 @@
-"""Those who answer together: replicas of a network, or trees, each on its own view of the features."""
+"""Those who answer together: replicas of a network, trees, or belief propagation, each on its own view of features."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from scipy.special import log_softmax
 from torch import Tensor
 
+from g3nn.audit.genuine import genuine_edges
 from g3nn.calibrate import Scaling
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.inferring import infer_scores
-from g3nn.estimator.trust import EdgeTrust
+from g3nn.estimator.trust import EdgeTrust, known_classes
 from g3nn.estimator.views import View
 from g3nn.inputs import Inputs
 from g3nn.model import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.outcomes import Outcome
 from g3nn.tabular import CrossFitted, Neighbourhood
 from g3nn.task import NodeTask
+
+PROPAGATION = "propagation"
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,13 +162,36 @@ class Tabular:
 
 
 @dataclass(frozen=True, eq=False)
+class Propagation:
+    """Belief propagation over labels and false edges, where nodes have no features. It learns from scratch whenever it
+    is asked: labels are those of the task's training nodes. share: of the edges that is taken to be genuine."""
+
+    share: float
+    seed: int
+    infers: bool = False
+    refined: ClassVar[bool] = False
+    name: ClassVar[str] = PROPAGATION
+
+    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+        beliefs = known_classes(task)
+        if task.num_edges:
+            seed = self.seed % 2**32
+            found = genuine_edges(task.edges, None, beliefs, (self.share,), directed=task.directed, seed=seed)
+            beliefs = found[0].beliefs
+        # What many neighbours say is counted as if it were independent: that certainty is not to be taken at its word.
+        scores = np.log(np.maximum(beliefs, np.finfo(np.float32).tiny), dtype=np.float64)
+        behind = scores.max(1, keepdims=True) - scores
+        return Answers(log_softmax(-np.log1p(behind), axis=1), task.isolated)
+
+
+@dataclass(frozen=True, eq=False)
 class Member:
     """One of those who answer. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
     temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
     beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
     view: View
-    learned: Network | Tabular
+    learned: Network | Tabular | Propagation
     place: int = 0
     weight: float = 1.0
     isolated_weight: float = 1.0

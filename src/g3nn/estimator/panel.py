@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from g3nn.errors import Problem, Problems, suggestion
-from g3nn.estimator.members import Tabular
+from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
 from g3nn.model import ModelSpec, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names
@@ -28,6 +28,8 @@ _LIKELIHOODS = {"blsm": 4.0, "lsm": 4.0}
 _OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
 """About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
 
+_PROPAGATION_EPOCHS = 50
+"""Belief propagation takes about as long as so many of them."""
 
 _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
 """With fewer labels in all, or for each class or column of labels, boosted trees are not worth their time."""
@@ -127,7 +129,30 @@ class TableCandidate:
         return 0.0 if self.asked else 10.0 * len(task.train) * columns * max(task.num_classes, 1)
 
 
-AnyCandidate = Candidate | TableCandidate
+@dataclass(frozen=True)
+class PropagationCandidate:
+    """Belief propagation over labels and false edges. trust: the share of the edges that is taken to be genuine."""
+
+    trust: float
+    view: str
+    name: str = PROPAGATION
+    options: Options = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        return repr((self.name, self.trust))
+
+    def variants(self) -> list[Candidate]:
+        return []
+
+    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Propagation:
+        return Propagation(self.trust, seed)
+
+    def work(self, task: NodeTask) -> float:
+        return _PROPAGATION_EPOCHS * task.extent
+
+
+AnyCandidate = Candidate | TableCandidate | PropagationCandidate
 
 
 @dataclass(frozen=True)
@@ -158,7 +183,7 @@ class Trial:
     them. learned: only of one that was trained to the end, since no other answers; None too where it could not be."""
 
     candidate: AnyCandidate
-    learned: FitResult | Tabular | None = None
+    learned: FitResult | Tabular | Propagation | None = None
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     answer: np.ndarray = field(default_factory=lambda: np.zeros(0))
     loss: float = math.inf
@@ -176,9 +201,10 @@ class Trial:
     def entry(self) -> PanelEntry:
         one = self.candidate
         view = one.view
-        if isinstance(one, Candidate):
-            view += " + prior" if one.beliefs else ""
-            view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
+        if isinstance(one, Candidate) and one.beliefs:
+            view += " + prior"
+        if not isinstance(one, TableCandidate) and one.trust < 1:
+            view += f", {one.trust:.0%} genuine"
         how = (dict(one.options), self.loss, self.score, self.epochs)
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 

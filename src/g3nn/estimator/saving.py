@@ -22,7 +22,7 @@ from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archi
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.forms import Form
-from g3nn.estimator.members import Answers, Member, Network, Tabular
+from g3nn.estimator.members import Answers, Member, Network, Propagation, Tabular
 from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
@@ -43,7 +43,20 @@ Json = dict[str, Any]
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.values(), ValueOptions, RealOptions)
 
 _ESTIMATOR = (
-    *(Answers, Calibration, Calibrations, EdgeTrust, Form, ModelSpec, PanelEntry, SavedPrior, Scaling, Tabular, View),
+    *(
+        Answers,
+        Calibration,
+        Calibrations,
+        EdgeTrust,
+        Form,
+        ModelSpec,
+        PanelEntry,
+        Propagation,
+        SavedPrior,
+        Scaling,
+        Tabular,
+        View,
+    ),
 )
 
 _KINDS: dict[str, Callable[..., Any]] = {
@@ -129,12 +142,12 @@ def _member_fields(member: Member) -> Json:
     return own
 
 
-def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Network | Tabular]:
-    """Networks with the saved parameters put in; models of tables are whole already."""
+def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Network | Tabular | Propagation]:
+    """Networks with the saved parameters put in; others are whole already."""
     place = 0
     for member in members:
         one = member["learned"]
-        if isinstance(one, Tabular):
+        if isinstance(one, Tabular | Propagation):
             yield one
             continue
         own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}

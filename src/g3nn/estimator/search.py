@@ -16,11 +16,11 @@ from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
-from g3nn.estimator.panel import AnyCandidate, Candidate, Options, TableCandidate, Trial, usable
+from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable
 from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
-from g3nn.outcomes import Outcome
-from g3nn.sparse import neighbour_mean
+from g3nn.outcomes import Classes, Outcome
+from g3nn.sparse import is_identity, neighbour_mean
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
@@ -91,7 +91,11 @@ class Search:
         used = self.folds[: min(self.effort.replicas, len(self.seeds))]
         train = np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
         task = replace(self.seen(view), train=train)
-        return edge_trust(task, SHARES, self.featureless, self.seeds[0], self.device)
+        return edge_trust(task, SHARES, self._featureless, self.seeds[0], self.device)
+
+    @cached_property
+    def _featureless(self) -> bool:
+        return self.featureless or is_identity(self.task.features)
 
     def seen(self, view: str, beliefs: bool = False, trust: float = 1.0) -> NodeTask:
         """The task with one view of its features, if that is wanted with beliefs as additional columns, and with edges
@@ -182,6 +186,9 @@ class Search:
     ) -> None:
         """The best networks, and one that listens to edges most, with edges that are doubted; if that is better, the
         others as well."""
+        if self._featureless and isinstance(self.outcome, Classes):
+            propagating = [PropagationCandidate(share, networks[0].view) for share in SHARES]
+            run("doubting edges", 0.32, DOUBTED, propagating, least=len(SHARES))
         ranked = [trial.candidate for trial in leading(99) if isinstance(trial.candidate, Candidate)]
         listening = [one for one in ranked if one.model != "mlp"]
         some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
@@ -253,7 +260,7 @@ class Search:
             for place in kept:
                 trial = trials[place]
                 enough = any(one.complete for one in trials) and not self.spending.allows(WHOLE)
-                if enough or isinstance(trial.candidate, TableCandidate):
+                if enough or not isinstance(trial.candidate, Candidate):
                     continue
                 done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
                 left = [seed for seed in seeds if seed not in done]
@@ -279,7 +286,7 @@ class Search:
 
     def _short(self, candidate: AnyCandidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
-        if isinstance(candidate, TableCandidate):
+        if not isinstance(candidate, Candidate):
             task = self.seen(candidate.view)
             learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
             self.spending.worked += candidate.work(task)

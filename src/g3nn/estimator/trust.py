@@ -13,7 +13,6 @@ from g3nn.audit.scores import ObservedEdges
 from g3nn.calibrate import Scaling
 from g3nn.outcomes import Classes, Outcome
 from g3nn.outcomes.labels import without_labels_of
-from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
 from g3nn.training.plan import Plan
 
@@ -50,19 +49,27 @@ class EdgeTrust:
 def edge_trust(
     task: NodeTask, shares: Sequence[float], featureless: bool, seed: int, device: str
 ) -> dict[float, EdgeTrust]:
-    """By share. task: with features for a perceptron. featureless: whether they were made from the edges."""
+    """By share. task: with features for a perceptron. featureless: whether they say nothing, or only what edges say."""
     outcome = task.outcome_model()
-    featureless = featureless or is_identity(task.features)
     if featureless and isinstance(outcome, Classes):
-        answer = np.full((task.num_nodes, task.num_classes), -np.log(task.num_classes))
+        beliefs = known_classes(task)
     else:
         answer = _by_features(task, outcome, seed, device)
-    labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), task.train))
-    _, beliefs = outcome.groups(answer, labels)
+        _, beliefs = outcome.groups(answer, _training_labels(task))
     beliefs = MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
     features = None if featureless else task.features
     found = genuine_edges(task.edges, features, beliefs, shares, directed=task.directed, seed=seed % 2**32)
     return {one.share: EdgeTrust(one.share, task.edges, np.maximum(one.probability, _LEAST)) for one in found}
+
+
+def known_classes(task: NodeTask) -> np.ndarray:
+    """(n, K): one-hot for training nodes, and all classes alike for the others."""
+    anything = np.full((task.num_nodes, task.num_classes), -np.log(task.num_classes))
+    return task.outcome_model().groups(anything, _training_labels(task))[1]
+
+
+def _training_labels(task: NodeTask) -> np.ndarray:
+    return without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), task.train))
 
 
 def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np.ndarray:

@@ -66,6 +66,21 @@ def test_false_edges_at_the_labelled_nodes_do_not_turn_the_graph_around():
     assert (found.beliefs.argmax(1) == misled.labels)[rest].mean() > 0.7
 
 
+def test_false_edges_that_are_aimed_say_what_a_label_is_not():
+    """A node whose only edges are false ones, to labelled nodes, has another label than they have."""
+    task = g3nn.synthetic(nodes=400, classes=2, degree=14, signal=0.0, seed=4)
+    rng, victims = np.random.default_rng(0), np.arange(40)
+    task = replace(task, train=np.arange(40, 200))
+    edges = task.edges[:, ~np.isin(task.edges, victims).any(0)]
+    others = [task.train[task.labels[task.train] != label] for label in (0, 1)]
+    aimed = [(one, other) for one in victims for other in rng.choice(others[task.labels[one]], 2, replace=False)]
+    among = [(one, rng.choice(others[task.labels[one]])) for one in rng.choice(task.train, 300)]
+    edges = np.unique(np.sort(np.hstack([edges, np.array(aimed + among).T]), axis=0), axis=1)
+    task = replace(task, edges=edges)
+    (found,) = genuine_edges(task.edges, None, prior(task), (0.8,))
+    assert (found.beliefs.argmax(1) == task.labels)[victims].mean() > 0.8
+
+
 def test_where_edges_join_different_labels_they_are_believed():
     task = g3nn.synthetic(nodes=400, classes=2, degree=10, features=20, signal=3.0, homophily=0.1, seed=3)
     (found,) = genuine_edges(task.edges, task.features, prior(task), (0.8,))
@@ -96,6 +111,13 @@ class TestLikeness:
         shared = Likeness.of(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
         # 0 and 1 share node 2, which has three edges; 0 and 3 too; nobody shares anything with 4.
         np.testing.assert_allclose(shared[:, 0], np.log1p([1 / np.log(5), 1 / np.log(5), 0]))
+
+    def test_without_features_degrees_count_without_the_edge_itself(self):
+        likeness = Likeness.of(self.EDGES, 5, None)
+        seen = likeness.around(self.EDGES[:, 2:], np.ones(2), np.ones(4))
+        # Without the edge between them 1 has one neighbour and 2 has two; without theirs 2 has two and 3 none.
+        np.testing.assert_allclose(seen[:, 1], [np.log(2) + np.log(3), np.log(3)])
+        np.testing.assert_allclose(seen[:, 2], [np.log(2), 0], atol=1e-12)
 
     def test_row_dots_are_those_of_dense_rows(self):
         rng = np.random.default_rng(0)

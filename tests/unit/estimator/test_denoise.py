@@ -100,6 +100,21 @@ class TestEstimator:
         X, edges = noisy.features[:2] + 1, (np.array([300, 301]), np.array([0, 1]))
         np.testing.assert_allclose(again.predict_proba(X, edges), found.predict_proba(X, edges), atol=1e-6)
 
+    def test_without_features_beliefs_are_propagated_too(self, noisy, tmp_path):
+        found = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu").fit(
+            None, known(noisy), noisy.edges, val=noisy.val
+        )
+        tried = {entry.view: entry for entry in found.panel_ if entry.model == "propagation"}
+        assert set(tried) == {"given, 80% genuine", "given, 50% genuine"}
+        assert "propagation" in found.model_  # With so few epochs no network is much better.
+        assert (found.predict() == noisy.labels)[noisy.test].mean() > 0.6
+        found.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        np.testing.assert_array_equal(again.predict_proba(), found.predict_proba())
+        plain = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu", denoise=False)
+        plain.fit(None, known(noisy), noisy.edges, val=noisy.val)
+        assert "propagation" not in {entry.model for entry in plain.panel_}
+
     def test_a_regressor_has_it_too(self):
         task = g3nn.synthetic_values(nodes=200, labelled=0.3, val=30, degree=6, seed=1)
         y = task.labels[:, 0].copy()
