@@ -65,9 +65,8 @@ def genuine_edges(
     """
     n, K = prior.shape
     rng, observed = np.random.default_rng(seed), ObservedEdges(edges, n, directed)
-    likeness, noisy = Likeness.of(edges, n, features), NoisyEdges(edges, n)
-    chance = np.stack(uniform_pairs(n, min(_CHANCE_PAIRS * edges.shape[1], _MOST_PAIRS), rng))
-    chance = chance[:, observed.is_free(chance)]
+    likeness, noisy = Likeness(edges, n, features), NoisyEdges(edges, n)
+    chance = pairs_by_chance(observed, rng)
     nothing, start = np.zeros(chance.shape[1]), (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
     known = (prior.max(1) == 1)[edges].all(0)
     alike, alike_by_chance = likeness.fixed(edges), likeness.fixed(chance)
@@ -76,7 +75,7 @@ def genuine_edges(
     as_known = np.concatenate([start[edges[0]], start[edges[1]]])
     for share in shares:
         for _ in range(_ROUNDS):
-            ratio = _log_density_ratio(
+            ratio = log_density_ratio(
                 np.hstack([alike, likeness.around(edges, believed, believed)]),
                 np.hstack([alike_by_chance, likeness.around(chance, nothing, believed)]),
                 believed,
@@ -91,6 +90,12 @@ def genuine_edges(
             )
         found.append(GenuineEdges(share, odds, believed, beliefs))
     return found
+
+
+def pairs_by_chance(observed: ObservedEdges, rng: np.random.Generator) -> np.ndarray:
+    """(2, P): pairs without an edge."""
+    pairs = np.stack(uniform_pairs(observed.n, min(_CHANCE_PAIRS * observed.edges.shape[1], _MOST_PAIRS), rng))
+    return pairs[:, observed.is_free(pairs)]
 
 
 def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[Mixing, np.ndarray]:
@@ -109,7 +114,7 @@ def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[
     return max(found, key=lambda one: one[0])[1:]
 
 
-def _log_density_ratio(
+def log_density_ratio(
     edges: np.ndarray, chance: np.ndarray, weights: np.ndarray, rng: np.random.Generator
 ) -> np.ndarray:
     """(E,): the log of how many times as often edges, counted by their weights, have such attributes (E, A) as pairs by

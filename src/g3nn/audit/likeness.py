@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,25 +20,27 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
-    """Edges (2, E) between n nodes, and what they look like: rows of length one, all of them and reduced to few
-    directions; None without features."""
+    """Edges (2, E) between n nodes, and their features (n, d), if they have any."""
 
     edges: np.ndarray
     n: int
-    rows: Matrix | None
-    reduced: np.ndarray | None
+    features: Matrix | None
 
-    @classmethod
-    def of(cls, edges: np.ndarray, n: int, features: Matrix | None) -> Likeness:
-        if features is None:
-            return cls(edges, n, None, None)
-        return cls(edges, n, unit_rows(features), coordinates(features, _COORDINATES))
+    @cached_property
+    def _rows(self) -> Matrix | None:
+        """All features, in rows of length one."""
+        return None if self.features is None else unit_rows(self.features)
+
+    @cached_property
+    def _reduced(self) -> np.ndarray | None:
+        """The same in few directions."""
+        return None if self.features is None else coordinates(self.features, _COORDINATES)
 
     def fixed(self, pairs: np.ndarray) -> np.ndarray:
         """(P, 1), without features (P, 0): how alike the features of both ends are."""
-        if self.rows is None:
+        if self._rows is None:
             return np.zeros((pairs.shape[1], 0))
-        alike = np.concatenate([row_dots(self.rows, part) for part in _parts(pairs)])
+        alike = np.concatenate([row_dots(self._rows, part) for part in _parts(pairs)])
         return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
 
     def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -52,12 +55,12 @@ class Likeness:
         adjacency = sp.csr_array(half + half.T)
         degree = np.asarray(adjacency.sum(1)).ravel()
         shared = row_dots(adjacency, pairs, 1 / np.log(2 + degree))
-        if self.reduced is None:
+        if self._reduced is None:
             left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
             return np.stack([np.log1p(shared), left + right, np.minimum(left, right)], axis=1)
-        near, found = adjacency.astype(np.float32) @ self.reduced, []
+        near, found = adjacency.astype(np.float32) @ self._reduced, []
         for (left, right), mine in zip(_parts(pairs), _parts(own[None]), strict=True):
-            x, y, mine = self.reduced[left], self.reduced[right], mine.T
+            x, y, mine = self._reduced[left], self._reduced[right], mine.T
             around_left, around_right = normalize(near[left] - mine * y), normalize(near[right] - mine * x)
             found.append((around_left * y + around_right * x).sum(1))
         return np.stack([np.log1p(shared), np.concatenate(found)], axis=1)

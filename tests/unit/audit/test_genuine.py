@@ -100,20 +100,20 @@ class TestLikeness:
     def test_an_edge_is_left_out_of_what_is_around_its_ends(self):
         x = np.random.default_rng(0).normal(size=(5, 3))
         ones = np.ones(4)
-        full = Likeness.of(self.EDGES, 5, x)
-        without = Likeness(self.EDGES[:, 1:], 5, full.rows, full.reduced)
+        full = Likeness(self.EDGES, 5, x)
+        without = Likeness(self.EDGES[:, 1:], 5, x)
         seen = full.around(self.EDGES[:, :1], ones[:1], ones)
         np.testing.assert_allclose(
             seen[:, 1], without.around(self.EDGES[:, :1], np.zeros(1), ones[1:])[:, 1], rtol=1e-5
         )
 
     def test_common_neighbours_count_the_more_the_rarer(self):
-        shared = Likeness.of(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
+        shared = Likeness(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
         # 0 and 1 share node 2, which has three edges; 0 and 3 too; nobody shares anything with 4.
         np.testing.assert_allclose(shared[:, 0], np.log1p([1 / np.log(5), 1 / np.log(5), 0]))
 
     def test_without_features_degrees_count_without_the_edge_itself(self):
-        likeness = Likeness.of(self.EDGES, 5, None)
+        likeness = Likeness(self.EDGES, 5, None)
         seen = likeness.around(self.EDGES[:, 2:], np.ones(2), np.ones(4))
         # Without the edge between them 1 has one neighbour and 2 has two; without theirs 2 has two and 3 none.
         np.testing.assert_allclose(seen[:, 1], [np.log(2) + np.log(3), np.log(3)])
