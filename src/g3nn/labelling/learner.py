@@ -1,0 +1,159 @@
+"""What learns from people's labels. `Learner` is all that the rest of this room knows about models."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from g3nn.data.tables.graph import TableGraph
+from g3nn.errors import G3NNError, G3NNWarning
+from g3nn.estimator import G3NNClassifier
+from g3nn.labelling.tables import Pair, with_labels
+
+AHEAD = 500
+"""So many nodes are put in order after each fit."""
+
+MOST_WORK = 5_000_000
+"""Reasons take an answer for each edge of a node; more than this many nodes and edges in all take too long."""
+
+MOST_REASONS = 6
+MOST_EDGES = 12
+
+Write = Callable[[G3NNClassifier, TableGraph, Path], None]
+"""Writes a folder of results for a fitted classifier."""
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What people have said so far. labels: by row. removed, added: edges that they rejected, and that were missing."""
+
+    labels: Mapping[int, str]
+    removed: tuple[Pair, ...] = ()
+    added: tuple[Pair, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """Whether a model can be fitted: there must be something to tell apart."""
+        return len(set(self.labels.values())) >= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What a model believes. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
+    learned_from: how many labels it saw. model: its name."""
+
+    classes: list[str]
+    probabilities: np.ndarray
+    order: np.ndarray
+    learned_from: int
+    model: str = ""
+
+    def guess(self, row: int) -> tuple[str, float]:
+        best = int(self.probabilities[row].argmax())
+        return self.classes[best], float(self.probabilities[row, best])
+
+
+@dataclass(frozen=True)
+class Why:
+    """What pulls a guess up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
+    whether there was too much to work out."""
+
+    neighbours: list[tuple[int, float]] = field(default_factory=list)
+    features: list[tuple[str, float]] = field(default_factory=list)
+    too_large: bool = False
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """(row, row, probability) of edges that look wrong, and of pairs that look as if they lacked one."""
+
+    suspicious: list[tuple[int, int, float]]
+    missing: list[tuple[int, int, float]]
+
+
+class Learner(Protocol):
+    """Learns in a process of its own, one thing at a time."""
+
+    def learn(self, known: Known) -> Beliefs: ...
+    def why(self, row: int) -> Why: ...
+    def doubts(self) -> Doubts: ...
+    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]: ...
+
+
+class ClassifierLearner:
+    """A `G3NNClassifier` on the tables of a project."""
+
+    def __init__(self, graph: TableGraph, column: str, write: Write, device: str = "auto", seed: int = 0) -> None:
+        self.graph, self.column, self._write, self.device, self.seed = graph, column, write, device, seed
+        self.classifier: G3NNClassifier | None = None
+
+    def _fit(self, known: Known, effort: str) -> tuple[G3NNClassifier, TableGraph]:
+        graph = with_labels(self.graph, self.column, known.labels, known.removed, known.added)
+        classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
+        with warnings.catch_warnings():
+            # What is unusual about few labels need not be said after every few answers.
+            warnings.simplefilter("ignore", G3NNWarning)
+            classifier.fit(graph)
+        return classifier, graph
+
+    def learn(self, known: Known) -> Beliefs:
+        self.classifier, _ = self._fit(known, "quick")
+        probabilities = self.classifier.predict_proba().astype(np.float32)
+        classes = [str(name) for name in self.classifier.classes_.tolist()]
+        labelled = np.fromiter(known.labels, np.int64, len(known.labels))
+        order = _order(self.classifier, probabilities, labelled)
+        return Beliefs(classes, probabilities, order, len(known.labels), self.classifier.model_)
+
+    def why(self, row: int) -> Why:
+        if self.classifier is None:
+            return Why()
+        task = self.classifier.task_
+        edges = int((task.edges == row).any(axis=0).sum())
+        if (1 + edges) * (1_000 + task.num_nodes + task.num_edges) > MOST_WORK:
+            return Why(too_large=True)
+        (told,) = self.classifier.explain([row])
+        neighbours = [(one.node, one.change) for one in told.neighbours[:MOST_REASONS]]
+        return Why(neighbours, told.features[:MOST_REASONS])
+
+    def doubts(self) -> Doubts:
+        if self.classifier is None:
+            return Doubts([], [])
+        suspicious, missing = _doubtful(self.classifier)
+        return Doubts(suspicious[:MOST_EDGES], missing[:MOST_EDGES])
+
+    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
+        classifier, graph = self._fit(known, effort)
+        self._write(classifier, graph, out)
+        return {"out": str(out), "labels": len(known.labels), "model": classifier.model_}
+
+
+def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """Rows without a label, those that teach most first."""
+    suggest = getattr(classifier, "suggest", None)
+    if suggest is not None:
+        return np.asarray(suggest(AHEAD, exclude=labelled), dtype=np.int64)
+    entropy = -(probabilities * np.log(np.maximum(probabilities, 1e-12))).sum(1)
+    entropy[labelled] = -np.inf
+    first = np.argpartition(-entropy, min(AHEAD, len(entropy) - 1))[:AHEAD]
+    first = first[np.argsort(-entropy[first], kind="stable")]
+    order: np.ndarray = first[np.isfinite(entropy[first])]
+    return order
+
+
+def _doubtful(classifier: G3NNClassifier) -> tuple[list[tuple[int, int, float]], list[tuple[int, int, float]]]:
+    """Edges, the least likely first, and pairs without one, the likeliest first; none where there are too few edges."""
+    try:
+        found = classifier.audit(MOST_EDGES)
+    except G3NNError:
+        return [], []
+
+    def rows(table: np.ndarray) -> list[tuple[int, int, float]]:
+        parts = (table[name][:200].tolist() for name in ("source", "target", "probability"))
+        return list(zip(*parts, strict=True))
+
+    return rows(found.edges), rows(found.missing)
