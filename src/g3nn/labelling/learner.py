@@ -6,14 +6,15 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from g3nn.data.tables.graph import TableGraph
 from g3nn.errors import G3NNError, G3NNWarning
-from g3nn.estimator import G3NNClassifier
-from g3nn.labelling.tables import Pair, with_labels
+
+if TYPE_CHECKING:
+    from g3nn.data.tables.graph import TableGraph
+    from g3nn.estimator import G3NNClassifier
 
 AHEAD = 500
 """So many nodes are put in order after each fit."""
@@ -24,8 +25,7 @@ MOST_WORK = 5_000_000
 MOST_REASONS = 6
 MOST_EDGES = 12
 
-Write = Callable[[G3NNClassifier, TableGraph, Path], None]
-"""Writes a folder of results for a fitted classifier."""
+Pair = tuple[int, int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,13 +86,19 @@ class Learner(Protocol):
 
 
 class ClassifierLearner:
-    """A `G3NNClassifier` on the tables of a project."""
+    """A `G3NNClassifier` on the tables of a project. write: writes a folder of results for a fitted classifier, its
+    graph, and a path. Models are loaded in the process that learns, when they are needed."""
 
-    def __init__(self, graph: TableGraph, column: str, write: Write, device: str = "auto", seed: int = 0) -> None:
+    def __init__(
+        self, graph: TableGraph, column: str, write: Callable[..., None], device: str = "auto", seed: int = 0
+    ) -> None:
         self.graph, self.column, self._write, self.device, self.seed = graph, column, write, device, seed
         self.classifier: G3NNClassifier | None = None
 
     def _fit(self, known: Known, effort: str) -> tuple[G3NNClassifier, TableGraph]:
+        from g3nn.estimator import G3NNClassifier
+        from g3nn.labelling.tables import with_labels
+
         graph = with_labels(self.graph, self.column, known.labels, known.removed, known.added)
         classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
         with warnings.catch_warnings():

@@ -35,7 +35,7 @@ LEASE = 300.0
 
 MOST_BARS = 6
 _TRIES = 60
-_LISTED = 50
+_LISTED = 12
 
 Json = dict[str, Any]
 
@@ -257,7 +257,7 @@ class Desk:
             told.append(
                 {"node": one.node, "title": title, "label": one.label, "disagree": one.disagree, "answers": answers}
             )
-        return {"total": len(rows), "start": start, "rows": told}
+        return {"total": len(rows), "start": start, "size": _LISTED, "rows": told}
 
     def doubts(self, seconds: float) -> Json | None:
         """Edges and pairs that nobody has judged yet; None if it takes longer."""

@@ -16,10 +16,9 @@ from g3nn.data.tables.graph import TableGraph, read_tables
 from g3nn.data.tables.labels import check_split, label_values
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems, suggestion
+from g3nn.labelling.learner import Pair
 from g3nn.labelling.records import Shown
 from g3nn.outcomes import Classes
-
-Pair = tuple[int, int]
 
 
 def read_unlabelled(

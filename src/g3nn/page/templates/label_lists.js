@@ -24,7 +24,7 @@ const lists = (() => {
     return element("tr", { class: one.disagree ? "disputed" : null },
       element("td", {}, one.title), element("td", {}, one.label === null ? "do not know" : named(one.label)),
       element("td", {}, guess === null ? "–" : guess === one.label ? "the same" : guess),
-      element("td", {}, one.disagree ? `disagree: ${said}` : said, notes ? element("div", { class: "note" }, notes) : null),
+      element("td", { class: one.disagree || notes ? null : "who-said" }, one.disagree ? `disagree: ${said}` : said, notes ? element("div", { class: "note" }, notes) : null),
       element("td", { class: "when" }, when), element("td", {}, correct));
   }
 
@@ -38,7 +38,7 @@ const lists = (() => {
       return find("answers").replaceChildren(element("p", { class: "empty" }, only ? "Nobody disagrees." : "No answers yet."));
     }
     const head = ["node", "label", "guess before", "who", "when", ""].map((name) =>
-      element("th", { class: name === "when" ? "when" : null, scope: "col" }, name));
+      element("th", { class: { when: "when", who: "who-said" }[name] ?? null, scope: "col" }, name));
     const turn = (text, by) => {
       const button = element("button", { type: "button", class: "quiet" }, text);
       button.disabled = by < 0 ? !start : start + found.rows.length >= total;
@@ -49,7 +49,7 @@ const lists = (() => {
       element("div", { class: "scroll", role: "region", "aria-label": "Answers", tabindex: "0" }, element("table", { class: "plain" },
         element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...found.rows.map(row)))),
       element("p", { class: "note" }, `${start + 1} to ${start + found.rows.length} of ${total} answered nodes `,
-        ...(total > found.rows.length ? [turn("Newer", -50), " ", turn("Older", 50)] : [])));
+        ...(total > found.rows.length ? [turn("Newer", -found.size), " ", turn("Older", found.size)] : [])));
   }
 
   function edge(kind, { source, target, probability }) {
