@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -16,9 +16,11 @@ from g3nn.data.tables.graph import TableGraph, read_tables
 from g3nn.data.tables.labels import check_split, label_values
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems, suggestion
-from g3nn.labelling.learner import Pair
 from g3nn.labelling.records import Shown
 from g3nn.outcomes import Classes
+
+if TYPE_CHECKING:
+    from g3nn.labelling.learner import Pair
 
 
 def read_unlabelled(
