@@ -55,9 +55,16 @@ def read_unlabelled(
 
 
 def with_labels(
-    graph: TableGraph, column: str, labels: Mapping[int, str], removed: Sequence[Pair] = (), added: Sequence[Pair] = ()
+    graph: TableGraph,
+    column: str,
+    labels: Mapping[int, str],
+    removed: Sequence[Pair] = (),
+    added: Sequence[Pair] = (),
+    as_text: bool = False,
 ) -> TableGraph:
-    """The graph as if these labels, by row, had been in its table, and people's edges too. Two classes are needed."""
+    """The graph as if these labels, by row, had been in its table, and people's edges too. Two classes are needed.
+
+    as_text: classes are called what people see, also if they are numbers."""
     cells = np.full(graph.nodes.num_nodes, None, dtype=object)
     rows = np.fromiter(labels, np.int64, len(labels))
     cells[rows] = list(labels.values())
@@ -66,7 +73,7 @@ def with_labels(
     # Of a table that says so, numbers written as text are text.
     typed = graph.nodes.typed and there and is_text(content[column].type)
     problems = Problems()
-    values = label_values(pa.array(cells, pa.large_string()), typed, classes=True)
+    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
     read = Classes.read(values, len(cells), problems, "label", in_table=True)
     problems.raise_if_any()
     assert read is not None

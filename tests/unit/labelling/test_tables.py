@@ -43,6 +43,7 @@ def test_classes_stay_as_they_are_written(tmp_path):
 def test_labels_of_people_make_the_graph_of_a_fit(tmp_path):
     graph = with_labels(read(tmp_path), "group", {3: "2", 5: "1", 7: "2"})
     assert graph.labels.names.tolist() == [1, 2]
+    assert with_labels(graph, "group", {3: "1.0", 5: "2"}, as_text=True).labels.names.tolist() == ["1.0", "2"]
     assert graph.labels.labelled.tolist() == [3, 5, 7]
     assert graph.nodes.columns.labels == ("group",)
     assert "group" not in graph.nodes.columns.ignore

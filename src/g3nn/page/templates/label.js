@@ -161,7 +161,7 @@
     find("note").value = answers.find((one) => one.person === person())?.note ?? "";
     openNote(Boolean(find("note").value));
     showGuess(now);
-    find("around").replaceChildren(drawing.neighbourhood(now.around, place), element("p", { class: "legend" }, around(now.around)));
+    showAround();
     mark();
     const before = answers.map((one) => `${one.person}: ${one.label ?? "do not know"}`).join(", ");
     if (before) say(`Answered before: ${before}.`);
@@ -170,6 +170,11 @@
       + (hidden ? "Put by chance, the guess is hidden. " : now.guess ? `Guess: ${now.guess[0][0]}, ${drawing.percent(now.guess[0][1])}. ` : "")
       + (asked === 1 ? `Press ${state.classes.slice(0, 9).map((name, index) => `${index + 1} for ${name}`).join(", ")}.` : "");
     scrollTo({ top: 0 });
+  }
+
+  function showAround() {
+    find("around").replaceChildren(drawing.neighbourhood(question.around, place),
+      element("p", { class: "legend" }, around(question.around)));
   }
 
   function content({ node, row }) {
@@ -223,6 +228,17 @@
     if (!found) return;
     showState(found.state);
     showQuestion(found.question);
+  }
+
+  // The first model came while a question was open: show what it guesses, and leave the rest as it is.
+  async function refresh() {
+    const before = question;
+    const found = await post("next", {});
+    if (!found?.question || question !== before || found.question.node.id !== before.node.id) return;
+    question = found.question;
+    showGuess(question);
+    showAround();
+    mark();
   }
 
   // An answer that the server did not confirm is sent again under the same name, so that it counts once.
@@ -363,6 +379,7 @@
       if (found && !busy) {
         const first = state === null;
         showState(found);
+        if (question && !question.guess && !question.hidden && !correcting && found.learned_from !== null) await refresh();
         if (first || (!question && found.answered < found.nodes)) await ask();
       }
     }
