@@ -43,6 +43,7 @@ class Background:
         self._jobs: list[Job] = []
         self._wanted: Known | None = None
         self._learned: Known | None = None
+        self._doubts: Future[Doubts] | None = None
         self._closed = False
         self.beliefs: Beliefs | None = None
         self.status, self.trouble, self.since = IDLE, "", time.time()
@@ -59,7 +60,10 @@ class Background:
         return self._ask("why", row)
 
     def doubts(self) -> Future[Doubts]:
-        return self._ask("doubts")
+        """It takes long, so who asks again meanwhile waits for the same answer."""
+        if self._doubts is None or self._doubts.done():
+            self._doubts = self._ask("doubts")
+        return self._doubts
 
     def write(self, known: Known, out: Path, effort: str) -> Future[dict[str, Any]]:
         return self._ask("write", known, out, effort)

@@ -13,7 +13,7 @@ import numpy as np
 from g3nn.errors import Problems
 from g3nn.labelling.agreed import Opinion, opinions
 from g3nn.labelling.background import Background
-from g3nn.labelling.learner import Beliefs, Known, Why
+from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
 from g3nn.labelling.progress import EVERY, progress
 from g3nn.labelling.project import (
     ADD,
@@ -185,12 +185,8 @@ class Desk:
         row = self.records.row(node)
         return None if row is None else self._shown(row, CORRECTION)
 
-    def why(self, row: int, seconds: float) -> Json | None:
-        """None if it takes longer."""
-        try:
-            why: Why = self.background.why(row).result(seconds)
-        except TimeoutError:
-            return None
+    def reasons(self, why: Why) -> Json:
+        """As a page shows them."""
         records = self.records
         neighbours = [[records.id(one), records.title(one), change] for one, change in why.neighbours]
         return {"neighbours": neighbours, "features": why.features, "too_large": why.too_large}
@@ -259,12 +255,8 @@ class Desk:
             )
         return {"total": len(rows), "start": start, "size": _LISTED, "rows": told}
 
-    def doubts(self, seconds: float) -> Json | None:
-        """Edges and pairs that nobody has judged yet; None if it takes longer."""
-        try:
-            found = self.background.doubts().result(seconds)
-        except TimeoutError:
-            return None
+    def unjudged(self, found: Doubts) -> Json:
+        """Edges and pairs that nobody has judged yet."""
         records, judged = self.records, {frozenset(pair) for pair in self.project.verdicts()}
 
         def told(rows: list[tuple[int, int, float]]) -> list[Json]:

@@ -6,8 +6,10 @@ refused. Nothing that a table says is ever markup: the page gets it as JSON and 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
+import inspect
 import json
 import re
 import secrets
@@ -182,9 +184,12 @@ def make_app(desk: Desk, finishing: Finishing, token: str, title: str, person: s
     def look(request: Request) -> Json:
         return {"question": desk.look(request.query_params.get("node", ""))}
 
-    def why(request: Request) -> Json:
+    async def why(request: Request) -> Json:
         row = int(request.query_params.get("row", "-1"))
-        return {"why": desk.why(row, _WAIT) if 0 <= row < desk.records.size else None}
+        if not 0 <= row < desk.records.size:
+            return {"why": None}
+        found = await _soon(asyncio.wrap_future(desk.background.why(row)))
+        return {"why": None if found is None else desk.reasons(found)}
 
     def answers(request: Request) -> Json:
         start = max(0, int(request.query_params.get("start", "0")))
@@ -194,8 +199,9 @@ def make_app(desk: Desk, finishing: Finishing, token: str, title: str, person: s
         desk.add_class(_text(given, "name", 200).strip())
         return _state(desk, finishing)
 
-    def doubts(_: Request) -> Json:
-        return {"edges": desk.doubts(_WAIT)}
+    async def doubts(_: Request) -> Json:
+        found = await _soon(asyncio.shield(asyncio.wrap_future(desk.background.doubts())))
+        return {"edges": None if found is None else desk.unjudged(found)}
 
     def judge(_: Request, given: Json) -> Json:
         person = _who(given)[1]
@@ -220,7 +226,13 @@ def make_app(desk: Desk, finishing: Finishing, token: str, title: str, person: s
             return JSONResponse({"error": "no such picture"}, 404)
         return FileResponse(path, media_type=PICTURES[path.suffix.lower()])
 
-    asked = {"state": state, "node": look, "why": why, "answers": answers, "edges": doubts}
+    asked: dict[str, Callable[..., Any]] = {
+        "state": state,
+        "node": look,
+        "why": why,
+        "answers": answers,
+        "edges": doubts,
+    }
     told = {"next": ask, "answer": answer, "undo": undo, "classes": add_class, "edge": judge, "finish": finish}
     routes = [Route(f"/{token}/", show), Route(f"/{token}/picture/{{row:int}}", picture)]
     routes += [Route(f"/{token}/api/{name}", _answering(each, read=False)) for name, each in asked.items()]
@@ -234,13 +246,15 @@ def _state(desk: Desk, finishing: Finishing) -> Json:
     return {**desk.state(), "result": finishing.told()}
 
 
-def _answering(call: Callable[..., Json], read: bool = True) -> Callable[[Request], Awaitable[Response]]:
+def _answering(call: Callable[..., Any], read: bool = True) -> Callable[[Request], Awaitable[Response]]:
     """A request as a call with what it says, in a thread, and problems as what the page can show."""
 
     async def respond(request: Request) -> Response:
         try:
             given = [await _body(request)] if read else []
-            return JSONResponse(assets.plain(await run_in_threadpool(call, request, *given)))
+            waits = inspect.iscoroutinefunction(call)
+            found = await (call(request) if waits else run_in_threadpool(call, request, *given))
+            return JSONResponse(assets.plain(found))
         except InputError as error:
             return JSONResponse({"error": str(error)}, 422)
         except (ValueError, json.JSONDecodeError) as error:
@@ -251,6 +265,14 @@ def _answering(call: Callable[..., Json], read: bool = True) -> Callable[[Reques
             return JSONResponse({"error": str(error)}, 500)
 
     return respond
+
+
+async def _soon(waiting: Awaitable[Any]) -> Any:
+    """None if it takes too long. Nobody else waits meanwhile, and what has not begun is given up."""
+    try:
+        return await asyncio.wait_for(waiting, _WAIT)
+    except TimeoutError:
+        return None
 
 
 async def _body(request: Request) -> Json:

@@ -93,7 +93,7 @@ const drawing = (() => {
       class: change < 0 ? "against" : "for",
     }, element("span", { class: "text", title: name }, name), element("span", { class: "bar", "aria-hidden": "true" },
       element("i", { style: `width: ${100 * Math.abs(change) / most}%` })),
-    element("span", { class: "value" }, (change > 0 ? "+" : "") + number(change, 2)))));
+    element("span", { class: "value" }, g3nn.signed(change)))));
   }
 
   // curve: [labels, share, low, high]; asked: [labels, share].
