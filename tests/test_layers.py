@@ -38,6 +38,7 @@ LAYERS = (
     ("audit",),
     ("page",),
     ("estimator",),
+    ("labelling",),
     ("experiments",),
     ("report",),
     ("cli",),

@@ -42,6 +42,8 @@ LIMITS = {
 """Added to every command that begins like this. Of an option given twice, the last value counts."""
 
 ONLY_PARSED = {
+    "g3nn label": "serves a page until somebody ends it",
+    "g3nn predict labels/result": "needs what people said on that page",
     "g3nn reproduce": "trains the paper's tables: minutes to hours",
     "g3nn bench run beyond --store results/beyond.sqlite --trials 100": "trains ninety ensembles of five networks",
     "g3nn bench run noise": "trains for hours, and needs files that nobody can download",

@@ -17,6 +17,7 @@ COMMANDS = {
     "datasets": "Sizes of the benchmark graphs, with the mean number of nodes within two hops.",
     "train": "Train a model and report its accuracy on validation and test nodes.",
     "fit": "Learn from the labels of some nodes and answer for all of them.",
+    "label": "Label nodes in a page on this machine, while a model learns and chooses what to ask.",
     "predict": "Answer for the nodes of a table, without a new fit.",
     "bench": "Run suites of experiments and compare them with published results.",
     "reproduce": "Train everything in the paper's tables, print them, and write a report.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -50,3 +51,31 @@ def replacing(path: Path) -> Iterator[Path]:
         if draft.is_dir():
             shutil.rmtree(draft, ignore_errors=True)
         draft.unlink(missing_ok=True)
+
+
+@contextmanager
+def swapped(path: Path) -> Iterator[Path]:
+    """A place beside `path` for a folder that takes its place at the end, whatever was there. Killed between the two
+    renames, the former folder waits under another name for `mend_swapped`."""
+    path = path.absolute()
+    former = _former(path)
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        draft = Path(folder) / path.name
+        yield draft
+        mend_swapped(path)
+        if path.exists():
+            os.replace(path, former)
+        os.replace(draft, path)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def mend_swapped(path: Path) -> None:
+    """Bring back the former folder if a swap was interrupted, or delete it if the new one is there."""
+    former = _former(path.absolute())
+    if former.exists() and not path.exists():
+        os.replace(former, path)
+    shutil.rmtree(former, ignore_errors=True)
+
+
+def _former(path: Path) -> Path:
+    return path.with_name(f".{path.name}.former")

@@ -27,20 +27,26 @@ DIGITS = 5
 
 
 def render(
-    template: str, *, styles: Sequence[str], scripts: Sequence[str], data: Mapping[str, Any], **context: Any
+    template: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str],
+    data: Mapping[str, Any],
+    charts: bool = True,
+    **context: Any,
 ) -> str:
     """A page from a template that extends base.html.j2.
 
-    styles, scripts: files in the templates folder that follow shared.css, shared.js and tables.js. data: what the
-    scripts read as `g3nn.data`.
+    styles, scripts: files in the templates folder that follow shared.css, shared.js and, with charts, tables.js. data:
+    what the scripts read as `g3nn.data`. charts: whether the page has charts and tables, and so the library.
     """
     return (
         _environment()
         .get_template(template)
         .render(
             style=_sources("shared.css", *styles),
-            script=_sources("shared.js", "tables.js", *scripts),
-            library=_chart_library(),
+            script=_sources("shared.js", *(["tables.js"] if charts else []), *scripts),
+            library=_chart_library() if charts else None,
             data=plain(data),
             **context,
         )

@@ -1,0 +1,193 @@
+"""What learns from people's labels. `Learner` is all that the rest of this room knows about models."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from g3nn.errors import G3NNError, G3NNWarning
+
+if TYPE_CHECKING:
+    from g3nn.data.tables.graph import TableGraph
+    from g3nn.estimator import G3NNClassifier
+
+AHEAD, SUGGESTED = 500, 24
+"""After each fit so many nodes are put in order; the first ones so that each teaches something else."""
+
+GROWN = 1.25
+"""With so many times the labels of the last fit a model is fitted anew; before, it goes on from where it is."""
+
+MOST_WORK = 5_000_000
+"""Reasons take an answer for each edge of a node; more than this many nodes and edges in all take too long."""
+
+MOST_REASONS = 6
+MOST_EDGES = 12
+
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """What people have said so far. labels: by row. removed, added: edges that they rejected, and that were missing."""
+
+    labels: Mapping[int, str]
+    removed: tuple[Pair, ...] = ()
+    added: tuple[Pair, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """Whether a model can be fitted: there must be something to tell apart."""
+        return len(set(self.labels.values())) >= 2
+
+
+@dataclass(frozen=True, eq=False)
+class Beliefs:
+    """What a model believes. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
+    learned_from: how many labels it saw. model: its name."""
+
+    classes: list[str]
+    probabilities: np.ndarray
+    order: np.ndarray
+    learned_from: int
+    model: str = ""
+
+    def guess(self, row: int) -> tuple[str, float]:
+        best = int(self.probabilities[row].argmax())
+        return self.classes[best], float(self.probabilities[row, best])
+
+
+@dataclass(frozen=True)
+class Why:
+    """What pulls a guess up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
+    whether there was too much to work out."""
+
+    neighbours: list[tuple[int, float]] = field(default_factory=list)
+    features: list[tuple[str, float]] = field(default_factory=list)
+    too_large: bool = False
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """(row, row, probability) of edges that look wrong, and of pairs that look as if they lacked one."""
+
+    suspicious: list[tuple[int, int, float]]
+    missing: list[tuple[int, int, float]]
+
+
+class Learner(Protocol):
+    """Learns in a process of its own, one thing at a time."""
+
+    def learn(self, known: Known) -> Beliefs: ...
+    def why(self, row: int) -> Why: ...
+    def doubts(self) -> Doubts: ...
+    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]: ...
+
+
+class ClassifierLearner:
+    """A `G3NNClassifier` on the tables of a project. write: writes a folder of results for a fitted classifier, its
+    graph, and a path. Models are loaded in the process that learns, when they are needed."""
+
+    def __init__(
+        self, graph: TableGraph, column: str, write: Callable[..., None], device: str = "auto", seed: int = 0
+    ) -> None:
+        self.graph, self.column, self._write, self.device, self.seed = graph, column, write, device, seed
+        self.classifier: G3NNClassifier | None = None
+        self._known = self._fitted = Known({})
+
+    def _fit(self, known: Known, effort: str, as_text: bool) -> tuple[G3NNClassifier, TableGraph]:
+        from g3nn.estimator import G3NNClassifier
+        from g3nn.labelling.tables import with_labels
+
+        graph = with_labels(self.graph, self.column, known.labels, known.removed, known.added, as_text)
+        classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
+        with warnings.catch_warnings():
+            # What is unusual about few labels need not be said after every few answers.
+            warnings.simplefilter("ignore", G3NNWarning)
+            classifier.fit(graph)
+        return classifier, graph
+
+    def learn(self, known: Known) -> Beliefs:
+        if not self._goes_on(known):
+            self.classifier, _ = self._fit(known, "quick", as_text=True)
+            self._fitted = known
+        self._known = known
+        assert self.classifier is not None
+        probabilities = self.classifier.predict_proba().astype(np.float32)
+        classes = self.classifier.classes_.tolist()
+        labelled = np.fromiter(known.labels, np.int64, len(known.labels))
+        order = _order(self.classifier, probabilities, labelled)
+        return Beliefs(classes, probabilities, order, len(known.labels), self.classifier.model_)
+
+    def _goes_on(self, known: Known) -> bool:
+        """Take in a few more labels without a new fit, where the model can."""
+        before, update = self._known, getattr(self.classifier, "update", None)
+        if self.classifier is None or update is None or len(known.labels) > GROWN * len(self._fitted.labels):
+            return False
+        new = {row: label for row, label in known.labels.items() if before.labels.get(row) != label}
+        same = (known.removed, known.added) == (before.removed, before.added)
+        taken_back = before.labels.keys() - known.labels.keys()
+        unheard = set(new.values()) - set(self.classifier.classes_.tolist())
+        if not new or not same or taken_back or unheard:
+            return False
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", G3NNWarning)
+                update([self.graph.nodes.ids[row].as_py() for row in new], list(new.values()))
+        except G3NNError:
+            # Some models cannot go on; all can be fitted.
+            return False
+        return True
+
+    def why(self, row: int) -> Why:
+        if self.classifier is None:
+            return Why()
+        task = self.classifier.task_
+        edges = int((task.edges == row).any(axis=0).sum())
+        if (1 + edges) * (1_000 + task.num_nodes + task.num_edges) > MOST_WORK:
+            return Why(too_large=True)
+        (told,) = self.classifier.explain([row])
+        neighbours = [(one.node, one.change) for one in told.neighbours[:MOST_REASONS]]
+        return Why(neighbours, told.features[:MOST_REASONS])
+
+    def doubts(self) -> Doubts:
+        if self.classifier is None:
+            return Doubts([], [])
+        return Doubts(*_doubtful(self.classifier))
+
+    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
+        classifier, graph = self._fit(known, effort, as_text=False)
+        self._write(classifier, graph, out)
+        return {"out": str(out), "labels": len(known.labels), "model": classifier.model_}
+
+
+def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.ndarray) -> np.ndarray:
+    """Rows without a label, those that teach most first, and then those that the model is least sure of."""
+    entropy = -(probabilities * np.log(np.maximum(probabilities, 1e-12))).sum(1)
+    entropy[labelled] = -np.inf
+    unsure = np.argpartition(-entropy, min(AHEAD, len(entropy) - 1))[:AHEAD]
+    unsure = unsure[np.argsort(-entropy[unsure], kind="stable")]
+    unsure = unsure[np.isfinite(entropy[unsure])]
+    suggest = getattr(classifier, "suggest", None)
+    first = np.array([] if suggest is None else [one.number for one in suggest(SUGGESTED)], dtype=np.int64)
+    return np.concatenate([first, unsure[~np.isin(unsure, first)]])
+
+
+def _doubtful(classifier: G3NNClassifier) -> tuple[list[tuple[int, int, float]], list[tuple[int, int, float]]]:
+    """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
+    try:
+        found = classifier.audit(MOST_EDGES)
+        suggest = getattr(classifier, "suggest_edges", None)
+        doubted = None if suggest is None else [(*one.numbers, 1 - one.probability) for one in suggest(MOST_EDGES)]
+    except G3NNError:
+        return [], []
+
+    def rows(table: np.ndarray) -> list[tuple[int, int, float]]:
+        parts = (table[name][:MOST_EDGES].tolist() for name in ("source", "target", "probability"))
+        return list(zip(*parts, strict=True))
+
+    return rows(found.edges) if doubted is None else doubted, rows(found.missing)

@@ -1,0 +1,312 @@
+"""Which node a person is asked about next, what they are shown, and what becomes of their answer."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import ChainMap, Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from g3nn.errors import Problems
+from g3nn.labelling.agreed import Opinion, opinions
+from g3nn.labelling.background import Background
+from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
+from g3nn.labelling.progress import EVERY, progress
+from g3nn.labelling.project import (
+    ADD,
+    CHOSEN,
+    CORRECTION,
+    LABEL,
+    RANDOM,
+    REMOVE,
+    SKIP,
+    Answer,
+    Lease,
+    Project,
+    Verdict,
+)
+from g3nn.labelling.records import Records
+
+LEASE = 300.0
+"""Seconds for which a node is one session's own. A page that is open renews it."""
+
+MOST_BARS = 6
+_TRIES = 60
+_LISTED = 12
+
+Json = dict[str, Any]
+
+
+class Desk:
+    """A project at work: store, tables and learner together. Threads may share it."""
+
+    def __init__(self, project: Project, records: Records, background: Background, seed: int = 0) -> None:
+        self.project, self.records, self.background = project, records, background
+        self._rng, self._lock = np.random.default_rng([seed, time.time_ns()]), threading.Lock()
+        codes, names = records.given
+        self._given = {int(row): names[codes[row]] for row in np.flatnonzero(codes >= 0)}
+        self._labelled = codes >= 0
+        project.add_classes(names)
+        self.teach()
+
+    # What is known
+
+    def opinions(self) -> dict[str, Opinion]:
+        return opinions(self.project.current())
+
+    def known(self) -> Known:
+        """The labels of the table and of people, who are right where they differ."""
+        labels, records = dict(self._given), self.records
+        for opinion in self.opinions().values():
+            row = records.row(opinion.node)
+            if row is not None:
+                labels.pop(row, None)
+                if opinion.label is not None:
+                    labels[row] = opinion.label
+        pairs: dict[str, list[tuple[int, int]]] = {REMOVE: [], ADD: []}
+        for (source, target), verdict in self.project.verdicts().items():
+            ends = records.row(source), records.row(target)
+            if verdict in pairs and ends[0] is not None and ends[1] is not None:
+                pairs[verdict].append((ends[0], ends[1]))
+        return Known(labels, tuple(pairs[REMOVE]), tuple(pairs[ADD]))
+
+    def teach(self) -> None:
+        self.background.teach(self.known())
+
+    # Questions
+
+    def next(self, session: str, person: str) -> Json | None:
+        """What this session is asked, as a page shows it: what it was asked before if there was no answer yet, else a
+        node that nobody else is asked about. None if nothing is left."""
+        with self._lock:
+            lease = self.project.renew(session, time.time() + LEASE) or self._leased(session, person)
+        if lease is None:
+            return None
+        row = self.records.row(lease.node)
+        assert row is not None
+        return self._shown(row, lease.how, lease)
+
+    def renew(self, session: str) -> None:
+        """A page that shows a question is still open."""
+        self.project.renew(session, time.time() + LEASE)
+
+    def _leased(self, session: str, person: str) -> Lease | None:
+        beliefs = self.background.beliefs
+        done, skipped = self._done(person)
+        how = RANDOM if beliefs is not None and self._by_chance() else CHOSEN
+        for row in self._candidates(done, skipped, beliefs, how):
+            guess, sure = (None, None) if beliefs is None else beliefs.guess(row)
+            lease = Lease(self.records.id(row), session, time.time() + LEASE, how, guess, sure)
+            if self.project.lease(lease):
+                return lease
+        return None
+
+    def _done(self, person: str) -> tuple[np.ndarray, list[int]]:
+        """Which rows are answered or being asked about, and the rows that this person skipped."""
+        done, current = self._labelled.copy(), self.project.current()
+        done[self.records.rows([one.node for one in current if one.kind != SKIP])] = True
+        done[self.records.rows([one.node for one in self.project.leased()])] = True
+        own = [one.node for one in current if one.kind == SKIP and one.person == person]
+        skipped = [row for row in self.records.rows(own).tolist() if not done[row]]
+        done[skipped] = True
+        return done, skipped
+
+    def _by_chance(self) -> bool:
+        """Whether it is time for a question put by chance, those that are being asked counted too."""
+        asked: list[Answer | Lease] = [*self.project.current(), *self.project.leased()]
+        hows = Counter(one.how for one in asked if one.guess is not None)
+        return (EVERY - 1) * (hows[RANDOM] + 1) <= hows[CHOSEN]
+
+    def _candidates(self, done: np.ndarray, skipped: list[int], beliefs: Beliefs | None, how: str) -> Iterable[int]:
+        """Rows to ask about, the best first; at the end those that were skipped."""
+        if how == CHOSEN and beliefs is not None:
+            yield from beliefs.order[~done[beliefs.order]].tolist()
+        elif how == CHOSEN:
+            yield from self._scattered(done)
+        tries = self._rng.integers(len(done), size=_TRIES)
+        yield from tries[~done[tries]].tolist()
+        left = np.flatnonzero(~done)
+        yield from self._rng.permutation(left).tolist()
+        yield from skipped
+
+    def _scattered(self, done: np.ndarray) -> Iterable[int]:
+        """Before a model can be fitted: random rows, away from those that are done, so that labels cover the graph."""
+        tries = self._rng.integers(len(done), size=_TRIES)
+        for row in tries[~done[tries]].tolist():
+            if not done[self.records.neighbours(row, 200)].any():
+                yield row
+
+    def _shown(self, row: int, how: str, lease: Lease | None = None) -> Json:
+        """A node with its neighbourhood, and the guess. A question put by chance keeps the guess to itself."""
+        beliefs, said = self.background.beliefs, self.opinions()
+        hidden = how == RANDOM and lease is not None
+        node = self.records.id(row)
+        opinion = said.get(node)
+        return {
+            "node": self.records.record(row),
+            "row": row,
+            "how": how,
+            "hidden": hidden,
+            "guess": None if beliefs is None or hidden else _bars(beliefs, row),
+            "learned_from": None if beliefs is None else beliefs.learned_from,
+            "around": self._around(row, said, beliefs, hidden),
+            "given": self._given.get(row),
+            "answers": [] if opinion is None else [_told(one) for one in opinion.answers],
+        }
+
+    def _around(self, row: int, said: dict[str, Opinion], beliefs: Beliefs | None, hidden: bool) -> Json:
+        """The neighbourhood: its nodes with what is known or believed, its edges, and the labels among neighbours."""
+        records, labels = self.records, self._labels(said)
+        near = records.neighbours(row).tolist()
+        nodes, pairs = records.surroundings(row, [one for one in near if one in labels])
+        told = []
+        for one in nodes:
+            guess, sure = (None, None) if beliefs is None or (hidden and one == row) else beliefs.guess(one)
+            told.append([records.id(one), records.title(one), labels.get(one), guess, sure])
+        counts = Counter(labels[one] for one in near if one in labels).most_common(MOST_BARS)
+        return {
+            "nodes": told,
+            "edges": pairs,
+            "degree": len(near),
+            "labels": counts,
+            "directed": records.graph.directed,
+        }
+
+    def _labels(self, said: dict[str, Opinion]) -> Mapping[int, str]:
+        rows = {self.records.row(one.node): one.label for one in said.values()}
+        answered = {row: label for row, label in rows.items() if row is not None and label is not None}
+        return ChainMap(answered, self._given)
+
+    def look(self, node: str) -> Json | None:
+        """A node that a person goes to by themselves; None if there is none."""
+        row = self.records.row(node)
+        return None if row is None else self._shown(row, CORRECTION)
+
+    def reasons(self, why: Why) -> Json:
+        """As a page shows them."""
+        records = self.records
+        neighbours = [[records.id(one), records.title(one), change] for one, change in why.neighbours]
+        return {"neighbours": neighbours, "features": why.features, "too_large": why.too_large}
+
+    # Answers
+
+    def answer(self, given: Json) -> tuple[Answer, bool]:
+        """Onto the disk. Whether it was an answer to a question, as opposed to a correction."""
+        self._check(given)
+        lease = next((one for one in self.project.leased() if one.session == given["session"]), None)
+        asked = lease is not None and lease.node == given["node"]
+        before = next((one for one in self.project.current() if _same(one, given)), None)
+        if asked:
+            assert lease is not None
+            source: Any = lease
+        else:
+            source = before
+        how, guess, sure = (CORRECTION, None, None) if source is None else (source.how, source.guess, source.sure)
+        names = ("request", "person", "session", "node", "kind", "label", "note")
+        answer = self.project.add(Answer(**{name: given[name] for name in names}, how=how, guess=guess, sure=sure))
+        if answer.kind != SKIP:
+            self.teach()
+        return answer, asked
+
+    def _check(self, given: Json) -> None:
+        problems, classes = Problems(), self.project.classes()
+        if self.records.row(given["node"]) is None:
+            problems.add("node", repr(given["node"]), "the id of a node of the table")
+        if given["kind"] == LABEL and given["label"] not in classes:
+            problems.add("label", repr(given["label"]), "one of the classes", "Add it to the classes first.")
+        problems.raise_if_any()
+
+    def undo(self, session: str) -> Json | None:
+        """Take back the last answer of a session and ask again; None if there is none."""
+        last = self.project.undo(session)
+        if last is None:
+            return None
+        row = self.records.row(last.node)
+        assert row is not None
+        # A skip or a question whose guess was shown meanwhile is asked again as it was.
+        lease = Lease(last.node, session, time.time() + LEASE, last.how, last.guess, last.sure)
+        self.project.lease(lease)
+        self.teach()
+        return {**self._shown(row, last.how), "undone": _told(last)}
+
+    def add_class(self, name: str) -> None:
+        problems = Problems()
+        if not name or len(name) > 200:
+            problems.add("class", repr(name[:60]), "a name of 1 to 200 letters")
+        problems.raise_if_any()
+        self.project.add_classes([name])
+
+    # Lists
+
+    def answers(self, start: int, only_disputed: bool) -> Json:
+        """Answered nodes, the last ones first."""
+        rows = [one for one in self.opinions().values() if one.disagree or not only_disputed]
+        rows.sort(key=lambda one: -max(answer.seq for answer in one.answers))
+        told = []
+        for one in rows[start : start + _LISTED]:
+            row = self.records.row(one.node)
+            title = one.node if row is None else self.records.title(row)
+            answers = [_told(answer) for answer in one.answers]
+            told.append(
+                {"node": one.node, "title": title, "label": one.label, "disagree": one.disagree, "answers": answers}
+            )
+        return {"total": len(rows), "start": start, "size": _LISTED, "rows": told}
+
+    def unjudged(self, found: Doubts) -> Json:
+        """Edges and pairs that nobody has judged yet."""
+        records, judged = self.records, {frozenset(pair) for pair in self.project.verdicts()}
+
+        def told(rows: list[tuple[int, int, float]]) -> list[Json]:
+            ends = [(records.id(one), records.id(other), likely, one, other) for one, other, likely in rows]
+            return [
+                {"source": [a, records.title(i)], "target": [b, records.title(j)], "probability": likely}
+                for a, b, likely, i, j in ends
+                if frozenset((a, b)) not in judged
+            ]
+
+        return {"suspicious": told(found.suspicious), "missing": told(found.missing)}
+
+    def judge(self, verdict: Verdict) -> None:
+        problems = Problems()
+        for end in (verdict.source, verdict.target):
+            if self.records.row(end) is None:
+                problems.add("edge", repr(end), "the id of a node of the table")
+        problems.raise_if_any()
+        self.project.judge(verdict)
+        self.teach()
+
+    def state(self) -> Json:
+        """What the head of the page says."""
+        said, background = self.opinions(), self.background
+        people = Counter(one.person for one in self.project.current() if one.kind != SKIP)
+        return {
+            "classes": self.project.classes(),
+            "counts": Counter(one.label for one in said.values() if one.label),
+            "answered": len(said),
+            "labels": sum(one.label is not None for one in said.values()),
+            "disputed": sum(one.disagree for one in said.values()),
+            "given": len(self._given),
+            "nodes": self.records.size,
+            "people": people.most_common(),
+            "learner": {"status": background.status, "trouble": background.trouble},
+            "learned_from": None if background.beliefs is None else background.beliefs.learned_from,
+            "progress": progress(self.project.current(), said),
+        }
+
+
+def _bars(beliefs: Beliefs, row: int) -> list[tuple[str, float]]:
+    """The likeliest classes with their probabilities."""
+    own = beliefs.probabilities[row]
+    return [(beliefs.classes[k], float(own[k])) for k in np.argsort(-own, kind="stable")[:MOST_BARS]]
+
+
+def _same(answer: Answer, given: Json) -> bool:
+    return (answer.node, answer.person) == (given["node"], given["person"])
+
+
+def _told(answer: Answer) -> Json:
+    names = ("person", "kind", "label", "note", "guess", "sure", "at", "how")
+    return {name: getattr(answer, name) for name in names}

@@ -1,0 +1,190 @@
+"""What a page shows of nodes, one at a time: their columns, pictures and links, and the edges around them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from g3nn.data.tables.cells import is_text, known
+from g3nn.data.tables.columns import plain
+from g3nn.data.tables.graph import TableGraph
+from g3nn.page.described import NAMES, clean
+
+MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
+"""At most so many columns of a node are shown, and letters of a cell and of a text."""
+
+NEAR, FAR, FAR_OF_ONE = 12, 18, 3
+"""At most so many neighbours are drawn, and neighbours of neighbours, in all and of each."""
+
+MOST_COUNTED = 5_000
+"""Of a node with more neighbours, the first ones are counted."""
+
+PICTURES = {".png": "image/png", ".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".gif": "image/gif"}
+PICTURES |= {".webp": "image/webp", ".avif": "image/avif"}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Which columns play a part on the page."""
+
+    label: str
+    title: str | None = None
+    text: tuple[str, ...] = ()
+    image: str | None = None
+    url: str | None = None
+
+
+class Records:
+    """The node table by row, and the graph by neighbourhoods. Rows are numbers; ids are texts."""
+
+    def __init__(self, graph: TableGraph, shown: Shown, folder: Path) -> None:
+        self.graph, self.shown, self.folder = graph, shown, folder.resolve()
+        self.size = graph.nodes.num_nodes
+        self.content = graph.nodes.content
+        self._rows: dict[str, int | None] = {}
+        own = {graph.nodes.columns.id, shown.label, shown.title, shown.image, shown.url, *shown.text}
+        self._others = [name for name in self.content.column_names if name not in own]
+
+    @cached_property
+    def ids(self) -> pa.Array:
+        return pc.cast(self.graph.nodes.ids, pa.large_string())
+
+    def row(self, id: str) -> int | None:
+        """None if there is no such id."""
+        if id not in self._rows:
+            place = pc.index(self.ids, pa.scalar(id, pa.large_string())).as_py()
+            self._rows[id] = place if place >= 0 else None
+        return self._rows[id]
+
+    def rows(self, ids: Sequence[str]) -> np.ndarray:
+        """Of many ids at once; those that do not exist are left out."""
+        unseen = [id for id in ids if id not in self._rows]
+        if unseen:
+            found = pc.index_in(pa.array(unseen, pa.large_string()), value_set=self.ids).to_pylist()
+            self._rows.update(zip(unseen, found, strict=True))
+        return np.array([row for id in ids if (row := self._rows[id]) is not None], dtype=np.int64)
+
+    def id(self, row: int) -> str:
+        return str(self.ids[row].as_py())
+
+    @cached_property
+    def given(self) -> tuple[np.ndarray, list[str]]:
+        """The labels in the table: (n,) positions among the classes, -1 where there is none, and the classes."""
+        nothing = np.full(self.size, -1, dtype=np.int64)
+        if self.shown.label not in self.content.column_names:
+            return nothing, []
+        cells = plain(self.content[self.shown.label], self.graph.nodes.typed)
+        if not is_text(cells.type):
+            if pa.types.is_floating(cells.type):
+                cells = pc.if_else(pc.is_nan(cells), None, cells)
+                whole = pc.all(pc.equal(cells, pc.floor(cells))).as_py() is not False
+                cells = pc.cast(cells, pa.int64()) if whole else cells
+            cells = pc.cast(cells, pa.large_string())
+        encoded = known(cells, self.graph.nodes.columns.nulls).dictionary_encode()
+        names = encoded.dictionary.to_pylist()
+        order = np.argsort(np.array(names, dtype=object)) if names else np.zeros(0, dtype=np.int64)
+        rank = np.empty(len(names) + 1, dtype=np.int64)
+        rank[order], rank[len(names)] = np.arange(len(names)), -1
+        return rank[pc.fill_null(encoded.indices, len(names)).to_numpy()], [names[place] for place in order]
+
+    def title(self, row: int) -> str:
+        name = self._title_column
+        cell = None if name is None else self.content[name][row].as_py()
+        return _text(cell, LONGEST_CELL) or self.id(row)
+
+    @cached_property
+    def _title_column(self) -> str | None:
+        if self.shown.title is not None:
+            return self.shown.title
+        by_name = {name.lower().replace(" ", "_"): name for name in self._others}
+        return next((by_name[name] for name in NAMES if name in by_name), None)
+
+    def record(self, row: int) -> dict[str, Any]:
+        """Everything that a page shows of a node itself."""
+        shown = self.shown
+        cells = {name: self.content[name][row].as_py() for name in self._others if name != self._title_column}
+        # Of many columns, most are zeros: word counts and indicators.
+        if len(cells) > MOST_COLUMNS:
+            cells = {name: cell for name, cell in cells.items() if cell not in (0, False)}
+        told = [(clean(name), text) for name, cell in cells.items() if (text := _text(cell, LONGEST_CELL))]
+        texts = [(clean(name), _text(self.content[name][row].as_py(), LONGEST_TEXT)) for name in shown.text]
+        link = None if shown.url is None else _text(self.content[shown.url][row].as_py(), LONGEST_TEXT)
+        picture = None if shown.image is None else _text(self.content[shown.image][row].as_py(), LONGEST_TEXT)
+        return {
+            "id": clean(self.id(row)),
+            "title": clean(self.title(row)),
+            "texts": [(name, text) for name, text in texts if text],
+            "columns": told[:MOST_COLUMNS],
+            "more_columns": max(len(told) - MOST_COLUMNS, 0),
+            "url": {"text": link, "safe": urlsplit(link).scheme in ("http", "https")} if link else None,
+            "picture": {"text": picture, "here": self.picture(row) is not None} if picture else None,
+        }
+
+    def picture(self, row: int) -> Path | None:
+        """A picture below the folder of the table; None if there is none, or if the cell points anywhere else."""
+        cell = None if self.shown.image is None else self.content[self.shown.image][row].as_py()
+        if not isinstance(cell, str) or "\0" in cell:
+            return None
+        try:
+            path = (self.folder / cell).resolve()
+            there = path.is_relative_to(self.folder) and path.suffix.lower() in PICTURES and path.is_file()
+        except (OSError, ValueError):
+            return None
+        return path if there else None
+
+    @cached_property
+    def _near(self) -> tuple[np.ndarray, np.ndarray]:
+        """Neighbours of all nodes in a row, and where those of each begin."""
+        source, target = self.graph.edges
+        ends = np.concatenate([source, target])
+        order = np.argsort(ends, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(np.bincount(ends, minlength=self.size))])
+        return np.concatenate([target, source])[order], starts
+
+    def prepare(self) -> None:
+        """What takes a moment in a large graph, before the first question."""
+        _ = self._near, self.given, self.ids
+
+    def degree(self, row: int) -> int:
+        starts = self._near[1]
+        return int(starts[row + 1] - starts[row])
+
+    def neighbours(self, row: int, most: int = MOST_COUNTED) -> np.ndarray:
+        """Each once, without the node itself; of more than `most` the first."""
+        others, starts = self._near
+        near = others[starts[row] : min(starts[row + 1], starts[row] + most)]
+        _, first = np.unique(near, return_index=True)
+        near = near[np.sort(first)]
+        return near[near != row]
+
+    def surroundings(self, row: int, first: Iterable[int] = ()) -> tuple[list[int], list[tuple[int, int]]]:
+        """Nodes to draw, the middle first and then its neighbours, and edges as pairs of places among them.
+
+        first: neighbours that come before others, such as those with a label."""
+        near, wanted = self.neighbours(row).tolist(), set(first)
+        near = sorted(near, key=lambda node: node not in wanted)[:NEAR]
+        places = {node: place for place, node in enumerate([row, *near])}
+        pairs = [(0, places[node]) for node in near]
+        for node in near:
+            further = self.neighbours(node, 50).tolist()
+            pairs += [(places[node], places[one]) for one in further if one in places and node < one != row]
+            new = [one for one in further if one not in places][:FAR_OF_ONE]
+            for one in new[: max(0, 1 + NEAR + FAR - len(places))]:
+                places[one] = len(places)
+                pairs.append((places[node], places[one]))
+        return list(places), pairs
+
+
+def _text(value: Any, longest: int) -> str | None:
+    if value is None or value != value:
+        return None
+    text = f"{value:.6g}" if isinstance(value, float) else clean(value)
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,0 +1,108 @@
+"""The tables of a project: read without labels, so that there need not be any, and with people's labels put in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from g3nn.data.tables.cells import is_text
+from g3nn.data.tables.files import Source
+from g3nn.data.tables.graph import TableGraph, read_tables
+from g3nn.data.tables.labels import check_split, label_values
+from g3nn.data.tables.remarks import Oddity, Remarks
+from g3nn.errors import Problems, suggestion
+from g3nn.labelling.records import Shown
+from g3nn.outcomes import Classes
+
+if TYPE_CHECKING:
+    from g3nn.labelling.learner import Pair
+
+
+def read_unlabelled(
+    nodes: Path, edges: Path, shown: Shown, ignore: Sequence[str], problems: Problems, **options: Any
+) -> TableGraph:
+    """As `g3nn fit` reads them, but the label column describes nothing and may be missing or empty. Pictures and links
+    are to look at: no features. options: of `read_tables`."""
+    source = None
+    remarks = Remarks()
+    with remarks.of_table("nodes"):
+        source = Source.open(nodes, "nodes", remarks)
+        looked_at = {"title": (shown.title,), "image": (shown.image,), "url": (shown.url,)}
+        source.check_roles(looked_at, problems)
+    there = set() if source is None else set(source.names)
+    left_out = [name for name in (shown.label, shown.image, shown.url) if name in there and name not in ignore]
+    graph = read_tables(
+        nodes, edges, text=shown.text, ignore=[*ignore, *left_out], problems=problems, outcome=Classes.name, **options
+    )
+    assert source is not None
+    if shown.label not in there:
+        advice = suggestion(shown.label, there)
+        found = Oddity(f"no column {shown.label!r}", "a column of labels", "labelling begins from nothing", advice)
+        remarks = Remarks()
+        remarks.note(str(nodes), found)
+        remarks.tell()
+        return graph
+    # In a CSV file, a class such as 007 stays as it is written.
+    labels = source.read(text=[shown.label], only=[shown.label], nulls=graph.nodes.columns.nulls)[shown.label]
+    content = graph.nodes.content
+    place = content.column_names.index(shown.label)
+    return replace(graph, nodes=replace(graph.nodes, content=content.set_column(place, shown.label, labels)))
+
+
+def with_labels(
+    graph: TableGraph,
+    column: str,
+    labels: Mapping[int, str],
+    removed: Sequence[Pair] = (),
+    added: Sequence[Pair] = (),
+    as_text: bool = False,
+) -> TableGraph:
+    """The graph as if these labels, by row, had been in its table, and people's edges too. Two classes are needed.
+
+    as_text: classes are called what people see, also if they are numbers."""
+    cells = np.full(graph.nodes.num_nodes, None, dtype=object)
+    rows = np.fromiter(labels, np.int64, len(labels))
+    cells[rows] = list(labels.values())
+    content = graph.nodes.content
+    there = column in content.column_names
+    # Of a table that says so, numbers written as text are text.
+    typed = graph.nodes.typed and there and is_text(content[column].type)
+    problems = Problems()
+    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
+    read = Classes.read(values, len(cells), problems, "label", in_table=True)
+    problems.raise_if_any()
+    assert read is not None
+    remarks = Remarks()
+    kept, val, test = check_split(graph.nodes.name, read, graph.nodes.split, Classes.name, remarks)
+    remarks.problems.raise_if_any()
+    columns = graph.nodes.columns
+    ignored = tuple(name for name in columns.ignore if name != column)
+    columns = replace(columns, labels=(column,), ignore=ignored, outcome=Classes.name)
+    nodes = replace(graph.nodes, columns=columns, labels=read)
+    held_out = replace(read, values=read.values[test])
+    graph = replace(graph, nodes=nodes, labels=kept, val=val, test=test, test_labels=held_out)
+    return with_edges(graph, removed, added)
+
+
+def with_edges(graph: TableGraph, removed: Sequence[Pair], added: Sequence[Pair]) -> TableGraph:
+    """Without some edges, in either direction, and with others, which weigh as much as edges do on average."""
+    if not removed and not added:
+        return graph
+    n = graph.nodes.num_nodes
+
+    def keys(pairs: np.ndarray) -> np.ndarray:
+        return np.minimum(*pairs) * n + np.maximum(*pairs)
+
+    gone, new = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (removed, added))
+    stays = ~np.isin(keys(graph.edges), keys(gone))
+    new = new[:, ~np.isin(keys(new), keys(graph.edges))]
+    edges = np.concatenate([graph.edges[:, stays], new], axis=1)
+    weights = graph.weights
+    if weights is not None:
+        weights = np.concatenate([weights[stays], np.full(new.shape[1], weights.mean())])
+    return replace(graph, edges=edges, weights=weights)

@@ -1,0 +1,188 @@
+"""Which node is asked next, and how well the model does on what chance asks."""
+
+from __future__ import annotations
+
+import time
+import uuid
+
+import pytest
+from label_desk import AtOnce, desk_of
+from label_stub import Counting, Failing
+
+from g3nn.calibrate import wilson_interval
+from g3nn.errors import InputError
+from g3nn.labelling.agreed import opinions
+from g3nn.labelling.background import Background
+from g3nn.labelling.learner import Known
+from g3nn.labelling.progress import EVERY, WINDOW, progress
+from g3nn.labelling.project import CHOSEN, CORRECTION, RANDOM, Answer, Project
+
+
+def give(desk, node, label="art", session="one", person="Ann", kind="label", note=""):
+    told = {"node": node, "label": label, "session": session, "person": person, "kind": kind, "note": note}
+    return desk.answer({**told, "request": uuid.uuid4().hex})[0]
+
+
+def label_of(node):
+    return ("art", "law", "tea")[int(node[1:]) % 3]
+
+
+@pytest.fixture
+def desk(tmp_path):
+    made = desk_of(tmp_path)
+    made.project.add_classes(["art", "law", "tea"])
+    yield made
+    made.project.close()
+
+
+def test_from_nothing_to_a_model(desk):
+    first = desk.next("one", "Ann")
+    assert (first["guess"], first["how"]) == (None, CHOSEN)
+    assert desk.next("one", "Ann")["node"] == first["node"]
+    give(desk, first["node"]["id"], "art")
+    assert desk.next("one", "Ann")["guess"] is None
+    give(desk, desk.next("one", "Ann")["node"]["id"], "law")
+    assert desk.next("one", "Ann")["guess"] == [("art", 0.5), ("law", 0.5)]
+
+
+def test_labels_of_the_table_are_not_asked_and_may_be_corrected(tmp_path):
+    desk = desk_of(tmp_path, labelled=58)
+    assert {desk.next(session, "Ann")["node"]["id"] for session in "ab"} == {"p58", "p59"}
+    assert desk.next("c", "Ann") is None
+    assert desk.background.taught.labels[0] == "art"
+    assert give(desk, "p0", "tea").how == CORRECTION
+    assert desk.background.taught.labels[0] == "tea"
+    give(desk, "p0", kind="unknown", label=None)
+    assert 0 not in desk.background.taught.labels
+
+
+def test_everybody_is_asked_something_else(desk):
+    asked = [desk.next(f"session {number}", "Ann")["node"]["id"] for number in range(60)]
+    assert len(set(asked)) == 60
+    assert desk.next("late", "Bo") is None
+
+
+def test_who_skips_gets_the_node_in_the_end(desk):
+    skipped = desk.next("one", "Ann")["node"]["id"]
+    give(desk, skipped, kind="skip", label=None)
+    seen = []
+    while (question := desk.next("one", "Ann"))["node"]["id"] != skipped:
+        seen.append(question["node"]["id"])
+        give(desk, seen[-1], label_of(seen[-1]))
+    assert len(set(seen)) == 59
+
+
+def test_chance_asks_one_in_five_and_hides_the_guess(desk):
+    hows = []
+    for _ in range(42):
+        question = desk.next("one", "Ann")
+        hows.append(question["how"])
+        assert question["hidden"] == (question["how"] == RANDOM)
+        assert (question["guess"] is None) == (question["hidden"] or len(hows) < 3)
+        if question["hidden"]:
+            assert question["around"]["nodes"][0][3] is None
+        # Labels of two classes, so that there is a model from the third question on.
+        label = ("art", "law", "tea")[len(hows) - 1] if len(hows) < 4 else label_of(question["node"]["id"])
+        give(desk, question["node"]["id"], label)
+    asked = hows[2:]
+    assert asked.count(RANDOM) == pytest.approx(len(asked) / EVERY, abs=1)
+
+
+def test_the_estimate_is_of_what_chance_asked():
+    def told(number, how, guess, label="x"):
+        return Answer(str(number), "Ann", "s", f"n{number}", "label", label, how=how, guess=guess, sure=0.5)
+
+    asked = [told(0, CHOSEN, None)]
+    asked += [told(1 + number, RANDOM, "x" if number % 4 else "y") for number in range(20)]
+    asked += [told(21 + number, CHOSEN, "y") for number in range(30)]
+    found = progress(asked, opinions(asked))
+    assert (found["right"], found["checked"]) == (15, 20)
+    assert found["now"] == (0.75, *wilson_interval(0.75, 20))
+    assert found["asked"][-1] == (51, pytest.approx(15 / 50))
+    assert found["curve"][0][:2] == (2, 0.0)
+    more = [told(100 + number, RANDOM, "x") for number in range(WINDOW)]
+    assert progress([*asked, *more], opinions([*asked, *more]))["now"][0] == 1.0
+
+
+def test_a_correction_keeps_the_guess_before_the_first_answer(desk):
+    for node in ("p0", "p1", "p2"):
+        give(desk, node, label_of(node))
+    question = desk.next("one", "Ann")
+    node = question["node"]["id"]
+    guess = give(desk, node, "art").guess
+    assert guess is not None
+    corrected = give(desk, node, "tea")
+    assert (corrected.guess, corrected.how) == (guess, CHOSEN)
+    assert desk.opinions()[node].label == "tea"
+    assert len(desk.project.history(node)) == 2
+
+
+def test_undo_asks_again(desk):
+    node = desk.next("one", "Ann")["node"]["id"]
+    give(desk, node, "art")
+    assert desk.undo("one")["node"]["id"] == node
+    assert desk.next("one", "Ann")["node"]["id"] == node
+    assert node not in desk.opinions()
+    assert desk.undo("one") is None
+
+
+def test_unknown_classes_and_nodes_are_refused(desk):
+    with pytest.raises(InputError, match=r"'jazz'.*Add it to the classes"):
+        give(desk, "p0", "jazz")
+    with pytest.raises(InputError, match="2 problems"):
+        give(desk, "nobody", "jazz")
+    desk.add_class("jazz")
+    assert give(desk, "p0", "jazz").label == "jazz"
+    with pytest.raises(InputError, match="class"):
+        desk.add_class("")
+
+
+def test_disagreement_is_shown(desk):
+    give(desk, "p0", "art")
+    give(desk, "p0", "tea", "two", "Bo", note="sure")
+    give(desk, "p1", "law")
+    assert desk.state()["disputed"] == 1
+    (row,) = desk.answers(0, only_disputed=True)["rows"]
+    assert [(one["person"], one["label"]) for one in row["answers"]] == [("Ann", "art"), ("Bo", "tea")]
+    assert desk.answers(0, only_disputed=False)["total"] == 2
+    assert [one["person"] for one in desk.look("p0")["answers"]] == ["Ann", "Bo"]
+
+
+def test_a_project_goes_on_where_it_ended(tmp_path, desk):
+    give(desk, "p0", "art")
+    waiting = desk.next("one", "Ann")["node"]["id"]
+    again = desk_of(tmp_path, AtOnce(Counting(60)))
+    assert again.next("one", "Ann")["node"]["id"] == waiting
+    assert again.next("two", "Bo")["node"]["id"] not in (waiting, "p0")
+    again.project.close()
+
+
+def wait(background, done):
+    end = time.time() + 120
+    while not done() and time.time() < end:
+        time.sleep(0.02)
+    assert done(), (background.status, background.trouble)
+
+
+def test_a_learner_that_fails_or_dies_is_replaced():
+    background = Background(Failing)
+    try:
+        background.teach(Known({0: "x"}))
+        background.teach(Known({0: "x", 1: "fail"}))
+        wait(background, lambda: background.status == "failed")
+        assert background.trouble == "ValueError: cannot"
+        background.teach(Known({0: "x", 1: "die"}))
+        wait(background, lambda: "memory" in background.trouble)
+        background.teach(Known({0: "x", 1: "y"}))
+        wait(background, lambda: background.beliefs is not None)
+        assert background.beliefs.classes == ["x", "y"]
+        assert background.why(0).result(60).neighbours == [(0, 0.5)]
+    finally:
+        background.close()
+    assert background._process is None
+
+
+def test_a_folder_of_answers_is_shared_by_processes(tmp_path, desk):
+    with Project.open(tmp_path / "project") as other:
+        other.add(Answer("r", "Bo", "b", "p5", "label", "tea"))
+    assert desk.known().labels == {5: "tea"}
