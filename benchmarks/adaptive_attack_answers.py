@@ -36,10 +36,10 @@ _EXACT = 1e-6
 
 class Answer(ABC):
     """A victim as the attacker imagines it. `learn` trains its networks on a graph; each call adds to those that
-    answer."""
+    answer. dtype: in which gradients are computed."""
 
-    def __init__(self, task: NodeTask, seed: int, device: str) -> None:
-        self.task, self.seed, self.device = _as_seen(task), seed, device
+    def __init__(self, task: NodeTask, seed: int, device: str, dtype: torch.dtype = torch.float32) -> None:
+        self.task, self.seed, self.device, self.dtype = _as_seen(task), seed, device, dtype
         self.first: list[FitResult] = []
         """What was trained on the first graph."""
         self._trainings = 0
@@ -60,7 +60,8 @@ class Answer(ABC):
         """(n, K): the differentiable answer for these edges."""
         with torch.no_grad():
             pairs = torch.from_numpy(edges).to(self.device)
-            graph = PartGraph(pairs, torch.ones(edges.shape[1], device=self.device), self.task.num_nodes)
+            there = torch.ones(edges.shape[1], dtype=self.dtype, device=self.device)
+            graph = PartGraph(pairs, there, self.task.num_nodes)
             chance = torch.from_numpy(chance_pairs(edges, self.task.num_nodes, self.seed)).to(self.device)
             return self.log_prob(graph, chance, exact=True)
 
@@ -73,8 +74,8 @@ class Answer(ABC):
 class PlainAnswer(Answer):
     """A graph convolutional network, to which all edges are alike."""
 
-    def __init__(self, task: NodeTask, seed: int, device: str) -> None:
-        super().__init__(task, seed, device)
+    def __init__(self, task: NodeTask, seed: int, device: str, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(task, seed, device, dtype)
         self._parameters: list[tuple[Tensor, ...]] = []
 
     def learn(self, edges: np.ndarray) -> None:
@@ -84,11 +85,12 @@ class PlainAnswer(Answer):
         assert isinstance(gcn, GCN)
         with torch.no_grad():
             start = Inputs.of(self.task, self.device).x.matmul(gcn.weight1)
-            self._parameters.append((start, gcn.bias1.unsqueeze(1), gcn.weight2.detach(), gcn.bias2.unsqueeze(1)))
+            parts = start, gcn.bias1.unsqueeze(1), gcn.weight2, gcn.bias2.unsqueeze(1)
+            self._parameters.append(tuple(part.detach().to(self.dtype) for part in parts))
 
     def log_prob(self, graph: PartGraph, chance: Tensor, exact: bool = False) -> Tensor:
         spread = propagation(graph.adjacency(torch.ones_like(graph.presence)))
-        start, bias1, weight2, bias2 = (torch.cat(part).detach() for part in zip(*self._parameters, strict=True))
+        start, bias1, weight2, bias2 = (torch.cat(part) for part in zip(*self._parameters, strict=True))
         hidden = torch.relu(spread @ start + bias1)
         return _mean(spread @ (hidden @ weight2) + bias2)
 
@@ -100,10 +102,10 @@ class DoubtingAnswer(Answer):
     """The networks of the estimator that doubt edges: `sbm-appnp` of the panel, for each share of edges that may be
     genuine, on edges that count as much as they are believed."""
 
-    def __init__(self, task: NodeTask, seed: int, device: str) -> None:
-        super().__init__(task, seed, device)
+    def __init__(self, task: NodeTask, seed: int, device: str, dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(task, seed, device, dtype)
         self.prior = label_prior(self.task, seed, device)
-        self._trust = SoftTrust.of(self.task.features, self.prior, device)
+        self._trust = SoftTrust.of(self.task.features, self.prior, device, dtype)
         self._start: dict[float, list[Tensor]] = {share: [] for share in SHARES}
         self._network = next(one for one in models_for_classes(task.num_classes) if one[0] == "sbm-appnp")
 
@@ -115,7 +117,7 @@ class DoubtingAnswer(Answer):
             assert isinstance(network, APPNP)
             self._options = network.options
             with torch.no_grad():
-                self._start[share].append(network.network(Inputs.of(task, self.device), None))
+                self._start[share].append(network.network(Inputs.of(task, self.device), None).to(self.dtype))
             results.append(result)
         self.first = self.first or results
 
