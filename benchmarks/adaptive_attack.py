@@ -32,7 +32,7 @@ import numpy as np
 import torch
 from adaptive_attack_answers import ANSWERS, Answer
 from adaptive_attack_report import table
-from adaptive_attack_search import QUICK, Effort, Search, flipped
+from adaptive_attack_search import QUICK, Aims, Effort, Search, flipped
 from any_graph import default
 from records import Record, records_to_extend, stored, write_records
 
@@ -94,25 +94,25 @@ def attack(job: Job, effort: Effort, device: str) -> Record:
     """The flips of one attack, and what they do to those that were trained on the sound graph."""
     task, start = load(job.graph), time.perf_counter()
     answer = copy.deepcopy(imagined(job.attack, job.graph, job.seed, device))
-    labels = task.labels
-    if job.knows != "all":
-        labels = answer.on(task.edges).argmax(1).cpu().numpy()
-        labels[task.train] = task.labels[task.train]
-    search = Search(answer, labels, task.unlabelled, effort, job.seed)
+    if job.knows == "all":
+        aims = Aims.known(task.labels, task.unlabelled, device)
+    else:
+        aims = Aims.guessed(answer.on(task.edges), task.unlabelled)
+    search = Search(answer, aims, effort, job.seed)
     found = search.run(round(job.rate / 100 * task.num_edges))
     after = flipped(task.edges, found.flips, task.num_nodes)
     added = int((~np.isin(found.flips, search.taken)).sum())
     seconds = time.perf_counter() - start
-
-    def accuracies(edges: np.ndarray) -> dict[str, float]:
-        every = {name: imagined(name, job.graph, job.seed, device) for name in ANSWERS}
-        return {name: accuracy(one.library_log_prob(edges), task) for name, one in every.items()}
-
+    every = {name: imagined(name, job.graph, job.seed, device) for name in ANSWERS}
+    evasion, sound = (
+        {name: accuracy(one.library_log_prob(edges), task) for name, one in every.items()}
+        for edges in (after, task.edges)
+    )
     return {
-        "accuracy": accuracies(after)[job.attack],
-        "evasion": accuracies(after),
-        "sound": accuracies(task.edges),
-        "loss": [found.before, found.after],
+        "accuracy": evasion[job.attack],
+        "evasion": evasion,
+        "sound": sound,
+        "wrong": [found.before, found.after],
         "added": added,
         "removed": len(found.flips) - added,
         "search": asdict(effort),

@@ -2,8 +2,8 @@
 
 Each pair of the block is flipped to an extent between 0 and 1, and the sum of all is at most the budget (Xu et al.,
 2019). The block holds every edge and random other pairs; pairs that are not flipped make room for new ones from time to
-time (Geisler et al., 2021). The loss is the mean over nodes of tanh(best other class - right class), of
-log-probability: it neither insists on nodes that are lost nor wastes flips on those that stay.
+time (Geisler et al., 2021). The gradient is that of the cross-entropy of nodes that are still right, or nearly: no
+flip is wasted on nodes that are wrong anyway. Discrete choices are compared by the share of wrong answers.
 """
 
 from __future__ import annotations
@@ -26,13 +26,17 @@ _STEP, _SLOWER = 0.3, 10
 smaller than the first by a factor of about 1.4."""
 
 
+_SLACK = 0.5
+"""So much less likely than another, in nats, the right class has to be before a node counts as lost."""
+
+
 @dataclass(frozen=True)
 class Effort:
     """steps: of the gradient. block: pairs without an edge that are looked at together; new ones come every `renew`
     steps. relearn: how often the networks are trained again, on the graph as it is attacked by then. samples: discrete
     choices that are compared."""
 
-    steps: int = 150
+    steps: int = 120
     block: int = 250_000
     renew: int = 10
     relearn: int = 2
@@ -44,20 +48,51 @@ QUICK = Effort(steps=12, block=2_000, renew=4, relearn=1, samples=4)
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """flips: sorted codes of the pairs whose edge was added or removed. before, after: the loss of the imagined victim,
-    with all networks that it has learned by then."""
+    """flips: sorted codes of the pairs whose edge was added or removed. before, after: the share of wrong answers of
+    the imagined victim, as far as the attacker knows and each by its worth, with all networks that learned by then."""
 
     flips: np.ndarray
     before: float
     after: float
 
 
-def margin_loss(log_prob: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
-    """From -1, all nodes right beyond doubt, to 1, all of them wrong."""
-    answers, labels = log_prob.index_select(0, nodes), labels.index_select(0, nodes).unsqueeze(1)
-    right = answers.gather(1, labels).squeeze(1)
-    other = answers.scatter(1, labels, -torch.inf).amax(1)
-    return torch.tanh(other - right).mean()
+@dataclass(frozen=True, eq=False)
+class Aims:
+    """What the attacker wants to be wrong: the answers for nodes (m,), whose labels (m,) it knows or guesses. worth:
+    (m,), how much it gains if a node is taken for something else."""
+
+    nodes: Tensor
+    labels: Tensor
+    worth: Tensor
+
+    @classmethod
+    def known(cls, labels: np.ndarray, nodes: np.ndarray, device: str) -> Aims:
+        """For an attacker that knows the labels (n,) of all nodes."""
+        place = torch.from_numpy(nodes).to(device)
+        return cls(place, torch.from_numpy(labels).to(device)[place], torch.ones(len(nodes), device=device))
+
+    @classmethod
+    def guessed(cls, log_prob: Tensor, nodes: np.ndarray) -> Aims:
+        """For one that has answers (n, K) on the sound graph: the likeliest classes. If the next likeliest is as likely
+        nothing is gained, since the first guess may have been the wrong one."""
+        place = torch.from_numpy(nodes).to(log_prob.device)
+        best, labels = log_prob[place].exp().topk(2, dim=1)
+        return cls(place, labels[:, 0], best[:, 0] - best[:, 1])
+
+    def loss(self, log_prob: Tensor) -> Tensor:
+        """The cross-entropy of answers (n, K) at the nodes that are right or wrong by little, each by its worth."""
+        right, other = self._right_and_other(log_prob)
+        return (self.worth * torch.where(other - right < _SLACK, -right, 0)).sum() / self.worth.sum()
+
+    def reached(self, log_prob: Tensor) -> float:
+        """The share of wrong answers, each by its worth."""
+        right, other = self._right_and_other(log_prob)
+        return float((self.worth * (other > right)).sum() / self.worth.sum())
+
+    def _right_and_other(self, log_prob: Tensor) -> tuple[Tensor, Tensor]:
+        """(m,) each: log-probability of the right class, and of the likeliest other one."""
+        answers, labels = log_prob.index_select(0, self.nodes), self.labels.unsqueeze(1)
+        return answers.gather(1, labels).squeeze(1), answers.scatter(1, labels, -torch.inf).amax(1)
 
 
 def flipped(edges: np.ndarray, flips: np.ndarray, n: int) -> np.ndarray:
@@ -78,21 +113,19 @@ def project(p: Tensor, budget: float) -> Tensor:
 
 
 class Search:
-    """An attack on one imagined victim. labels: (n,), what the attacker takes for the labels of the nodes (m,) that it
-    wants to be wrong."""
+    """An attack on one imagined victim."""
 
-    def __init__(self, answer: Answer, labels: np.ndarray, nodes: np.ndarray, effort: Effort, seed: int) -> None:
-        self.answer, self.effort, self.rng = answer, effort, np.random.default_rng(seed)
+    def __init__(self, answer: Answer, aims: Aims, effort: Effort, seed: int) -> None:
+        self.answer, self.aims, self.effort, self.rng = answer, aims, effort, np.random.default_rng(seed)
         self.n, self.edges, self.device = answer.task.num_nodes, answer.task.edges, answer.device
         self.taken = encode(self.edges[0], self.edges[1], self.n)
-        self.labels, self.nodes = (torch.from_numpy(part).to(self.device) for part in (labels, nodes))
 
     def run(self, budget: int) -> Found:
         """The flips that hurt most, at most `budget` of them."""
         effort = self.effort
         # The edges come first, always.
         codes = np.concatenate([self.taken, self._others(self.taken, effort.block)])
-        p = torch.zeros(len(codes), device=self.device)
+        p = torch.zeros(len(codes), dtype=self.answer.dtype, device=self.device)
         learning = {effort.steps * (turn + 1) // (effort.relearn + 1) for turn in range(effort.relearn)}
         for step in range(effort.steps):
             if step in learning:
@@ -104,11 +137,11 @@ class Search:
             size = _STEP / (1 + step / _SLOWER) ** 0.5
             p = project(p + size * gradient / best, budget)
         flips = self._choice(codes, p, budget)
-        return Found(np.sort(flips), self.loss(self.edges), self.loss(flipped(self.edges, flips, self.n)))
+        return Found(np.sort(flips), self.wrong(self.edges), self.wrong(flipped(self.edges, flips, self.n)))
 
-    def loss(self, edges: np.ndarray) -> float:
-        """Of the imagined victim on the graph with these edges."""
-        return float(margin_loss(self.answer.on(edges), self.labels, self.nodes))
+    def wrong(self, edges: np.ndarray) -> float:
+        """The share of wrong answers of the imagined victim on the graph with these edges."""
+        return self.aims.reached(self.answer.on(edges))
 
     def _gradient(self, codes: np.ndarray, p: Tensor, step: int) -> Tensor:
         """(P,): of the loss, by the extent to which each pair is flipped."""
@@ -118,7 +151,7 @@ class Search:
             torch.from_numpy(decode(codes, self.n)).to(self.device), present + p * (1 - 2 * present), self.n
         )
         chance = torch.from_numpy(chance_pairs(self.edges, self.n, step)).to(self.device)
-        loss = margin_loss(self.answer.log_prob(graph, chance), self.labels, self.nodes)
+        loss = self.aims.loss(self.answer.log_prob(graph, chance))
         return torch.autograd.grad(loss, p)[0].nan_to_num(0, 0, 0)
 
     def _renewed(self, codes: np.ndarray, p: Tensor) -> tuple[np.ndarray, Tensor]:
@@ -144,4 +177,4 @@ class Search:
             drawn = self.rng.random(len(extent)) < extent
             choices.append(order[drawn[order]][:budget])
         choices = [codes[choice[extent[choice] > 0]] for choice in choices]
-        return max(choices, key=lambda flips: self.loss(flipped(self.edges, flips, self.n)))
+        return max(choices, key=lambda flips: self.wrong(flipped(self.edges, flips, self.n)))

@@ -24,7 +24,7 @@ from g3nn.audit.scores import ObservedEdges
 from g3nn.data.random_graph import uniform_pairs
 from g3nn.parse import Matrix
 
-_NEWTON_STEPS = 15
+_NEWTON_STEPS = 10
 _DAMPING = 0.5
 """As in `NoisyEdges.propagate`."""
 
@@ -238,7 +238,8 @@ def _logistic(rows: Tensor, kind: Tensor, counts: Tensor) -> Tensor:
         gradient = rows.T @ (counts * (p - kind)) + penalty * found
         with torch.no_grad():
             hessian = (rows * (counts * p * (1 - p)).unsqueeze(1)).T @ rows + torch.diag(penalty)
-        return found - torch.linalg.solve(hessian, gradient)
+        # Without a check of the result, which would wait for the device.
+        return found - torch.linalg.solve_ex(hessian, gradient)[0]
 
     with torch.no_grad():
         found = torch.zeros_like(penalty)
