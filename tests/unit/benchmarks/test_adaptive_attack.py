@@ -134,7 +134,7 @@ def test_the_attack_hurts_more_than_random_flips(scripts, answer, task):
     assert (after[0] < after[1]).all()
     assert found.after == attack.wrong(after)
     random = [attack.wrong(random_edges(task, rate, seed).task.edges) for seed in range(5)]
-    assert found.after > max(random) + 0.1
+    assert found.after > max(random) + 0.05
     assert found.after > found.before + 0.1
 
 
