@@ -20,7 +20,6 @@ row-normalised.) A record that is in the file is not measured again.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
@@ -43,6 +42,7 @@ import scipy.sparse as sp
 import torch
 from any_graph_report import drawing, table
 from classifier import known_labels
+from records import Record, records_to_extend, stored, write_records
 
 import g3nn
 from g3nn.data import DATASETS
@@ -53,8 +53,6 @@ from g3nn.task import NodeTask
 from g3nn.threads import cores
 from g3nn.training.checks import checked_device
 from g3nn.training.memory import take_share
-
-Record = dict[str, Any]
 
 SPLITS = ("5", "20", "10/10/80", "public")
 METHODS = ("default", "portfolio", "trees")
@@ -131,12 +129,13 @@ def load(graph: str, split: str, seed: int, folder: Path | None) -> NodeTask:
     return NodeTask.build(features, stored["edge_index"], labels, *parts(labels, split, seed), name=graph)
 
 
-def default(task: NodeTask, seed: int, device: str) -> Record:
-    """Fit, then score the test nodes; what the classifier says about itself comes along."""
+def default(task: NodeTask, seed: int, device: str, **parameters: Any) -> Record:
+    """Fit, then score the test nodes; what the classifier says about itself comes along. parameters: of the classifier,
+    if it is not the default."""
     start = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", G3NNWarning)
-        classifier = g3nn.G3NNClassifier(device=device, random_state=seed)
+        classifier = g3nn.G3NNClassifier(device=device, random_state=seed, **parameters)
         classifier.fit(task.features, known_labels(task), task.edges, val=task.val)
     seconds = time.perf_counter() - start
     truth = task.labels[task.test]
@@ -184,28 +183,11 @@ def planned(graphs: Sequence[str], given: argparse.Namespace) -> Iterator[Job]:
             yield from (Job(graph, split, seed, form, "default") for form in FORMS if form != "raw")
 
 
-def read_records(path: Path, argument: str, problems: Problems) -> list[Record]:
-    """The records of a file; a file with anything else is a problem."""
-    advice = "Repair it, or name another file; it was left as it is."
-    try:
-        records = json.loads(path.read_text())
-        if not isinstance(records, list):
-            raise TypeError("no list")
-        for record in records:
-            own = OWN_FIGURES if Job.of(record).method == "default" else ()
-            for name in (*FIGURES, *own):
-                float(record[name])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        problems.add(argument, f"{path} ({type(error).__name__}: {error})", "a file of records", advice)
-        return []
-    return records
-
-
-def stored(path: Path, argument: str) -> list[Record]:
-    problems = Problems()
-    records = read_records(path, argument, problems)
-    problems.raise_if_any()
-    return records
+def check_record(record: Record) -> None:
+    """Raises if it lacks a figure."""
+    own = OWN_FIGURES if Job.of(record).method == "default" else ()
+    for name in (*FIGURES, *own):
+        float(record[name])
 
 
 def checked_graphs(given: argparse.Namespace, problems: Problems) -> list[str]:
@@ -241,13 +223,7 @@ def checked(given: argparse.Namespace) -> tuple[list[Job], list[Record], str]:
         if getattr(given, name) < 1:
             problems.add(f"--{name}", getattr(given, name), "a whole number of at least 1")
     device = str(checked_device(given.device, problems))
-    records: list[Record] = []
-    if given.out is None:
-        problems.add("--out", "nothing", "a file for the records")
-    elif given.out.exists():
-        records = read_records(given.out, "--out", problems)
-    elif not given.out.absolute().parent.is_dir():
-        problems.add("--out", given.out, "a file in a folder that exists")
+    records = records_to_extend(given.out, check_record, problems)
     graphs = checked_graphs(given, problems)
     problems.raise_if_any()
     done = {Job.of(record) for record in records}
@@ -287,8 +263,7 @@ def run(given: argparse.Namespace) -> int:
                     continue
                 record = future.result()
                 records.append(record)
-                with replacing(given.out) as draft:
-                    draft.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
+                write_records(given.out, records)
                 figures = f"accuracy {record['accuracy']:.4f}, {record['seconds']:.0f} s"
                 print(f"[{number}/{len(jobs)}] {job}: {figures}", file=sys.stderr, flush=True)
         except BaseException:
@@ -318,10 +293,10 @@ def main() -> None:
         parser.error("--plot and --svg go together")
     try:
         if given.table:
-            print(table(stored(given.table, "--table")))
+            print(table(stored(given.table, "--table", check_record)))
         if given.plot:
             with replacing(given.svg) as draft:
-                draft.write_text(drawing(stored(given.plot, "--plot")))
+                draft.write_text(drawing(stored(given.plot, "--plot", check_record)))
         if not (given.table or given.plot) and run(given):
             raise SystemExit(1)
     except G3NNError as error:

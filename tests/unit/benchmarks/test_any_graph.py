@@ -19,7 +19,7 @@ import g3nn
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 SIZES = (100, 30, 7, 1)
-MODULES = ("any_graph", "any_graph_report", "classifier", "portfolio")
+MODULES = ("any_graph", "any_graph_report", "classifier", "portfolio", "records")
 
 
 @pytest.fixture(scope="module")
