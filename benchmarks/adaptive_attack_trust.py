@@ -18,10 +18,10 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.audit import genuine
-from g3nn.audit.likeness import Likeness
+from g3nn.audit import genuine, likeness
+from g3nn.audit.learning import coordinates, unit_rows
+from g3nn.audit.messages import _TINY, Mixing
 from g3nn.audit.scores import ObservedEdges
-from g3nn.data.random_graph import uniform_pairs
 from g3nn.parse import Matrix
 
 _NEWTON_STEPS = 10
@@ -59,9 +59,7 @@ class PartGraph:
 
 def chance_pairs(edges: np.ndarray, n: int, seed: int) -> np.ndarray:
     """(2, C): pairs that stand for false edges, as `genuine_edges` draws them first from its seed."""
-    count = min(genuine._CHANCE_PAIRS * edges.shape[1], genuine._MOST_PAIRS)
-    drawn = np.stack(uniform_pairs(n, count, np.random.default_rng(seed)))
-    return drawn[:, ObservedEdges(edges, n, directed=False).is_free(drawn)]
+    return genuine.pairs_by_chance(ObservedEdges(edges, n, directed=False), np.random.default_rng(seed))
 
 
 class Trusted(NamedTuple):
@@ -88,10 +86,10 @@ class SoftTrust:
 
     @classmethod
     def of(cls, features: Matrix, prior: np.ndarray, device: str, dtype: torch.dtype = torch.float32) -> SoftTrust:
-        likeness = Likeness.of(np.zeros((2, 0), dtype=np.int64), len(prior), features)
-        rows = likeness.rows.toarray() if sp.issparse(likeness.rows) else np.asarray(likeness.rows)
+        rows = unit_rows(features)
+        rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         cosine = rows.astype(np.float64) @ rows.astype(np.float64).T
-        parts = prior, np.sign(cosine) * np.sqrt(abs(cosine)), likeness.reduced
+        parts = prior, np.sign(cosine) * np.sqrt(abs(cosine)), coordinates(features, likeness._COORDINATES)
         return cls(*(torch.from_numpy(np.asarray(part)).to(device, dtype) for part in parts))
 
     def __call__(self, graph: PartGraph, chance: Tensor, shares: Sequence[float]) -> list[Trusted]:
@@ -100,7 +98,9 @@ class SoftTrust:
         start = genuine._SURE * self.prior + (1 - genuine._SURE) / K
         nothing = self.prior.new_zeros(chance.shape[1])
         believed = torch.full_like(graph.presence, shares[0])
-        table, messages = self._begun(graph, start, believed)
+        tables, messages = self._begun(graph, start, believed)
+        as_known = start.index_select(0, graph.ends[0])
+        known = (self.prior.amax(1) == 1)[graph.pairs].all(0)
         found = []
         for share in shares:
             bias = math.log(share / (1 - share))
@@ -112,11 +112,13 @@ class SoftTrust:
                     believed,
                     graph,
                 )
-                beliefs, messages = propagate(graph, start, table, torch.sigmoid(ratio + bias), messages)
+                beliefs, messages = propagate(graph, start, tables, torch.sigmoid(ratio + bias), messages)
                 smallest = torch.finfo(ratio.dtype).tiny
-                odds = ratio + agreement(messages, table).clamp_min(smallest).log()
+                odds = ratio + agreement(messages, tables).clamp_min(smallest).log()
                 believed = torch.sigmoid(odds + bias)
-                table = mixing(graph, messages, table, believed)
+                aims = aimed(graph, as_known, (1 - believed) * known)
+                false = aims if share >= genuine._MOSTLY else torch.ones_like(aims)
+                tables = Mixing(mixing(graph, messages, tables.genuine, believed), false)
             found.append(Trusted(believed, beliefs))
         return found
 
@@ -125,19 +127,20 @@ class SoftTrust:
         shared, like = around.of_pairs(pairs, own)
         return torch.stack([_at(self.alike, pairs), shared, like], dim=1)
 
-    def _begun(self, graph: PartGraph, prior: Tensor, believed: Tensor) -> tuple[Tensor, Tensor]:
+    def _begun(self, graph: PartGraph, prior: Tensor, believed: Tensor) -> tuple[Mixing, Tensor]:
         K, source = prior.shape[1], graph.ends[0]
         known = 1 + (prior * prior.log()).sum(1) / math.log(K)
         first = prior.index_select(0, source)
         i, j = graph.pairs
-        seen = mixing(graph, first, prior.new_ones(K, K), known[i] * known[j])
+        any_labels = prior.new_ones(K, K)
+        seen = mixing(graph, first, any_labels, known[i] * known[j])
         like = (1 - genuine._ALIKE) + genuine._ALIKE * K * torch.eye(K, dtype=prior.dtype, device=prior.device)
         found = []
         for table in (seen, like):
-            messages = propagate(graph, prior, table, believed, first, genuine._FIRST_ROUNDS)[1]
-            table = mixing(graph, messages, table, believed)
-            explained = graph.mean(torch.log1p(believed * (agreement(messages, table) - 1)))
-            found.append((float(explained.detach()), table, messages))
+            messages = propagate(graph, prior, Mixing(table, any_labels), believed, first, genuine._FIRST_ROUNDS)[1]
+            tables = Mixing(mixing(graph, messages, table, believed), any_labels)
+            explained = graph.mean(torch.log1p(believed * (agreement(messages, tables) - 1)))
+            found.append((float(explained.detach()), tables, messages))
         return max(found, key=lambda one: one[0])[1:]
 
 
@@ -175,7 +178,7 @@ def _at(matrix: Tensor, pairs: Tensor) -> Tensor:
 
 
 def propagate(
-    graph: PartGraph, prior: Tensor, table: Tensor, believed: Tensor, messages: Tensor, rounds: int = 4
+    graph: PartGraph, prior: Tensor, tables: Mixing, believed: Tensor, messages: Tensor, rounds: int = 4
 ) -> tuple[Tensor, Tensor]:
     """`NoisyEdges.propagate`: what is heard along a pair counts as far as it is an edge."""
     source, target = graph.ends
@@ -183,15 +186,19 @@ def propagate(
     presence = torch.cat([graph.presence, graph.presence]).unsqueeze(1)
     total = start
     for _ in range(rounds):
-        heard = presence * torch.log(1 + g * (messages @ table - 1))
+        heard = presence * torch.log(g * (messages @ tables.genuine) + (1 - g) * (messages @ tables.false))
         total = start.index_add(0, target, heard)
         cavity = total.index_select(0, source) - heard.roll(len(believed), 0)
         messages = _DAMPING * messages + (1 - _DAMPING) * cavity.softmax(1)
     return total.softmax(1), messages
 
 
-def agreement(messages: Tensor, table: Tensor) -> Tensor:
+def agreement(messages: Tensor, tables: Mixing) -> Tensor:
     """(P,)"""
+    return _expected(messages, tables.genuine) / _expected(messages, tables.false).clamp_min(_TINY)
+
+
+def _expected(messages: Tensor, table: Tensor) -> Tensor:
     from_source, from_target = messages.chunk(2)
     return ((from_source @ table) * from_target).sum(1)
 
@@ -199,13 +206,26 @@ def agreement(messages: Tensor, table: Tensor) -> Tensor:
 def mixing(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -> Tensor:
     """(K, K): `NoisyEdges.mixing`."""
     from_source, from_target = messages.chunk(2)
-    smallest = torch.finfo(torch.float32).tiny
-    scale = graph.presence * weights / agreement(messages, table).clamp_min(smallest)
-    met = table * ((from_source * scale.unsqueeze(1)).T @ from_target)
-    met = (met + met.T) / 2
+    met = _met(graph, messages, table, weights)
     share = graph.mean((from_source + from_target) / 2)
     chance = torch.outer(share, share)
     return (met + genuine._PSEUDO_EDGES * chance) / ((met.sum() + genuine._PSEUDO_EDGES) * chance)
+
+
+def aimed(graph: PartGraph, messages: Tensor, weights: Tensor) -> Tensor:
+    """(K, K): `NoisyEdges.aimed`."""
+    K = messages.shape[1]
+    met = _met(graph, messages, messages.new_ones(K, K), weights) + genuine._PSEUDO_EDGES / K**2
+    share, alike = met.sum(1) / met.sum(), met.trace() / met.sum()
+    by_chance, same = share @ share, torch.eye(K, dtype=met.dtype, device=met.device)
+    return same * alike / by_chance + (1 - same) * (1 - alike) / (1 - by_chance)
+
+
+def _met(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -> Tensor:
+    from_source, from_target = messages.chunk(2)
+    scale = graph.presence * weights / _expected(messages, table).clamp_min(_TINY)
+    met = table * ((from_source * scale.unsqueeze(1)).T @ from_target)
+    return (met + met.T) / 2
 
 
 def _log_density_ratio(edges: Tensor, chance: Tensor, weights: Tensor, graph: PartGraph) -> Tensor:

@@ -94,6 +94,7 @@ def network(name: str, d: int, K: int) -> nn.Module:
     return GCNII(d, K) if name == "gcnii" else MLP(d, K, STEPS if name == "appnp" else 0)
 
 
+torch.sparse.check_sparse_tensor_invariants.disable()  # The matrices are made by PyG; it would warn otherwise.
 TO_MATRIX = ToSparseTensor(remove_edge_index=False, layout=torch.sparse_csr)
 NETWORKS = ("mlp", "gcn", "gat", "sage", "appnp", "gcnii")
 

@@ -7,13 +7,13 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 
 from g3nn.audit.learning import coordinates, unit_rows
 from g3nn.parse import Matrix
 from g3nn.sparse import row_dots
 
 _COORDINATES = 32
+_ROUNDING = 1e-4
 _CHUNK = 1 << 16
 """Pairs looked at together."""
 
@@ -61,9 +61,15 @@ class Likeness:
         near, found = adjacency.astype(np.float32) @ self._reduced, []
         for (left, right), mine in zip(_parts(pairs), _parts(own[None]), strict=True):
             x, y, mine = self._reduced[left], self._reduced[right], mine.T
-            around_left, around_right = normalize(near[left] - mine * y), normalize(near[right] - mine * x)
+            around_left, around_right = _directions(near[left] - mine * y), _directions(near[right] - mine * x)
             found.append((around_left * y + around_right * x).sum(1))
         return np.stack([np.log1p(shared), np.concatenate(found)], axis=1)
+
+
+def _directions(rows: np.ndarray) -> np.ndarray:
+    """Rows of length one. Where nothing is left but rounding, since a neighbour was the only one, they are zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > _ROUNDING)
 
 
 def _parts(values: np.ndarray) -> list[np.ndarray]:

@@ -107,6 +107,13 @@ class TestLikeness:
             seen[:, 1], without.around(self.EDGES[:, :1], np.zeros(1), ones[1:])[:, 1], rtol=1e-5
         )
 
+    def test_who_has_no_other_neighbour_is_like_nobody(self):
+        """Nodes 0 to 7 have one edge each, of a weight that single precision cannot hold."""
+        x = np.random.default_rng(0).normal(size=(16, 3))
+        edges, weights = np.stack([np.arange(8), np.arange(8, 16)]), np.full(8, 0.7)
+        seen = Likeness(edges, 16, x).around(edges, weights, weights)
+        np.testing.assert_array_equal(seen[:, 1], 0)
+
     def test_common_neighbours_count_the_more_the_rarer(self):
         shared = Likeness(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
         # 0 and 1 share node 2, which has three edges; 0 and 3 too; nobody shares anything with 4.
