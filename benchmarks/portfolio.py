@@ -94,7 +94,6 @@ def network(name: str, d: int, K: int) -> nn.Module:
     return GCNII(d, K) if name == "gcnii" else MLP(d, K, STEPS if name == "appnp" else 0)
 
 
-torch.sparse.check_sparse_tensor_invariants.disable()  # The matrices are made by PyG; it would warn otherwise.
 TO_MATRIX = ToSparseTensor(remove_edge_index=False, layout=torch.sparse_csr)
 NETWORKS = ("mlp", "gcn", "gat", "sage", "appnp", "gcnii")
 
@@ -129,7 +128,9 @@ def portfolio(task: NodeTask, seed: int, device: str) -> Record:
     """Every network on both forms of the features; the lowest validation loss answers."""
     start, tried = time.perf_counter(), []
     for form, features in (("raw", task.features), ("rows", row_normalised(sp.csr_array(task.features)))):
-        data = TO_MATRIX(replace(task, features=features).to_pyg().to(device))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="Sparse", category=UserWarning)  # Of torch, once in a process.
+            data = TO_MATRIX(replace(task, features=features).to_pyg().to(device))
         tried += [{**trained(name, data, task.num_classes, seed), "form": form} for name in NETWORKS]
     chosen = min(tried, key=lambda one: one["val_loss"])
     return {
