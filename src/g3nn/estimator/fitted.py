@@ -175,7 +175,7 @@ class Fitted:
         return self.answerer.calibrated(self.ask(X, edges))
 
     def without(self, edges: np.ndarray) -> Fitted:
-        """The same models, asked about the fitted nodes on the graph without these edges (E,); nothing is trained again.
+        """The same models, not trained again, asked about the fitted nodes on the graph without these edges (E,).
 
         A labelled node that some replicas were trained on and others held back keeps its answer: it came from the
         latter alone, and who they were is not remembered.
@@ -203,7 +203,7 @@ class Fitted:
         found some false, nobody should learn from those what an edge looks like."""
         task, beliefs = self.groups()
         trust = self.answerer.members[0].trust
-        return task if trust is None else trust.weigh(task), beliefs
+        return task if trust is None or not trust.share else trust.weigh(task), beliefs
 
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""

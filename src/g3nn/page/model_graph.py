@@ -45,7 +45,7 @@ class Graph:
     doubt: (n,) the higher, the less certain the answer. key: (n,) what nodes are sorted by inside a bubble of the map.
     beliefs: what is believed about these nodes, packed for the scripts. likely: (E,) the probability of each edge, None
     if the edges were not audited. missing: pairs without an edge that should have one, as `AuditTables` lists them.
-    explain: as `estimator.explain`. without: as beliefs, on the graph without any suspicious edge; None if there is none.
+    explain: as `estimator.explain`. without: as beliefs, on the graph without suspicious edges; None if there are none.
     """
 
     task: NodeTask

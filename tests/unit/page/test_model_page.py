@@ -253,9 +253,9 @@ def test_lines_between_bubbles_say_how_many_edges_are_suspicious(fitted, audit, 
 def test_a_fit_that_doubts_edges_says_so(learnable, audit, made):
     y = known_labels(learnable, CLASSES)
     doubting = quick(model="gcn", denoise=True).fit(learnable.features, y, learnable.edges, val=learnable.val)
-    assert "by the fit, which already counts edges by how far it believes them" in Tags(
-        made(doubting, audit=audit)
-    ).text
+    assert (
+        "by the fit, which already counts edges by how far it believes them" in Tags(made(doubting, audit=audit)).text
+    )
 
 
 def test_what_the_validation_nodes_say(fitted, made):
