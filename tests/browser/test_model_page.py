@@ -106,8 +106,9 @@ def test_tables_are_searched(visit):
     assert rows
     assert all("n12" in row for row in rows)
     box.fill("n0 ART")
-    ends = zip(*(column(page, "Suspicious edges", index) for index in (2, 3, 4, 5)), strict=True)
-    assert all("n0" in row and "art" in row for row in ends)
+    ends = list(zip(*(column(page, "Suspicious edges", index) for index in (3, 4, 6, 7)), strict=True))
+    assert ends
+    assert all("n0" in row and any(text.startswith("art") for text in row) for row in ends)
     box.fill("nowhere")
     assert page.locator("#suspicious-table").get_by_text("No row matches.").is_visible()
     assert column(page, "Suspicious edges", 1) == []
@@ -127,10 +128,66 @@ def test_pages_of_a_table_are_turned(visit):
 
 def test_suspicious_edges_begin_with_the_least_likely(visit):
     page = visit()
-    likely = [float(text) for text in column(page, "Suspicious edges", 6)]
+    likely = [float(text) for text in column(page, "Suspicious edges", 2)]
     assert likely == sorted(likely)
     assert column(page, "Suspicious edges", 1) == [str(rank) for rank in range(1, 11)]
-    assert column(page, "Likely missing edges", 6) == ["0.900", "0.400"]
+    assert column(page, "Likely missing edges", 2) == ["0.900", "0.400"]
+
+
+def orange_pixels(page):
+    """How many pixels of the map have about the colour of suspicious edges."""
+    return page.evaluate(
+        """() => {
+            const { width, height } = document.getElementById("map-canvas");
+            const pen = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+            pen.drawImage(document.getElementById("map-canvas"), 0, 0);
+            const { data } = pen.getImageData(0, 0, width, height);
+            const [red, green, blue] = g3nn.resolved("var(--below)").match(/[0-9]+/g).map(Number);
+            let found = 0;
+            for (let at = 0; at < data.length; at += 4) {
+                const far = Math.abs(data[at] - red) + Math.abs(data[at + 1] - green) + Math.abs(data[at + 2] - blue);
+                found += far < 60 && data[at + 3] > 60 ? 1 : 0;
+            }
+            return found;
+        }"""
+    )
+
+
+def test_the_switch_hides_suspicious_edges_and_shows_what_is_then_believed(visit):
+    page = visit()
+    told = "nodes => nodes.map((place) => [beliefs.node(place).answer, beliefs.node(place, 1).answer])"
+    answers = page.evaluate(told, list(range(NODES)))
+    changed = [place for place, (before, after) in enumerate(answers) if before != after]
+    page = visit(f"n{changed[-1]}")
+    both = page.get_by_role("switch", name="without suspicious edges")
+    assert both.count() == 2
+    switch = page.locator("#map").get_by_role("switch")
+    texts = [page.locator(part) for part in ("#map-status", "#node dd:has(.named)")]
+    before = [one.first.inner_text() for one in texts]
+    edges, orange = page.locator(".edge:not(.suggested)").count(), orange_pixels(page)
+    assert orange > 50
+    switch.focus()
+    page.keyboard.press("Space")
+    assert [one.is_checked() for one in both.all()] == [True, True]
+    assert orange_pixels(page) < orange / 10
+    assert page.locator("#map .shown").inner_text() == f"{len(changed)} with another answer"
+    assert all(one.first.inner_text() != text for one, text in zip(texts, before, strict=True))
+    assert page.locator(".edge:not(.suggested)").count() < edges
+    assert all(float(text) >= 0.5 for text in column(page, "Neighbours", 2))
+    # The other switch of the page turns it back.
+    page.locator("#explorer").get_by_role("switch").click()
+    assert not switch.is_checked()
+    assert (orange_pixels(page), page.locator("#map .shown").inner_text()) == (orange, "")
+    assert page.locator(".edge:not(.suggested)").count() == edges
+
+
+def test_suspicious_edges_say_what_is_believed_about_their_ends_without(visit):
+    page = visit()
+    page.get_by_role("combobox", name="Without: Suspicious edges").select_option("Without: an answer changes")
+    for index in range(len(column(page, "Suspicious edges", 1))):
+        answers = [[column(page, "Suspicious edges", at)[index] for at in pair] for pair in ((4, 5), (7, 8))]
+        assert any(one.split("\n")[0] != other.split("\n")[0] for one, other in answers)
+    page.get_by_role("combobox", name="Without: Suspicious edges").select_option("Without: any")
 
 
 def test_a_node_in_a_table_opens_the_explorer(visit):
@@ -160,7 +217,7 @@ def test_a_neighbour_is_clicked_and_back_returns(visit):
 def test_the_keyboard_walks_around_and_goes_there(visit):
     page = visit(HUB)
     focused = "document.activeElement.getAttribute('aria-label')"
-    page.locator("#find button").focus()
+    page.locator("#explorer-bar input").focus()
     page.keyboard.press("Tab")
     labels = page.locator(".neighbour").evaluate_all("found => found.map((one) => one.getAttribute('aria-label'))")
     assert page.evaluate(focused) == labels[0]

@@ -102,6 +102,34 @@ def test_a_node_says_what_is_believed_about_it(visit, estimator):
     assert float(answer) == pytest.approx(estimator.predict().reshape(NODES, -1)[5, 0], rel=1e-3)
 
 
+def likely_places(estimator):
+    """Where each edge of the task stands in the audit."""
+    rows, n = estimator.audit(1).edges, estimator.task_.num_nodes
+    order = {code: place for place, code in enumerate((rows["source"] * n + rows["target"]).tolist())}
+    return np.array([order[code] for code in (estimator.task_.edges[0] * n + estimator.task_.edges[1]).tolist()])
+
+
+def test_the_switch_shows_what_is_believed_without_suspicious_edges(visit, estimator):
+    page = visit(HUB, width=390, height=800)
+    likely = estimator.audit(1).edges["probability"]
+    other = estimator.fitted_.without(np.isin(likely_places(estimator), np.flatnonzero(likely < 0.5)))
+    mean = other.outcome.moments(other.calibrated())[0][0]
+    details, neighbours = page.locator("#node"), len(column(page, "Neighbours", 1))
+    before = details.inner_text()
+    page.locator("#explorer").get_by_role("switch", name="without suspicious edges").press("Space")
+    assert details.inner_text() != before
+    if estimator.task_.outcome == "tags":
+        values = [float(value) for value in page.locator("#node .bars .value").all_inner_texts()]
+        assert values == pytest.approx(sorted(mean, reverse=True)[:8], abs=6e-4)
+    else:
+        answer = details.inner_text().partition("Answer")[2].split()[0].replace("−", "-").replace(",", "")
+        assert float(answer) == pytest.approx(mean[0], rel=1e-3)
+    assert page.locator("#map .shown").inner_text().endswith("with another answer")
+    assert_fits(page, 390)
+    page.locator("#map").get_by_role("switch").press("Space")
+    assert (details.inner_text(), len(column(page, "Neighbours", 1))) == (before, neighbours)
+
+
 def test_nothing_makes_the_page_scroll_sideways(visit):
     assert_fits(visit(HUB, width=360, height=800), 360)
 

@@ -39,7 +39,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     budget:       seconds that trying may take, or None. One model is trained in any case.
     denoise:      whether edges may be doubted. "auto": networks that give less weight to edges which features and
                   labels do not explain are tried too, and validation decides; a model that is named believes all
-                  edges. True: edges are always weighed, False: never.
+                  edges. True: edges are always weighed, or none is believed, False: never.
     ensemble:     number of replicas of a model that is named; in a panel, the most that any model gets.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.

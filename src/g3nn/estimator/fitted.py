@@ -174,6 +174,19 @@ class Fitted:
         """(n, width): calibrated answers, for nodes as in `ask`."""
         return self.answerer.calibrated(self.ask(X, edges))
 
+    def without(self, edges: np.ndarray) -> Fitted:
+        """The same models, not trained again, asked about the fitted nodes on the graph without these edges (E,).
+
+        A labelled node that some replicas were trained on and others held back keeps its answer: it came from the
+        latter alone, and who they were is not remembered.
+        """
+        task, new = replace(self.task, train=self.seen), self.answers.new
+        found = self.answerer(task.with_edges(~edges), new)
+        if np.isin(self.task.val, self.seen).any():
+            kept = ~np.isclose(self.answerer(task, new).answer, self.answers.answer, atol=1e-4).all(axis=1)
+            found.answer[kept], found.isolated[kept] = self.answers.answer[kept], self.answers.isolated[kept]
+        return replace(self, answers=found)
+
     def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]:
         """How good the answers for some fitted nodes are, given their labels."""
         answers = self.answers.at(nodes)
@@ -190,7 +203,7 @@ class Fitted:
         found some false, nobody should learn from those what an edge looks like."""
         task, beliefs = self.groups()
         trust = self.answerer.members[0].trust
-        return task if trust is None else trust.weigh(task), beliefs
+        return task if trust is None or not trust.share else trust.weigh(task), beliefs
 
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""

@@ -30,8 +30,8 @@ from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course
 
-_LEAST_EDGES = 20
-"""Of fewer nothing can be learned about which are genuine."""
+_LEAST_EDGES, _MOST_LINKED = 20, 0.5
+"""Of fewer edges nothing can be learned about which are genuine, nor where so many pairs of nodes have one."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,6 +62,25 @@ def fitted_models(
     was tried before."""
     task, prior = _with_beliefs(request, task, seen)
     search = _search(request, parameters, task, seen, form, progress)
+    with warnings.catch_warnings():
+        if search.denoise is True:
+            # There are edges, but some candidates believe none of them.
+            warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
+        learned = _learned(request, parameters, search, seen, prior, known)
+    if search.denoise is True and not any(member.believes for member in learned.answerer.members if member.weight):
+        _note_all_false()
+    return learned
+
+
+def _learned(
+    request: Request,
+    parameters: Mapping[str, Any],
+    search: Search,
+    seen: np.ndarray,
+    prior: LearnedPrior | None,
+    known: Sequence[Trial],
+) -> Learned:
+    task, progress = search.task, search.progress
     trials = _trials(request, search, known)
     members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
     device = checked_device(parameters["device"], Problems())
@@ -132,10 +151,26 @@ def _search(
         progress,
         weights,
         at_once=len(request.seeds) if device.type == "cuda" or folds else 1,
-        denoise=parameters["denoise"] if task.num_edges >= _LEAST_EDGES else False,
+        denoise=_denoise(parameters["denoise"], task),
         featureless=request.structural,
         folds=tuple(fold if weights is None else repeated(fold, weights) for fold in folds),
     )
+
+
+def _denoise(asked: bool | str, task: NodeTask) -> bool | str:
+    """Whether edges may be doubted. That takes some edges, and pairs without one to compare them with."""
+    asked = asked if isinstance(asked, str) else bool(asked)
+    pairs = task.num_nodes * (task.num_nodes - 1) // (1 if task.directed else 2)
+    if asked is False or _LEAST_EDGES <= task.num_edges <= _MOST_LINKED * pairs:
+        return asked
+    if asked is True:
+        few = task.num_edges < _LEAST_EDGES
+        why = (
+            f"fewer than {_LEAST_EDGES} edges" if few else f"an edge between more than {_MOST_LINKED:.0%} of all pairs"
+        )
+        words = f"denoise: the graph that is trained on has {why}, so nothing tells which are genuine: all are believed"
+        warnings.warn(words, G3NNWarning, stacklevel=6)
+    return False
 
 
 def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequence[Trial]:
@@ -158,7 +193,7 @@ def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequenc
     trials = search.panel(order, known)
     if len(trials) == 1 and search.spending.seconds is not None:
         name = trials[0].candidate.name
-        warnings.warn(f"the budget was too short to try several models: only {name} was", G3NNWarning, stacklevel=5)
+        warnings.warn(f"the budget was too short to try several models: only {name} was", G3NNWarning, stacklevel=6)
     return trials
 
 
@@ -226,7 +261,16 @@ def _note_unvalidated(entry: PanelEntry, automatic: bool) -> None:
         f"no labelled node is left to validate on: {model} was trained for {entry.epochs} epochs. Its probabilities "
         "are rough, and no class or value can be excluded with certainty. Label more nodes, or give val",
         G3NNWarning,
-        stacklevel=6,
+        stacklevel=7,
+    )
+
+
+def _note_all_false() -> None:
+    warnings.warn(
+        "denoise: validation prefers to believe no edge at all, as if they joined nodes by chance: features alone "
+        "answer. denoise=False believes every edge",
+        G3NNWarning,
+        stacklevel=5,
     )
 
 
@@ -236,5 +280,5 @@ def _warn_of_few(count: int) -> None:
             f"{count} validation nodes serve both to choose a model and to calibrate it: both will be rough. "
             f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model",
             G3NNWarning,
-            stacklevel=6,
+            stacklevel=7,
         )

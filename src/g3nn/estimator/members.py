@@ -203,6 +203,13 @@ class Member:
     def name(self) -> str:
         return self.learned.name
 
+    @property
+    def believes(self) -> bool:
+        """Whether it believes any edge."""
+        if isinstance(self.learned, Tabular):
+            return self.learned.neighbourhood is not None
+        return self.trust is None or self.trust.share > 0
+
     def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
         """The task with the features that it looks at, and edges that count as much as it believes them."""
         task = replace(task, features=self.view.apply(task.features))
@@ -212,4 +219,5 @@ class Member:
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
         found = self.learned.answers(self.seen(task, outcome, new), new, device)
-        return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)))
+        # Who has edges is not isolated, even if nobody believes them.
+        return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)

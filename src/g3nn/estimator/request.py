@@ -302,9 +302,16 @@ def is_share(value: Any) -> bool:
 def _check_denoise(denoise: Any, model: Any, problems: Problems) -> None:
     if not (isinstance(denoise, bool | np.bool_) or (isinstance(denoise, str) and denoise == "auto")):
         problems.add("denoise", repr(denoise), '"auto", true or false')
-    elif denoise is True and model == "mlp":
+    elif denoise is not False and not isinstance(denoise, str) and denoise and _looks_at_no_edge(model):
         advice = "mlp looks at no edge; leave denoise out, or name another model."
         problems.add("denoise", "True with model 'mlp'", "a model that looks at edges", advice)
+
+
+def _looks_at_no_edge(model: Any) -> bool:
+    """Whether neither posterior nor likelihood does."""
+    if isinstance(model, ModelSpec):
+        return model.posterior == "mlp" and model.likelihood is None
+    return isinstance(model, str) and model.lower() == "mlp"
 
 
 def _check_options(options: Any, problems: Problems) -> None:

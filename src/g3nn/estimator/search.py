@@ -17,7 +17,7 @@ from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable
-from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
+from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.outcomes import Classes, Outcome
 from g3nn.sparse import is_identity, neighbour_mean
@@ -91,7 +91,8 @@ class Search:
         used = self.folds[: min(self.effort.replicas, len(self.seeds))]
         train = np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
         task = replace(self.seen(view), train=train)
-        return edge_trust(task, SHARES, self._featureless, self.seeds[0], self.device)
+        found = edge_trust(task, SHARES, self._featureless, self.seeds[0], self.device)
+        return {**found, NONE: EdgeTrust(NONE, task.edges, np.zeros(task.num_edges))}
 
     @cached_property
     def _featureless(self) -> bool:
@@ -131,9 +132,9 @@ class Search:
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         model = replace(model, view=views[0])
         if self.denoise is True:
-            self.progress.stage("doubting edges", 0.5, len(SHARES))
-            tried = [self._short(replace(model, trust=share), VARIED) for share in SHARES]
-            model = replace(model, trust=min(zip(SHARES, tried, strict=True), key=lambda one: one[1].loss)[0])
+            self.progress.stage("doubting edges", 0.5, len(SHARES) + 1)
+            losses = {share: self._short(replace(model, trust=share), VARIED).loss for share in (*SHARES, NONE)}
+            model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(model, self.seeds, None)
         if not math.isfinite(trial.loss):
@@ -165,6 +166,9 @@ class Search:
             replace(one, view=best[0], trust=trust) if isinstance(one, Candidate) else replace(one, view=plain)
             for one in models
         ]
+        if self.denoise is True:
+            # Without edges all networks are the same.
+            first[1:1] = [replace(one, trust=NONE) for one in first if isinstance(one, Candidate)][:1]
         run("trying models", 0.3, MODELS, first)
         if self.denoise:
             self._doubt(run, leading, [one for one in first if isinstance(one, Candidate)])
@@ -195,7 +199,7 @@ class Search:
         doubting = [replace(one, trust=share) for one in some for share in SHARES]
         run("doubting edges", 0.36, DOUBTED, doubting, least=len(SHARES))
         best = leading(1)[0].candidate
-        if isinstance(best, Candidate) and best.trust < 1:
+        if isinstance(best, Candidate) and NONE < best.trust < 1:
             run("doubting edges", 0.4, DOUBTED, [replace(one, trust=best.trust) for one in networks])
 
     def unvalidated(self, models: Sequence[Candidate]) -> Trial:

@@ -19,6 +19,9 @@ from g3nn.training.plan import Plan
 SHARES = (0.8, 0.5)
 """Shares of the edges that may be genuine; validation decides between them, and believing all."""
 
+NONE = 0.0
+"""The share where edges are always doubted and all of them may be false."""
+
 _FOLDS, _EPOCHS = 3, 100
 _LEAST = 1e-3
 """No edge is forgotten altogether: who has edges is not isolated."""
@@ -26,7 +29,8 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class EdgeTrust:
-    """The probability that each observed edge (2, E) is genuine, if a `share` of all edges was."""
+    """The probability that each observed edge (2, E) is genuine, if a `share` of all edges was. If none was, no edge is
+    looked at, not even those of new nodes."""
 
     share: float
     edges: np.ndarray
@@ -35,6 +39,8 @@ class EdgeTrust:
     def weigh(self, task: NodeTask, new: np.ndarray | None = None) -> NodeTask:
         """The task with edges that count as much as they are believed. Edges that were not judged, such as those of
         nodes that are new (n,), are believed."""
+        if not self.share:
+            return task.with_edges(np.zeros(task.num_edges, dtype=bool))
         place = ObservedEdges(self.edges, task.num_nodes, task.directed).find(task.edges)
         judged = place >= 0 if new is None else (place >= 0) & ~new[task.edges].any(0)
         believed = np.where(judged, self.probability[place], 1.0)

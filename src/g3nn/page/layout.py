@@ -26,12 +26,14 @@ class Layout:
     points:  (n, 2).
     bubbles: (B, 3): centre and radius of each group, none if nodes stand by themselves. sizes: (B,) its nodes.
     links:   (3, L): two bubbles and the number of edges between them.
+    group:   (n,): the bubble of each node.
     """
 
     points: np.ndarray
     bubbles: np.ndarray
     sizes: np.ndarray
     links: np.ndarray
+    group: np.ndarray
 
 
 def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
@@ -39,7 +41,7 @@ def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
     if n <= MOST_FREE:
         points = _fitted(_settled(edges, np.ones(edges.shape[1]), np.full(n, 1.0)))
         nothing = np.zeros(0, dtype=np.int64)
-        return Layout(points, np.zeros((0, 3)), nothing, np.zeros((3, 0), dtype=np.int64))
+        return Layout(points, np.zeros((0, 3)), nothing, np.zeros((3, 0), dtype=np.int64), nothing)
     group = _limited(communities(edges, n), np.bincount(edges.ravel(), minlength=n))
     sizes = np.bincount(group)
     ends, counts = _between(group[edges], np.ones(edges.shape[1]))
@@ -55,7 +57,7 @@ def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
     low, high = fitted[n : n + len(sizes)], fitted[n + len(sizes) :]
     bubbles = np.column_stack([(low + high) / 2, radii * scale])
     strongest = np.argsort(-counts, kind="stable")[:MOST_LINKS]
-    return Layout(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest])
+    return Layout(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest], group)
 
 
 def communities(edges: np.ndarray, n: int) -> np.ndarray:

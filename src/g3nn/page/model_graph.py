@@ -31,6 +31,9 @@ is answers given anew, times the size of the graph: a few seconds."""
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
 
+SUSPECT = 0.5
+"""An edge is suspicious if it is less likely than this: likelier absent, were there as many edges as pairs without."""
+
 FULL = np.iinfo(np.uint16).max
 """Stands for 1 where a share is embedded in two bytes, and for no class where a class is."""
 
@@ -42,7 +45,7 @@ class Graph:
     doubt: (n,) the higher, the less certain the answer. key: (n,) what nodes are sorted by inside a bubble of the map.
     beliefs: what is believed about these nodes, packed for the scripts. likely: (E,) the probability of each edge, None
     if the edges were not audited. missing: pairs without an edge that should have one, as `AuditTables` lists them.
-    explain: as `estimator.explain`.
+    explain: as `estimator.explain`. without: as beliefs, on the graph without suspicious edges; None if there are none.
     """
 
     task: NodeTask
@@ -53,6 +56,7 @@ class Graph:
     explain: Callable[[np.ndarray], Sequence[Any]]
     likely: np.ndarray | None = None
     missing: np.ndarray | None = None
+    without: Callable[[np.ndarray], dict[str, Any]] | None = None
 
     @cached_property
     def degree(self) -> np.ndarray:
@@ -65,8 +69,10 @@ class Graph:
 
     @cached_property
     def suspicious(self) -> np.ndarray:
-        """Positions of edges, the least likely first."""
-        return _NOTHING if self.likely is None else np.argsort(self.likely, kind="stable")[:LISTED_EDGES]
+        """Positions of suspicious edges, the least likely first."""
+        if self.likely is None:
+            return _NOTHING
+        return np.argsort(self.likely, kind="stable")[: min(int(suspects(self.likely).sum()), LISTED_EDGES)]
 
     @cached_property
     def pairs(self) -> np.ndarray:
@@ -91,6 +97,12 @@ def degrees(task: NodeTask) -> np.ndarray:
     return np.bincount(task.edges.ravel(), minlength=task.num_nodes)
 
 
+def suspects(likely: np.ndarray) -> np.ndarray:
+    """(E,): which edges are suspicious. The scripts see the same: probabilities are embedded in four bytes each."""
+    found: np.ndarray = likely.astype(np.float32) < SUSPECT
+    return found
+
+
 def edge_probabilities(task: NodeTask, audit: AuditTables) -> np.ndarray | None:
     """(E,): the probability of each edge of the task, or None if the audit is about other edges."""
     n, rows = task.num_nodes, audit.edges
@@ -112,6 +124,7 @@ def embedded(graph: Graph) -> dict[str, Any]:
         nodes, explorable, edges = _surroundings(graph)
     place, edge_place = _places(nodes, task.num_nodes), _places(edges, task.num_edges)
     missing = [] if graph.missing is None else graph.missing["probability"].tolist()
+    told, suspect = _nodes(graph, nodes), _NOTHING if graph.likely is None else np.flatnonzero(suspects(graph.likely))
     return {
         "whole": whole,
         "directed": task.directed,
@@ -119,12 +132,15 @@ def embedded(graph: Graph) -> dict[str, Any]:
         "edges": task.num_edges,
         "explorable": explorable,
         "start": int(place[_start(graph)]),
-        **_nodes(graph, nodes),
+        **told,
         **_edges(graph, edges, place),
-        "map": _map(laid_out(task.edges, task.num_nodes, graph.key), nodes),
+        "map": _map(laid_out(task.edges, task.num_nodes, graph.key), nodes, task.edges[:, suspect]),
         "why": _why(graph, explorable, place),
         "uncertain": place[graph.uncertain].tolist(),
+        "suspect": SUSPECT,
+        "suspects": len(suspect),
         "suspicious": edge_place[graph.suspicious].tolist(),
+        "without": _without(graph, nodes, told),
         "missing": list(zip(*place[graph.pairs].tolist(), missing, strict=False)),
     }
 
@@ -187,6 +203,15 @@ def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
     }
 
 
+def _without(graph: Graph, nodes: np.ndarray, told: dict[str, Any]) -> dict[str, Any] | None:
+    """What is different about these nodes on the graph without suspicious edges; the rest is as `told`."""
+    if graph.without is None or graph.likely is None:
+        return None
+    left = degrees(graph.task.with_edges(~suspects(graph.likely)))
+    changed = {"degree": packed(left[nodes], np.uint32), **graph.without(nodes)}
+    return {name: value for name, value in changed.items() if value != told[name]}
+
+
 def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]:
     """quantiles: every hundredth of the probabilities of all edges, to compare one with."""
     source, target = place[graph.task.edges[:, edges]]
@@ -197,13 +222,18 @@ def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]
     return {**ends, "probability": packed(graph.likely[edges], np.float32), "quantiles": quantiles}
 
 
-def _map(layout: Layout, nodes: np.ndarray) -> dict[str, Any]:
-    """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges]."""
+def _map(layout: Layout, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, Any]:
+    """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges, how many of them
+    are among the suspicious (2, S)]."""
+    bubbles = len(layout.bubbles)
+    ends = np.sort(layout.group[suspicious], axis=0) if bubbles else layout.links[:2, :0]
+    doubted = np.bincount(ends[0] * bubbles + ends[1], minlength=bubbles**2)
+    one, other, _ = layout.links
     return {
         "x": shares(layout.points[nodes, 0]),
         "y": shares(layout.points[nodes, 1]),
         "bubbles": np.column_stack([layout.bubbles, layout.sizes]).tolist(),
-        "links": layout.links.T.tolist(),
+        "links": np.vstack([layout.links, doubted[one * bubbles + other]]).T.tolist(),
     }
 
 

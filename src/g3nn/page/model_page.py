@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from g3nn.errors import Problems
 from g3nn.page import assets
 from g3nn.page.averages import History, curves
 from g3nn.page.described import Described, clean, described
-from g3nn.page.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded
+from g3nn.page.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded, suspects
 from g3nn.page.model_views import ALPHA, Columns, table, view_of
 from g3nn.version import __version__
 
@@ -53,7 +54,8 @@ def write_model_report(
     scores = estimator.evaluate(task.val, view.labels) if judged else None
     evaluations = {"Test": test, "Validation": scores}
     missing, explain = None if audit is None else audit.missing, partial(_explained, estimator)
-    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, explain, likely, missing))
+    without = _without_suspects(estimator, likely)
+    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, explain, likely, missing, without))
     page = assets.render(
         f"{view.files}.html.j2",
         styles=["model.css"],
@@ -75,6 +77,8 @@ def write_model_report(
         view=view,
         graph=graph,
         fitted=fitted,
+        kept=not estimator.refit and bool(np.isin(task.val, fitted.seen).any()),
+        doubts=any(member.trust is not None for member in fitted.answerer.members),
         mixed=sum(member.weight > 0 for member in fitted.answerer.members),
         networks=fitted.answerer.networks,
         alone=_who_answers_alone(fitted.answerer.members),
@@ -99,6 +103,15 @@ def _checked(estimator: Any, nodes: Any, audit: AuditTables | None) -> tuple[Des
         problems.add("audit", given, f"an audit of the {task.num_edges} edges that were fitted")
     problems.raise_if_any()
     return about, likely
+
+
+def _without_suspects(estimator: Any, likely: np.ndarray | None) -> Callable[[np.ndarray], dict[str, Any]] | None:
+    """What is believed about nodes once all suspicious edges are left out; None where no edge is suspicious."""
+    if likely is None or not suspects(likely).any():
+        return None
+    other = copy(estimator)
+    other.fitted_ = estimator.fitted_.without(suspects(likely))
+    return view_of(other).beliefs
 
 
 def _explained(estimator: Any, nodes: np.ndarray) -> list[tuple[Any, list[tuple[str, float]]]]:

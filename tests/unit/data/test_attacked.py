@@ -75,8 +75,9 @@ WRONG = {
 def test_a_file_that_does_not_fit_is_refused(what, folder, parts):
     change, message = WRONG[what]
     np.savez(folder / "cora.npz", **parts | change)
-    with pytest.raises(DataError, match=message):
+    with pytest.raises(DataError, match=message) as raised:
         attacked("cora", "metattack-25")
+    assert str(raised.value).startswith(f"{folder / 'cora.npz'}: ")
 
 
 def test_something_else_is_refused(folder):

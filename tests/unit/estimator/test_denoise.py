@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import g3nn
-from g3nn.errors import InputError
+from g3nn.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
+from g3nn.model import ModelSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
 
@@ -25,6 +27,14 @@ def noisy():
     return g3nn.NodeTask.build(
         clean.features, np.hstack([clean.edges, pairs]), clean.labels, clean.train, clean.val, clean.test
     )
+
+
+@pytest.fixture(scope="module")
+def by_chance():
+    """Features tell the classes; edges join any two nodes."""
+    clean = g3nn.synthetic(nodes=300, classes=3, degree=6, features=12, signal=1.5, labels_per_class=25, val=60, seed=5)
+    pairs = np.stack(np.triu_indices(300, 1))
+    return clean.with_edges(pairs[:, np.random.default_rng(0).choice(pairs.shape[1], 900, replace=False)])
 
 
 def known(task):
@@ -85,6 +95,7 @@ class TestEstimator:
     def test_where_it_is_asked_for_every_network_doubts(self, noisy):
         found = fitted(noisy, denoise=True)
         assert all("genuine" in entry.view for entry in found.panel_)
+        assert any(entry.view.endswith(", 0% genuine") for entry in found.panel_)
         one = fitted(noisy, denoise=True, model="gcn")
         assert one.fitted_.answerer.members[0].trust.share in SHARES
         assert fitted(noisy, model="gcn").fitted_.answerer.members[0].trust is None
@@ -123,6 +134,50 @@ class TestEstimator:
         found = G3NNRegressor(**how).fit(task.features, y, task.edges, val=task.val)
         assert np.isfinite(found.predict()).all()
         assert any("genuine" in entry.view for entry in found.panel_)
+
+    @pytest.mark.parametrize("how", [{"model": "gcn"}, {"model": "sbm-gcn", "refit": True}])
+    def test_where_edges_join_nodes_by_chance_features_alone_answer(self, by_chance, tmp_path, how):
+        with pytest.warns(G3NNWarning) as noted:
+            found = fitted(by_chance, denoise=True, **how)
+        assert len([one for one in noted if "to believe no edge at all" in str(one.message)]) == 1
+        assert not [one for one in noted if "no edges" in str(one.message)]
+        assert {entry.view.split(", ")[1] for entry in found.panel_ if entry.weight} == {"0% genuine"}
+        others = replace(found.task_, train=found.fitted_.seen).with_edges(found.task_.edges[:, ::3])
+        np.testing.assert_allclose(found.fitted_.answerer(others).answer, found.fitted_.answers.answer, atol=1e-5)
+        assert found.to_frame()["has_edges"].mean() > 0.9
+        found.save(tmp_path / "model")
+        again = load_model(tmp_path / "model")
+        X = by_chance.features[:2] + 1
+        alone, linked = again.predict_proba(X), again.predict_proba(X, (np.array([300, 301]), np.array([0, 1])))
+        np.testing.assert_allclose(alone, linked, atol=1e-6)
+        assert len(again.audit(1).edges) == by_chance.num_edges
+
+    @pytest.mark.parametrize(
+        ("pairs", "why"),
+        [
+            (np.stack([np.arange(15), np.arange(15) + 1]), "fewer than 20 edges"),
+            (np.stack(np.triu_indices(40, 1)), "an edge between more than 50% of all pairs"),
+        ],
+    )
+    def test_where_nothing_tells_edges_apart_all_are_believed(self, pairs, why):
+        X, y = np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2
+        how = {"model": "gcn", "epochs": 3, "ensemble": 1, "device": "cpu"}
+        for denoise in (True, np.True_):
+            with pytest.warns(G3NNWarning, match=f"denoise: the graph that is trained on has {why}"):
+                found = G3NNClassifier(**how, denoise=denoise).fit(X, y, tuple(pairs))
+            assert found.fitted_.answerer.members[0].trust is None
+        with warnings.catch_warnings(record=True) as noted:
+            G3NNClassifier(effort="quick", epochs=2, ensemble=1, device="cpu").fit(X, y, tuple(pairs))
+        assert not [one for one in noted if "denoise" in str(one.message)]
+
+    def test_models_that_look_at_no_edge_are_refused(self, noisy):
+        for model in ("mlp", "MLP", ModelSpec(posterior="mlp")):
+            for denoise in (True, np.True_):
+                with pytest.raises(
+                    InputError, match=r"denoise: got True with model 'mlp'; expected a model that looks"
+                ):
+                    fitted(noisy, denoise=denoise, model=model)
+        assert fitted(noisy, denoise=True, model="sbm-mlp", epochs=2).fitted_.answerer.members[0].trust is not None
 
     def test_what_cannot_be_done_is_said_together(self, noisy):
         with pytest.raises(InputError, match="denoise: got 'perhaps'; expected \"auto\", true or false"):

@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 
 import g3nn
-from g3nn.errors import G3NNWarning
+from g3nn.errors import G3NNWarning, InputError
 
 
 class Noisy(NamedTuple):
@@ -50,6 +51,34 @@ def test_weights_that_tell_true_edges_from_false_ones_help(noisy):
         return float((answers == noisy.truth)[noisy.hidden].mean())
 
     assert accuracy(noisy.weights) > accuracy(None) + 0.03
+
+
+@pytest.mark.parametrize("bad", [-0.5, np.nan, np.inf])
+def test_weights_that_are_none_are_refused_however_they_come(noisy, bad):
+    weights, n = noisy.weights.copy(), len(noisy.y)
+    weights[3] = bad
+    frame = pd.DataFrame({"source": noisy.edges[0], "target": noisy.edges[1], "weight": weights})
+    matrix = sp.csr_array((weights, tuple(noisy.edges)), shape=(n, n))
+    quick = g3nn.G3NNClassifier("gcn", denoise=True, ensemble=1, epochs=2, device="cpu")
+    for given in (
+        {"X": noisy.X, "edges": noisy.edges, "weights": weights},
+        {"X": noisy.X, "edges": frame},
+        {"X": noisy.X, "edges": matrix},
+        {"X": g3nn.Nodes(noisy.X, noisy.edges, weights=weights)},
+    ):
+        with pytest.raises(InputError, match=r"^weights: got 1 (negative|NaN or infinite) values.*of at least 0"):
+            quick.fit(**given, y=noisy.y)
+
+
+@pytest.mark.filterwarnings("ignore:denoise")
+def test_weights_need_not_be_probabilities(noisy):
+    """Only their ratios count, also where edges are doubted."""
+    quick = g3nn.G3NNClassifier("gcn", denoise=True, ensemble=1, epochs=2, device="cpu")
+    found = [
+        quick.fit(noisy.X, noisy.y, noisy.edges, val=noisy.val, weights=scale * noisy.weights).predict_proba()
+        for scale in (1.0, 50.0)
+    ]
+    np.testing.assert_allclose(*found, atol=1e-4)
 
 
 def test_a_column_of_weights_makes_the_same_task(noisy, assert_same_task):

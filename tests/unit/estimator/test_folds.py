@@ -101,8 +101,18 @@ class TestSearch:
         fitted.save(tmp_path / "model")
         again = load_model(tmp_path / "model")
         np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
+        self._check_without_edges(again.fitted_, refit="refit" in changes)
         X, edges = graph.X[:3] + 1, np.array([[150, 151, 152], [0, 1, 2]])
         np.testing.assert_allclose(again.predict_proba(X, edges), fitted.predict_proba(X, edges), atol=1e-6)
+
+    def _check_without_edges(self, fitted, refit):
+        """Without edges others would answer about the validation nodes, so those keep their answers."""
+        same = fitted.without(np.zeros(fitted.task.num_edges, dtype=bool))
+        np.testing.assert_allclose(same.calibrated(), fitted.calibrated(), atol=1e-5)
+        other = fitted.without(np.arange(fitted.task.num_edges) % 2 == 0).calibrated()
+        moved = np.abs(other - fitted.calibrated()).max(axis=1) > 1e-3
+        assert moved[fitted.task.val].any() == refit
+        assert moved.any()
 
 
 class TestAsked:

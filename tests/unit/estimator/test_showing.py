@@ -37,7 +37,8 @@ def test_an_estimator_writes_its_page(classifier, regressor, tmp_path):
         page = own_text(path)
         data = data_of(page)
         assert "<title>Sixty nodes" in page
-        assert (data["graph"]["title"], len(data["graph"]["suspicious"])) == ("name", estimator.task_.num_edges)
+        suspicious = (estimator.audit(1).edges["probability"] < 0.5).sum()
+        assert (data["graph"]["title"], len(data["graph"]["suspicious"])) == ("name", suspicious)
 
 
 def test_a_page_without_edges_says_so_without_a_warning(tmp_path):

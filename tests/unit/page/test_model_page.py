@@ -14,7 +14,7 @@ import g3nn
 from g3nn.audit import AuditTables
 from g3nn.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.page import model_graph, model_page, model_views, write_model_report
+from g3nn.page import layout, model_graph, model_page, model_views, write_model_report
 
 MEGABYTE = 1_000_000
 WILD = "</title><img src=x onerror=alert(1)> & <b>bold</b>"
@@ -197,9 +197,65 @@ def test_edges_are_ranked(fitted, audit, likely, made):
     np.testing.assert_array_equal(ends, fitted.task_.edges)
     np.testing.assert_allclose(numbers(graph["probability"], np.float32), likely, rtol=1e-6)
     assert (np.diff(likely[graph["suspicious"]]) >= 0).all()
+    assert set(graph["suspicious"]) == set(np.flatnonzero(likely < 0.5))
     assert graph["missing"] == [[0, 2, 0.9], [1, 3, 0.5], [0, 1, 0.2]]
     assert len(graph["quantiles"]) == 101
     assert graph["start"] in graph["uncertain"]
+
+
+def test_what_is_believed_without_suspicious_edges(fitted, audit, likely, made, learnable):
+    """Asked about the same nodes in a graph without those edges, a model of features and edges says the same."""
+    page = made(fitted, audit=audit)
+    graph, n, kept = data_of(page)["graph"], fitted.task_.num_nodes, likely >= 0.5
+    other = {**graph, **graph["without"]}
+    beliefs = np.zeros((n, 3))
+    ranked, shares = (numbers(other[name], np.uint16).reshape(n, 3) for name in ("ranked", "beliefs"))
+    np.put_along_axis(beliefs, ranked, shares / 65535, 1)
+    asked = g3nn.Nodes(learnable.features, fitted.task_.edges[:, kept])
+    np.testing.assert_allclose(beliefs, fitted.predict_proba(asked), atol=1e-4)
+    assert np.abs(beliefs - fitted.predict_proba()).max() > 0.01
+    left = np.bincount(fitted.task_.edges[:, kept].ravel(), minlength=n)
+    np.testing.assert_array_equal(numbers(other["degree"], np.uint32), left)
+    assert "label" not in graph["without"]
+    text = Tags(page).text
+    assert f"below 0.5: {(~kept).sum()} of {len(kept)}, the least likely first." in text
+    assert f"not trained again, believes when all {(~kept).sum()} suspicious edges are left out at once;" in text
+    assert "with every edge counted in full" in text
+
+
+@pytest.mark.parametrize(("probability", "suspects"), [(0.5, "none"), (0.499, "all")])
+def test_no_edge_is_suspicious_or_all_are(fitted, audit, made, probability, suspects):
+    rows = audit.edges.copy()
+    rows["probability"] = probability
+    page = made(fitted, audit=AuditTables(rows, NO_ROWS))
+    graph = data_of(page)["graph"]
+    if suspects == "none":
+        assert (graph["suspicious"], graph["without"]) == ([], None)
+        assert "The switch" not in page
+        return
+    assert (graph["suspects"], len(graph["suspicious"])) == (len(rows), len(rows))
+    assert not numbers(graph["without"]["degree"], np.uint32).any()
+
+
+def test_lines_between_bubbles_say_how_many_edges_are_suspicious(fitted, audit, likely, made, monkeypatch):
+    monkeypatch.setattr(layout, "MOST_FREE", 10)
+    links = data_of(made(fitted, audit=audit))["graph"]["map"]["links"]
+    group = layout.laid_out(fitted.task_.edges, 60, np.zeros(60)).group
+    ends, found = np.sort(group[fitted.task_.edges], axis=0), 0
+    for one, other, edges, suspicious in links:
+        between = (ends[0] == min(one, other)) & (ends[1] == max(one, other))
+        assert (edges, suspicious) == (between.sum(), (between & (likely < 0.5)).sum())
+        found += suspicious
+    assert found > 0
+
+
+@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+def test_a_fit_that_doubts_edges_says_so(learnable, audit, made):
+    y = known_labels(learnable, CLASSES)
+    doubting = quick(model="gcn", denoise=True).fit(learnable.features, y, learnable.edges, val=learnable.val)
+    assert (
+        "by the fit, which already counts edges by how far it believes them" in Tags(made(doubting, audit=audit)).text
+    )
 
 
 def test_what_the_validation_nodes_say(fitted, made):

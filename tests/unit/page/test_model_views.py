@@ -46,7 +46,12 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     assert data["score"]["title"] == score
     assert list(data["panel"]["columns"])[6] == score
     graph = data["graph"]
-    assert (graph["nodes"], graph["edges"], len(graph["suspicious"])) == (120, task.num_edges, task.num_edges)
+    likely = numbers(graph["probability"], np.float32)
+    assert (graph["nodes"], graph["edges"], graph["suspects"]) == (120, task.num_edges, (likely < 0.5).sum())
+    asked = g3nn.Nodes(task.features, task.edges[:, likely >= 0.5])
+    np.testing.assert_allclose(numbers(graph["without"]["mean"], np.float32), estimator.predict(asked), rtol=1e-4)
+    assert "scale" in graph["without"]
+    assert "label" not in graph["without"]
     np.testing.assert_allclose(numbers(graph["mean"], np.float32), estimator.predict(), rtol=1e-6)
     np.testing.assert_allclose(numbers(graph["deviation"], np.float32), estimator.predict_std(), rtol=1e-6)
     ends = [numbers(graph[name], np.float32) for name in ("low", "high")]
@@ -107,6 +112,18 @@ def test_every_tag_of_a_node_is_embedded(tmp_path):
         wrong[part] = (given[part] != task.labels[part]).sum(1)
     np.testing.assert_array_equal(numbers(graph["differing"], np.uint16), wrong)
     assert graph["uncertain"] == np.argsort(-estimator.predict_entropy(), kind="stable").tolist()
+
+
+def test_tags_without_suspicious_edges(tmp_path):
+    estimator, task = fitted("tags")
+    write_model_report(estimator, tmp_path / "page.html", audit=estimator.audit(5))
+    graph = data_of(own_text(tmp_path / "page.html"))["graph"]
+    kept = numbers(graph["probability"], np.float32) >= 0.5
+    assert 0 < kept.sum() < len(kept)
+    p = estimator.predict_proba(g3nn.Nodes(task.features, task.edges[:, kept]))
+    tags = numbers(graph["without"]["ranked"], np.uint16).reshape(-1, 3)
+    shares = numbers(graph["without"]["beliefs"], np.uint16).reshape(-1, 3)
+    np.testing.assert_allclose(shares / 65535, np.take_along_axis(p, tags, 1), atol=1e-4)
 
 
 def test_what_was_learned_is_not_judged(tmp_path):

@@ -36,25 +36,47 @@
 
   function uncertain() {
     const columns = [parts.reference, beliefs.answer, ...beliefs.doubts, parts.degree, beliefs.given];
-    return tables.paged("Uncertain nodes", columns, packed.uncertain.map(beliefs.node), {
+    return tables.paged("Uncertain nodes", columns, packed.uncertain.map((place) => beliefs.node(place)), {
       search: (one) => [one.id, one.name, ...beliefs.words(one)], filters: beliefs.filters, also: parts.original,
     });
   }
 
-  // edges: {source, target, probability}, the most remarkable first.
-  function pairs(caption, edges, empty) {
+  const WITHOUT = { one: "oneWithout", other: "otherWithout" };
+
+  // What is believed about an end without suspicious edges, set off where the answer changes.
+  const otherwise = (side, label) => {
+    const column = parts.about(WITHOUT[side], { ...beliefs.believed, label: "without" }, `${label} without`);
+    const changed = (row) => beliefs.changed(row[side], row[WITHOUT[side]]);
+    return { ...column, show: (row) => element("span", { class: changed(row) ? "changed" : "same" }, column.show(row)) };
+  };
+
+  // edges: {source, target, probability}, the most remarkable first. compared: whether to say what is believed about the
+  // ends without suspicious edges.
+  function pairs(caption, edges, empty, compared = false) {
     const end = (side, label) =>
-      [{ ...parts.reference, label }, beliefs.answer].map((column) => parts.about(side, column, label));
+      [...[{ ...parts.reference, label }, compared ? beliefs.believed : beliefs.answer].map((column) =>
+        parts.about(side, column, label)), ...(compared ? [otherwise(side, label)] : [])];
     const filters = beliefs.filters.map(({ label, options }) => ({
       label, options: options.map(({ text, test }) => ({ text, test: ({ one, other }) => test(one) || test(other) })),
     }));
+    const differs = (row) => Object.entries(WITHOUT).some(([side, after]) => beliefs.changed(row[side], row[after]));
+    if (compared) {
+      filters.push({
+        label: "Without", options: [
+          { text: "an answer changes", test: differs }, { text: "no answer changes", test: (row) => !differs(row) },
+        ],
+      });
+    }
     const columns = [
       { label: "rank", value: (row) => row.rank },
-      ...end("one", packed.directed ? "from" : "node"), ...end("other", packed.directed ? "to" : "other node"),
       { label: "probability", value: (row) => row.probability, show: (row) => graph.odds(row.probability) },
+      ...end("one", packed.directed ? "from" : "node"), ...end("other", packed.directed ? "to" : "other node"),
     ];
     const rows = edges.map(({ source, target, probability }, index) =>
-      ({ rank: index + 1, one: beliefs.node(source), other: beliefs.node(target), probability }));
+      ({
+        rank: index + 1, probability, one: beliefs.node(source), other: beliefs.node(target),
+        oneWithout: beliefs.node(source, 1), otherWithout: beliefs.node(target, 1),
+      }));
     const search = ({ one, other }) => [one, other].flatMap((side) => [side.id, side.name, String(beliefs.answer.value(side))]);
     return tables.paged(caption, columns, rows, { search, empty, filters });
   }
@@ -66,7 +88,8 @@
   fill("validation-body", judged.length ? element("div", { class: "pairs judged" }, ...judged) : null,
     evidence.curves(data.curves, "replicas of the network with the largest weight"));
   fill("uncertain-table", uncertain());
-  fill("suspicious-table", pairs("Suspicious edges", packed.suspicious.map(graph.edge), "The graph has no edges."));
+  fill("suspicious-table", pairs("Suspicious edges", packed.suspicious.map(graph.edge),
+    packed.edges ? "No edge is suspicious." : "The graph has no edges.", true));
   fill("missing-table", pairs("Likely missing edges", packed.missing.map(([source, target, probability]) =>
     ({ source, target, probability })), "No pair was found that would be expected to have an edge."));
   g3nn.drawFigures();

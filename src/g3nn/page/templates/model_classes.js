@@ -2,16 +2,17 @@
 const beliefs = (() => {
   const { data, element, fact, number, whole } = g3nn;
   const { names } = data;
-  const { packed, unpack } = graph;
+  const { sides, unpack } = graph;
   const { FULL, named } = parts;
-  const [entropy, sets, label] = [packed.entropy, packed.sets, packed.label].map((text) => unpack(text, Uint16Array));
+  const told = sides.map((side) => [side.entropy, side.sets, side.label].map((text) => unpack(text, Uint16Array)));
 
   // A node by its place. The classes of its set come first, then the likeliest.
-  function node(place) {
-    const belief = parts.belief(place);
+  function node(place, side = 0) {
+    const belief = parts.belief(place, side);
+    const [entropy, sets, label] = told[side];
     const likeliest = belief.reduce((best, one) => (one.probability > best.probability ? one : best));
     return {
-      ...graph.node(place), belief, answer: likeliest.name, probability: likeliest.probability,
+      ...graph.node(place, side), belief, answer: likeliest.name, probability: likeliest.probability,
       sure: likeliest.probability, known: label[place] !== FULL, label: label[place] === FULL ? null : label[place],
       entropy: Math.log(names.length) * entropy[place] / FULL, setSize: sets[place],
     };
@@ -58,6 +59,7 @@ const beliefs = (() => {
       fact("Set of classes", element("span", { class: "set-names" }, more ? `${listed} and ${more} more` : listed)))];
   }
 
+  const answer = { label: "answer", value: answerOf, show: (one) => named(one.answer), word: true };
   const probability = { label: "probability", value: (one) => one.probability, show: (one) => number(one.probability) };
   const belief = { label: "belief", value: (one) => one.probability, show: beliefBar, word: true, files: [] };
   const setNames = ({ belief: own, setSize }) => own.slice(0, setSize).map(({ name }) => names[name]).join(" | ");
@@ -72,8 +74,9 @@ const beliefs = (() => {
   }
 
   return {
-    node, details, validation, beside: [probability, belief],
-    answer: { label: "answer", value: answerOf, show: (one) => named(one.answer), word: true },
+    node, details, validation, answer, beside: [probability, belief],
+    believed: parts.believed(answer, (one) => number(one.probability), [probability]),
+    changed: (one, other) => one.answer !== other.answer,
     given: { label: "label", value: labelOf, show: labelCell, word: true },
     doubts: [
       probability,

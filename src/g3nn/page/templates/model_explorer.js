@@ -2,7 +2,7 @@
 const explorer = (() => {
   const { data, element, missing, signed, whole } = g3nn;
   const { packed } = graph;
-  const { node } = beliefs;
+  const node = (place) => beliefs.node(place, graph.side());
   const MOST_SUGGESTED = 5;
   const MOST_MATCHES = 12;
   const holder = document.getElementById("drawing");
@@ -76,6 +76,7 @@ const explorer = (() => {
 
   // What pulled the answer up (a bar to the right) or down, for the nodes that were asked about.
   function reasons({ place }) {
+    const fitted = graph.side() ? " About the answer with all edges." : "";
     const many = Object.keys(packed.why).length;
     if (!packed.why[place]) {
       return [element("p", { class: "note" }, `Why? The ${whole(many)} least certain nodes come with reasons.`)];
@@ -90,9 +91,9 @@ const explorer = (() => {
       ? [g3nn.section(title, note, element("ul", { class: "bars pulls" }, ...rows.map(row)))] : []);
     return [
       ...part("Why: neighbours", `How much higher ${beliefs.pulled} is because of each edge. Measured: the edge was left `
-        + "out and the model answered again.", neighbours.map(([other, pull]) => [graph.reference(other), pull])),
+        + `out and the model answered again.${fitted}`, neighbours.map(([other, pull]) => [graph.reference(other), pull])),
       ...part("Why: features", `How much higher ${beliefs.pulled} is because of each feature of the node. Estimated, for `
-        + "networks only: gradient times value.", features),
+        + `networks only: gradient times value.${fitted}`, features),
     ];
   }
 
@@ -209,6 +210,8 @@ const explorer = (() => {
     if (place !== null) go(place);
   });
 
+  document.getElementById("explorer-bar").append(...graph.sideSwitch());
+  addEventListener("turned", () => show(current));
   addEventListener("popstate", follow);
   new ResizeObserver(() => Math.floor(holder.clientWidth) !== drawnWidth && draw()).observe(holder);
 

@@ -1,4 +1,5 @@
-// The embedded graph: which edges a node has, and how likely they are. `beliefs` knows the answers.
+// The embedded graph: which edges a node has, and how likely they are. `beliefs` knows the answers. Whatever is about a
+// node has two sides: 0, as fitted, and 1, without suspicious edges. Drawings show one of them, which the reader chooses.
 const graph = (() => {
   const { data: { graph: packed }, element, missing, number } = g3nn;
   const USES = ["", "training", "validation"];
@@ -7,7 +8,8 @@ const graph = (() => {
     return new Numbers(Uint8Array.from(atob(text), (character) => character.charCodeAt(0)).buffer);
   }
 
-  const degree = unpack(packed.degree, Uint32Array);
+  const sides = [packed, { ...packed, ...packed.without }];
+  const degree = sides.map((side) => unpack(side.degree, Uint32Array));
   const use = unpack(packed.use, Uint8Array);
   const source = unpack(packed.source, Uint16Array);
   const target = unpack(packed.target, Uint16Array);
@@ -25,21 +27,36 @@ const graph = (() => {
   const byId = places(packed.ids);
   const byName = places(names);
 
+  let shownSide = 0;
+
+  // A switch between the sides; all of them on the page agree. Nothing where no edge is suspicious.
+  function sideSwitch() {
+    if (packed.without === null) return [];
+    const box = element("input", { type: "checkbox", role: "switch" });
+    box.addEventListener("change", () => {
+      shownSide = Number(box.checked);
+      dispatchEvent(new Event("turned"));
+    });
+    addEventListener("turned", () => { box.checked = shownSide === 1; });
+    return [element("label", { class: "switch" }, box, "without suspicious edges")];
+  }
+
   // A node by its place, without its answer. name: its id, if the table has no column with names.
-  const node = (place) =>
-    ({ place, id: packed.ids[place], name: names[place], degree: degree[place], use: USES[use[place]] });
+  const node = (place, side = 0) =>
+    ({ place, id: packed.ids[place], name: names[place], degree: degree[side][place], use: USES[use[place]] });
 
   const incident = packed.ids.map(() => []);
   for (const ends of [source, target]) ends.forEach((place, edge) => incident[place].push(edge));
 
   const edge = (number) => ({
     source: source[number], target: target[number], probability: probability === null ? null : probability[number],
+    suspicious: probability !== null && probability[number] < packed.suspect,
   });
 
-  // The embedded edges of a node, the least likely first: {neighbour, probability, outgoing, suggested}.
+  // The embedded edges of a node that are shown, the least likely first: {neighbour, probability, outgoing, suggested}.
   function links(place) {
-    const own = incident[place].map((number) => {
-      const { source: from, target: to, probability: likely } = edge(number);
+    const own = incident[place].map(edge).filter(({ suspicious }) => !suspicious || !shownSide).map((one) => {
+      const { source: from, target: to, probability: likely } = one;
       return { neighbour: from === place ? to : from, probability: likely, outgoing: from === place, suggested: false };
     });
     return own.sort((one, other) =>
@@ -75,7 +92,7 @@ const graph = (() => {
   }
 
   return {
-    packed, unpack, names, node, edge, links, suggestions, odds, rarity, reference, size: source.length,
+    packed, sides, side: () => shownSide, sideSwitch, unpack, names, node, edge, links, suggestions, odds, rarity, reference, size: source.length,
     place: (id) => byId.get(id) ?? null, called: (name) => byName.get(name) ?? null,
     explorable: (place) => place !== null && place < packed.explorable,
   };

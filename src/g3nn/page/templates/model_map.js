@@ -15,7 +15,9 @@ const map = (() => {
   const pen = canvas.getContext("2d");
   const still = document.createElement("canvas"); // What does not change while the reader points at nodes.
   const base = still.getContext("2d");
-  const nodes = packed.ids.map((_, place) => beliefs.node(place));
+  const told = [null, null]; // The nodes, by side.
+  const nodesOf = (side) => told[side] ??= packed.ids.map((_, place) => beliefs.node(place, side));
+  let nodes = nodesOf(0);
   const [lowest, highest] = [y.reduce((one, other) => Math.min(one, other)), y.reduce((one, other) => Math.max(one, other))];
   const share = bubbles.length ? 1 : Math.max(0.45, highest - lowest); // How high the map is if it is 1 wide.
   let [width, height, zoom] = [0, 0, 1];
@@ -50,16 +52,25 @@ const map = (() => {
     on.fill();
   }
 
+  // Suspicious edges stand out, unless they are hidden.
+  function edges() {
+    const [plain, odd] = [base.strokeStyle, colour("below", 0.8)];
+    for (let number = 0; number < graph.size; number += 1) {
+      const { source, target, suspicious } = graph.edge(number);
+      base.strokeStyle = suspicious ? odd : plain;
+      if (!suspicious || !graph.side()) line(base, [x[source], y[source]], [x[target], y[target]], 1);
+    }
+    base.strokeStyle = plain;
+  }
+
   function backdrop() {
     base.strokeStyle = colour("strong-line", bubbles.length ? 0.3 : 0.45);
-    if (!bubbles.length) {
-      for (let number = 0; number < graph.size; number += 1) {
-        const { source, target } = graph.edge(number);
-        line(base, [x[source], y[source]], [x[target], y[target]], 1);
-      }
+    if (!bubbles.length) edges();
+    const most = Math.max(1, ...links.map(([, , many]) => many));
+    for (const [one, other, many, suspicious] of links) {
+      const left = many - graph.side() * suspicious;
+      if (left) line(base, bubbles[one], bubbles[other], Math.max(0.5, 5 * left / most));
     }
-    const most = Math.max(1, ...links.map(([, , edges]) => edges));
-    for (const [one, other, edges] of links) line(base, bubbles[one], bubbles[other], Math.max(0.5, 5 * edges / most));
     base.lineWidth = 1;
     base.strokeStyle = colour("strong-line", 0.6);
     base.fillStyle = colour("surface");
@@ -179,13 +190,19 @@ const map = (() => {
   function filter() {
     chosen = nodes.map((one) => choosers.every(({ test }) => test(one)));
     const many = chosen.filter(Boolean).length;
-    shown.textContent = many < nodes.length ? `${g3nn.whole(many)} of ${g3nn.whole(nodes.length)} nodes` : "";
+    const words = many < nodes.length ? [`${g3nn.whole(many)} of ${g3nn.whole(nodes.length)} nodes`] : [];
+    if (graph.side()) words.push(`${g3nn.whole(changes())} with another answer`);
+    shown.textContent = words.join(", ");
     if (pointed !== null && !chosen[pointed]) pointed = null;
     draw();
   }
 
+  // How many of the chosen nodes are answered otherwise without suspicious edges.
+  const changes = () => nodesOf(0).filter((one, place) =>
+    chosen[place] && beliefs.changed(one, nodesOf(1)[place])).length;
+
   const shown = element("span", { class: "shown", role: "status" });
-  document.getElementById("map-bar").append(...choosers.map((one) => one.element),
+  document.getElementById("map-bar").append(...choosers.map((one) => one.element), ...graph.sideSwitch(),
     element("span", { class: "turn" }, shown, button("Nearer", "+", () => look(left, top, 1.6 * zoom)),
       button("Farther", "−", () => look(left, top, zoom / 1.6)), button("Whole map", "⤢", () => look(0.5, 0.5, 1))));
   choosers.forEach((one) => one.element.addEventListener("change", filter));
@@ -242,15 +259,28 @@ const map = (() => {
     draw();
   }
 
-  function show() {
+  function explain() {
     const legend = beliefs.legend(nodes);
     const more = legend.length > MOST_LEGEND ? element("span", { class: "many" }, `and ${legend.length - MOST_LEGEND} more`)
       : "";
-    document.getElementById("map-legend").append(...legend.slice(0, MOST_LEGEND), more);
+    document.getElementById("map-legend").replaceChildren(...legend.slice(0, MOST_LEGEND), more);
+  }
+
+  function turn() {
+    nodes = nodesOf(graph.side());
+    shades = null;
+    explain();
+    filter();
+    say();
+  }
+
+  function show() {
+    explain();
     say();
     resize();
     new ResizeObserver(resize).observe(canvas.parentElement);
     addEventListener("shown", () => { pointed = null; say(); aim(); });
+    addEventListener("turned", turn);
     addEventListener("themed", () => { shades = null; known.clear(); draw(); });
   }
 

@@ -1,10 +1,10 @@
 // What is believed about a node whose label is numbers. Tables and colours show the first column.
 const beliefs = (() => {
   const { data, element, missing, fact, whole, plain, colour, figure, section } = g3nn;
-  const { packed, unpack } = graph;
+  const { packed, sides, unpack } = graph;
   const [lowest, highest, spread] = packed.scale;
-  const numbers = Object.fromEntries(["mean", "deviation", "low", "high", "label"].map((name) =>
-    [name, unpack(packed[name], Float32Array)]));
+  const numbers = sides.map((side) => Object.fromEntries(["mean", "deviation", "low", "high", "label"].map((name) =>
+    [name, unpack(side[name], Float32Array)])));
 
   // Four digits, whatever the unit.
   function short(value) {
@@ -13,18 +13,18 @@ const beliefs = (() => {
     return value.toLocaleString("en", { maximumSignificantDigits: 4 }).replace("-", "−");
   }
 
-  function column(place, rank) {
+  function column(place, rank, side) {
     const at = place * packed.width + rank;
-    const own = Object.fromEntries(Object.entries(numbers).map(([name, values]) => [name, values[at]]));
+    const own = Object.fromEntries(Object.entries(numbers[side]).map(([name, values]) => [name, values[at]]));
     const label = Number.isNaN(own.label) ? null : own.label;
     return { ...own, name: data.names[rank], label, residual: label === null ? null : label - own.mean };
   }
 
   // A node by its place: its first column, and all of them as `columns`.
-  function node(place) {
-    const columns = Array.from({ length: packed.width }, (_, rank) => column(place, rank));
+  function node(place, side = 0) {
+    const columns = Array.from({ length: packed.width }, (_, rank) => column(place, rank, side));
     return {
-      ...columns[0], ...graph.node(place), columns, known: columns.some(({ label }) => label !== null),
+      ...columns[0], ...graph.node(place, side), columns, known: columns.some(({ label }) => label !== null),
       sure: spread ? Math.max(0, 1 - columns[0].deviation / spread) : 0,
     };
   }
@@ -62,6 +62,9 @@ const beliefs = (() => {
   ]).filter(Boolean);
 
   const shown = (name) => ({ label: name, value: (one) => one[name], show: (one) => short(one[name]) });
+  const answer = {
+    label: "answer", value: (one) => one.mean, show: (one) => parts.marked(shade(one), short(one.mean)), word: true,
+  };
   const line = { label: "interval", value: (one) => one.high - one.low, show: scale, word: true, files: [] };
 
   function legend(nodes) {
@@ -72,7 +75,7 @@ const beliefs = (() => {
 
   // A quarter of the nodes each, from the lowest answers to the highest.
   function quarters() {
-    const means = packed.ids.map((_, place) => numbers.mean[place * packed.width]).sort((one, other) => one - other);
+    const means = packed.ids.map((_, place) => numbers[0].mean[place * packed.width]).sort((one, other) => one - other);
     const [first, second, third] = [0.25, 0.5, 0.75].map((share) => means[Math.floor(share * (means.length - 1))]);
     return [
       { text: `up to ${short(first)}`, test: ({ mean }) => mean <= first },
@@ -99,10 +102,9 @@ const beliefs = (() => {
   }
 
   return {
-    node, details, legend, beside: [shown("deviation"), line],
-    answer: {
-      label: "answer", value: (one) => one.mean, show: (one) => parts.marked(shade(one), short(one.mean)), word: true,
-    },
+    node, details, legend, answer, beside: [shown("deviation"), line],
+    believed: parts.believed(answer, (one) => `± ${short(one.deviation)}`, [shown("deviation")]),
+    changed: (one, other) => Math.abs(one.mean - other.mean) > one.deviation,
     given: { label: "label", value: (one) => one.label, show: labelCell, word: true },
     doubts: [shown("deviation"), shown("low"), shown("high"), line, shown("residual")],
     pulled: "the answer",

@@ -1,15 +1,16 @@
 // What the scripts of several kinds of answer share.
 const parts = (() => {
   const { data: { names }, element, number } = g3nn;
-  const { packed, unpack } = graph;
+  const { packed, sides, unpack } = graph;
   const FULL = 65535; // Stands for 1 in a share.
 
-  const ranked = packed.ranked && unpack(packed.ranked, Uint16Array);
-  const shares = packed.beliefs && unpack(packed.beliefs, Uint16Array);
+  const told = packed.ranked && sides.map((side) =>
+    [side.ranked, side.beliefs].map((text) => unpack(text, Uint16Array)));
 
   // The embedded classes or tags of a node, with their probabilities.
-  function belief(place) {
+  function belief(place, side) {
     const start = place * packed.width;
+    const [ranked, shares] = told[side];
     return Array.from({ length: packed.width }, (_, rank) =>
       ({ name: ranked[start + rank], probability: shares[start + rank] / FULL }));
   }
@@ -56,6 +57,12 @@ const parts = (() => {
   };
   const degree = { label: "degree", value: (one) => one.degree };
 
+  // A column with the answer and how certain it is, in the words `more` of a node; `files` follow the answer in a file.
+  const believed = (answer, more, files) => ({
+    ...answer, files: [{ label: answer.label, value: answer.value }, ...files],
+    show: (one) => element("span", { class: "believed" }, answer.show(one), element("span", { class: "many" }, more(one))),
+  });
+
   // The columns of the reader's own table.
   const original = Object.entries(packed.columns).filter(([name]) => name !== packed.title)
     .map(([name, texts]) => ({ label: name, value: (one) => texts[one.place] }));
@@ -69,5 +76,5 @@ const parts = (() => {
     };
   }
 
-  return { reference, degree, original, about, FULL, belief, colour, marked, named, bars, counted, label };
+  return { reference, degree, believed, original, about, FULL, belief, colour, marked, named, bars, counted, label };
 })();

@@ -2,19 +2,20 @@
 const beliefs = (() => {
   const { data, fact, number, whole } = g3nn;
   const { names } = data;
-  const { packed, unpack } = graph;
+  const { packed, sides, unpack } = graph;
   const MOST_NAMED = 3;
-  const labels = unpack(packed.labels, Uint8Array);
-  const [answered, given, differing, doubtful, doubtfulShare] =
-    [packed.answered, packed.given, packed.differing, packed.doubtful, packed.doubtful_p]
-      .map((text) => unpack(text, Uint16Array));
-  const entropy = unpack(packed.entropy, Float32Array);
+  const told = sides.map((side) => ({
+    labels: unpack(side.labels, Uint8Array), entropy: unpack(side.entropy, Float32Array),
+    ...Object.fromEntries(["answered", "given", "differing", "doubtful", "doubtful_p"].map((name) =>
+      [name, unpack(side[name], Uint16Array)])),
+  }));
 
   // A node by its place, its likeliest tags first. label: 0, 1, or 2 where it is not given.
-  function node(place) {
-    const belief = parts.belief(place).map((one, rank) => ({ ...one, label: labels[place * packed.width + rank] }));
+  function node(place, side = 0) {
+    const { labels, entropy, answered, given, differing, doubtful, doubtful_p: doubtfulShare } = told[side];
+    const belief = parts.belief(place, side).map((one, rank) => ({ ...one, label: labels[place * packed.width + rank] }));
     return {
-      ...graph.node(place), belief, answered: answered[place], given: given[place], differing: differing[place],
+      ...graph.node(place, side), belief, answered: answered[place], given: given[place], differing: differing[place],
       entropy: entropy[place], doubtful: doubtful[place], doubtfulProbability: doubtfulShare[place] / parts.FULL,
       known: given[place] > 0, sure: Math.max(0, 1 - entropy[place] / (names.length * Math.LN2)),
     };
@@ -28,6 +29,7 @@ const beliefs = (() => {
     return listed.join(", ") + (more ? ` and ${more} more` : "");
   }
 
+  const tagsOf = (one) => one.belief.slice(0, one.answered).map(({ name }) => name).sort().join();
   const first = (one) => (one.answered ? one.belief[0].name : -1);
   const shade = (tag) => (tag < 0 ? "var(--muted)" : parts.colour(tag));
   const labelWords = (one) => `${one.given} given for ${one.use}${one.differing ? `, ${one.differing} differ` : ""}`;
@@ -47,14 +49,17 @@ const beliefs = (() => {
   }
 
   const ofTag = (test) => names.map((text, tag) => ({ text, test: (one) => test(one, tag) }));
+  const answer = {
+    label: "answer", value: (one) => answerOf(one), show: (one) => parts.marked(shade(first(one)), answerOf(one)),
+    word: true,
+  };
   const doubt = { label: "entropy", value: (one) => one.entropy, show: (one) => number(one.entropy) };
 
   return {
-    node, details, beside: [doubt],
-    answer: {
-      label: "answer", value: (one) => answerOf(one), show: (one) => parts.marked(shade(first(one)), answerOf(one)),
-      word: true,
-    },
+    node, details, answer, beside: [doubt],
+    believed: parts.believed(answer, (one) => number(one.belief[0].probability),
+      [{ label: "probability of the likeliest", value: (one) => one.belief[0].probability }]),
+    changed: (one, other) => tagsOf(one) !== tagsOf(other),
     given: { label: "labels that differ", value: (one) => one.differing, show: labelCell, word: true },
     doubts: [
       doubt,
