@@ -17,7 +17,8 @@ HEAVY_TAIL = 10.0
 """A standardised value beyond this one lies in a heavy tail."""
 
 NAMES = ("length", "given", "tfidf", "columns", "present", "ranks")
-_OF_PRESENCE = frozenset({"present", "length", "tfidf", "ranks"})
+PRESENT_COLUMNS = "present columns"
+_OF_PRESENCE = frozenset({"present", "length", "tfidf", "ranks", PRESENT_COLUMNS})
 _OF_LENGTH = frozenset({"length", "tfidf", "ranks"})
 
 _MOST_KNOTS = 1000
@@ -37,6 +38,8 @@ class View:
     - tfidf: `present`, times log((1 + n) / (1 + n_c)) + 1 where n_c of the n fitted rows have column c; each row scaled
       to length 4.
     - columns: as they came, divided by their standard deviation over the fitted rows, not centred; 0 if that is 0.
+    - present columns: the same of `present`. It takes the place of `columns` where all counts of a row are equal: they
+      are probably indicators whose rows somebody has scaled, and the scale says only how many there are.
     - ranks: `length`; each number becomes the normal score of its rank among the fitted values of its column. In a
       sparse matrix, scores are counted from that of zero, so that it stays sparse.
 
@@ -60,6 +63,9 @@ class View:
             weights[counts] = np.log((1 + matrix.shape[0]) / (1 + present[counts])) + 1
         if name == "columns":
             weights[counts] = _inverse(_deviations(matrix)[counts])
+        if name == PRESENT_COLUMNS:
+            share = np.asarray((matrix != 0).mean(axis=0)).ravel()
+            weights[counts] = _inverse(np.sqrt(share * (1 - share))[counts])
         knots = [np.zeros((2, 0))] * len(counts)
         if name == "ranks" and numbers is not None:
             columns = sp.csc_array(matrix) if sp.issparse(matrix) else matrix
@@ -117,10 +123,28 @@ def views_of(matrix: Matrix, counts: np.ndarray, numbers: np.ndarray) -> tuple[V
     views: list[View] = []
     for name in NAMES:
         if name in names:
-            view = View.fit(name, matrix, counts, numbers)
+            scaled = name == "columns" and _rows_were_scaled(matrix, counts)
+            view = View.fit(PRESENT_COLUMNS if scaled else name, matrix, counts, numbers)
             if not any(_look_alike(view, other, matrix) for other in views):
                 views.append(view)
     return tuple(views)
+
+
+def _rows_were_scaled(matrix: Matrix, counts: np.ndarray) -> bool:
+    """Whether the counts of each row are all equal, where they are not zero, but not all of them 1."""
+    height, all_ones = max(1, _CELLS_AT_ONCE // matrix.shape[1]), True
+    for start in range(0, matrix.shape[0], height):
+        rows = matrix[start : start + height]
+        rows = sp.csr_array(rows if sp.issparse(rows) else np.where(counts, rows, 0))
+        counted = counts[rows.indices] & (rows.data != 0)
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[counted]
+        values = rows.data[counted]
+        first = np.zeros(rows.shape[0])
+        first[row[::-1]] = values[::-1]
+        if not np.allclose(values, first[row], rtol=1e-5, atol=0):
+            return False
+        all_ones = all_ones and bool((values == 1).all())
+    return not all_ones
 
 
 def _has_heavy_tails(matrix: Matrix, numbers: np.ndarray) -> bool:

@@ -118,6 +118,17 @@ def test_scaling_rows_or_columns_does_not_change_length_and_tfidf(kind, x):
 
 
 @KINDS
+def test_indicators_in_scaled_rows_are_divided_by_the_deviations_of_indicators(kind, x):
+    flags = (x[:, :WORDS] != 0).astype(np.float32)
+    counts, numbers = np.ones(WORDS, dtype=bool), np.zeros(WORDS, dtype=bool)
+    scaled = flags / np.maximum(flags.sum(axis=1, keepdims=True), 1)
+    found = {view.name: plain(view.apply(kind(scaled))) for view in views_of(kind(scaled), counts, numbers)}
+    assert "columns" not in found
+    np.testing.assert_allclose(found["present columns"], flags / flags.std(axis=0), rtol=1e-5)
+    assert "present columns" not in names(kind(scaled * np.arange(1, WORDS + 1)), counts, numbers)
+
+
+@KINDS
 def test_only_views_that_differ_are_tried(kind, x):
     assert names(kind(x)) == ["length", "given", "tfidf", "columns", "present", "ranks"]
     flat = x.copy()
@@ -127,7 +138,11 @@ def test_only_views_that_differ_are_tried(kind, x):
     assert names(kind(flat), counts=~np.ones_like(COUNTS)) == ["given"]
     assert names(kind(x), counts=~np.ones_like(COUNTS)) == ["given", "ranks"]
     one_hot = np.eye(WORDS + 2, dtype=np.float32)[np.arange(N) % (WORDS + 2)]
-    assert names(kind(4 * one_hot), np.ones_like(COUNTS), ~np.ones_like(COUNTS)) == ["length", "columns", "present"]
+    assert names(kind(4 * one_hot), np.ones_like(COUNTS), ~np.ones_like(COUNTS)) == [
+        "length",
+        "present columns",
+        "present",
+    ]
 
 
 @KINDS
