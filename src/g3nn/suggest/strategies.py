@@ -1,0 +1,165 @@
+"""What makes a node worth asking about: each strategy as scores of the candidates, the higher the better."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.special import entr
+from scipy.stats import rankdata
+
+from g3nn.suggest import peers
+from g3nn.suggest.covering import Cover
+from g3nn.suggest.expected_error import expected_reduction
+from g3nn.suggest.situation import Situation
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One reason to ask. values: (m,), at least 0, of the candidates. words: what a value means, with {value} in it.
+    cover: where values are what a node adds to a cover, so that they change with every node that is chosen."""
+
+    words: str
+    values: np.ndarray
+    weight: float = 1.0
+    cover: Cover | None = None
+
+    def after(self, place: int) -> Part:
+        """The same once the candidate at this place has been chosen."""
+        if self.cover is None:
+            return self
+        cover = self.cover.with_node(place)
+        return replace(self, cover=cover, values=cover.gains())
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """(m,): the share of the candidates that are no better."""
+        return np.asarray(rankdata(self.values, method="average") / max(len(self.values), 1))
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """Parts that are added up by their percentile ranks; a single one counts as it is. spread_out: whether nodes like
+    or beside one that was chosen count less afterwards. order: places of the candidates, where a strategy chooses a
+    whole batch itself."""
+
+    parts: tuple[Part, ...]
+    spread_out: bool = True
+    order: np.ndarray | None = field(default=None)
+
+    @property
+    def total(self) -> np.ndarray:
+        if len(self.parts) == 1:
+            return self.parts[0].values
+        return np.asarray(sum(part.weight * part.ranks for part in self.parts))
+
+    def after(self, place: int) -> Scores:
+        return replace(self, parts=tuple(part.after(place) for part in self.parts))
+
+
+def random(situation: Situation, k: int) -> Scores:
+    values = situation.rng().random(len(situation.candidates))
+    return Scores((Part("drawn at random", values),), spread_out=False)
+
+
+def entropy(situation: Situation, k: int) -> Scores:
+    return Scores((_uncertain(situation),))
+
+
+def margin(situation: Situation, k: int) -> Scores:
+    """One minus the distance between the two likeliest classes."""
+    if situation.beliefs is None:
+        return entropy(situation, k)
+    best = np.sort(situation.beliefs[situation.candidates], axis=1)
+    values = 1.0 - (best[:, -1] - best[:, -2])
+    return Scores((Part("the two likeliest classes are close to each other", values),))
+
+
+def disagreement(situation: Situation, k: int) -> Scores:
+    """Mutual information between a label and the replica that is asked: entropy of the mean less mean of entropies."""
+    return Scores((_disagreeing(situation),))
+
+
+def coverage(situation: Situation, k: int) -> Scores:
+    return Scores((_covering(situation, None),), spread_out=False)
+
+
+def expected_error(situation: Situation, k: int) -> Scores:
+    return Scores((_expected(situation),))
+
+
+_FEW, _MANY = 4.0, 20.0
+"""Labels per class up to which coverage counts most, and from which what a model is unsure about does."""
+_COVERAGE = (1.0, 0.5)
+_UNSURE = (0.0, 0.5)
+
+
+def default(situation: Situation, k: int) -> Scores:
+    """Coverage of what is not yet known, and, the more labels there are, what a label would teach."""
+    if situation.uncertainty is None:
+        return coverage(situation, k)
+    late = float(np.clip((situation.labels_per_class - _FEW) / (_MANY - _FEW), 0.0, 1.0))
+    covering = _covering(situation, _open_questions(situation))
+    teaching = _expected(situation) if situation.beliefs is not None else _uncertain(situation)
+    weights = [first + late * (last - first) for first, last in (_COVERAGE, _UNSURE)]
+    parts = zip((covering, teaching), weights, strict=True)
+    return Scores(tuple(replace(part, weight=weight) for part, weight in parts if weight > 0))
+
+
+STRATEGIES: dict[str, Callable[[Situation, int], Scores]] = {
+    "default": default,
+    "random": random,
+    "entropy": entropy,
+    "margin": margin,
+    "disagreement": disagreement,
+    "coverage": coverage,
+    "expected-error": expected_error,
+}
+
+PEERS: dict[str, Callable[[Situation, int], Any]] = {"age": peers.age, "featprop": peers.featprop}
+"""Published strategies, for comparison."""
+
+
+def scores_of(strategy: str, situation: Situation, k: int) -> Scores:
+    if strategy in STRATEGIES:
+        return STRATEGIES[strategy](situation, k)
+    values, order = PEERS[strategy](situation, k)
+    return Scores((Part(f"chosen by {strategy}", values),), spread_out=False, order=order)
+
+
+def _uncertain(situation: Situation) -> Part:
+    if situation.uncertainty is None:
+        return Part("nothing is known yet", np.ones(len(situation.candidates)))
+    return Part("the model is unsure about it", situation.uncertainty[situation.candidates])
+
+
+def _disagreeing(situation: Situation) -> Part:
+    if situation.members is None or situation.beliefs is None or len(situation.members) < 2:
+        return _uncertain(situation)
+    answers = situation.members[:, situation.candidates]
+    weights = situation.member_weights
+    mean = np.average(answers, axis=0, weights=weights)
+    each = np.average(entr(answers).sum(2), axis=0, weights=weights)
+    return Part("members of the model disagree about it", np.maximum(entr(mean).sum(1) - each, 0.0))
+
+
+def _covering(situation: Situation, worth: np.ndarray | None) -> Part:
+    cover = Cover.of(situation.likeness, situation.candidates, situation.labelled, worth)
+    return Part("it stands for {value} of the nodes that no label covers yet", cover.gains(), cover=cover)
+
+
+def _expected(situation: Situation) -> Part:
+    if situation.beliefs is None:
+        return _uncertain(situation)
+    values = expected_reduction(situation.beliefs, situation.adjacency, situation.candidates)
+    return Part("its label would say most about it and its neighbours", values)
+
+
+def _open_questions(situation: Situation) -> np.ndarray:
+    """(n,): how likely the answer for each node is wrong, or how uncertain it is."""
+    if situation.beliefs is not None:
+        return np.asarray(1.0 - situation.beliefs.max(1))
+    assert situation.spread is not None
+    return situation.spread
