@@ -79,6 +79,7 @@ class GraphEstimator(BaseEstimator):
         id: str | None = None,
         weights: Any = None,
         sample_weight: Any = None,
+        warm_start: bool = False,
     ) -> Self:
         """Train on the labelled nodes of a graph.
 
@@ -92,6 +93,7 @@ class GraphEstimator(BaseEstimator):
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
+        warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = None
@@ -106,7 +108,10 @@ class GraphEstimator(BaseEstimator):
         others = ", other ones for each replica" if request.folds else ""
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
         with course(self.verbose) as progress:
-            fitted = Fitted.fit(request, parameters, progress)
+            if warm_start and hasattr(self, "fitted_"):
+                fitted = updating.go_on(self.fitted_, parameters, request, progress)
+            else:
+                fitted = Fitted.fit(request, parameters, progress)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
@@ -124,7 +129,8 @@ class GraphEstimator(BaseEstimator):
             problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
             problems.raise_if_any()
         assert self.fitted_.begun is not None
-        request, known = self.fitted_.begun
+        request = self.fitted_.begun.request
+        known = () if self.fitted_.begun.updated else self.fitted_.begun.trials
         if parameters["model"] != "auto" or not len(request.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
         request = with_effort(request, parameters, problems)

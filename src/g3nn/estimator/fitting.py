@@ -18,6 +18,7 @@ from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
+from g3nn.estimator.lean import LEAST_EPOCHS, lean
 from g3nn.estimator.members import Member, Network, Tabular, sharpness
 from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
 from g3nn.estimator.prior import who_listen, with_believers
@@ -60,8 +61,12 @@ def fitted_models(
 ) -> Learned:
     """task: the part of the graph that is trained on; seen: the numbers of its nodes in the whole graph. known: what
     was tried before."""
+    simple = None if known else lean(request, parameters)
+    request = simple or request
     task, prior = _with_beliefs(request, task, seen)
     search = _search(request, parameters, task, seen, form, progress)
+    if simple is not None:
+        search = replace(search, views=dict(list(search.views.items())[:1]))
     trials = _trials(request, search, known)
     members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
     device = checked_device(parameters["device"], Problems())
@@ -80,13 +85,17 @@ def fitted_models(
     val = seen[np.unique(search.task.val)]
     labelled = request.labels.labelled if search.folds else request.train
     learned = Learned(answerer, tuple(entries), judged, labelled, val, prior, tuple(trials))
-    if not (parameters["refit"] and len(request.val)):
+    if not ((parameters["refit"] or simple is not None) and len(request.val)):
         return learned
     progress.stage("training on all labels", 1.0, len(answerer.members))
     task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)
     everything = replace(search, task=replace(task, val=search.task.val), folds=())
-    again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
+    least = LEAST_EPOCHS if simple is not None else 1
+    again = tuple(_refitted(member, trials[member.place], everything, least) for member in answerer.members)
     answerer = replace(answerer, members=again, outcome=everything.outcome)
+    if simple is not None:
+        # Nobody should take nodes for unseen that were trained on.
+        learned = replace(learned, val=val[:0])
     return replace(learned, answerer=answerer, trained_on=request.labels.labelled, prior=prior)
 
 
@@ -198,14 +207,15 @@ def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
     return outcome.loss_and_score(outcome.scaled(answer, Scaling(outcome.temperature(answer, labels))), labels)
 
 
-def _refitted(member: Member, trial: Trial, search: Search) -> Member:
-    """The same member, trained on the labels of all nodes that the task of the search trains on."""
+def _refitted(member: Member, trial: Trial, search: Search, least: int) -> Member:
+    """The same member, trained on the labels of all nodes that the task of the search trains on, for as many epochs as
+    were best before, and for some at least."""
     if isinstance(trial.candidate, TableCandidate):
         again = trial.candidate.train(search.seen(member.view.name), search.outcome, search.seeds[0], search.weights)
         return replace(member, learned=again)
     assert isinstance(trial.learned, FitResult)
     assert isinstance(member.learned, Network)
-    epochs = int(np.median(trial.learned.best_epoch))
+    epochs = min(max(int(np.median(trial.learned.best_epoch)), least), int(search.common["epochs"]))
     share = 1.0 if member.trust is None else member.trust.share
     plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
     result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)

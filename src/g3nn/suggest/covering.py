@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +16,11 @@ from g3nn.sparse import normalised_adjacency
 _HOPS = 2
 _SIZE = 256
 """Columns beyond which features are projected at random, which keeps their products nearly as they were."""
-_MOST_TARGETS = 4000
-"""Of more nodes, so many drawn at random stand for all that are to be covered."""
+_TARGETS, _CELLS = (1000, 4000), 1 << 25
+"""Of more nodes, between so few and so many drawn at random stand for all that are to be covered: as many as keep the
+table of likeness, which is made once, below so many cells."""
 _POWER = 2.0
 """Nodes count as alike to this power of their cosine: nearness counts more than a faint resemblance."""
-_CELLS = 1 << 25
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,9 +40,9 @@ class Likeness:
         for _ in range(_HOPS):
             rows = adjacency @ rows
         rows -= rows.mean(0)
-        targets = np.arange(n)
-        if n > _MOST_TARGETS:
-            targets = np.sort(rng.choice(n, _MOST_TARGETS, replace=False))
+        targets, most = np.arange(n), int(np.clip(_CELLS // max(n, 1), *_TARGETS))
+        if n > most:
+            targets = np.sort(rng.choice(n, most, replace=False))
         return cls(np.ascontiguousarray(normalize(rows), dtype=np.float32), targets)
 
     def between(self, nodes: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -49,11 +50,21 @@ class Likeness:
         cosine = self.vectors[nodes] @ self.vectors[others].T
         return np.asarray(np.clip(cosine, 0.0, 1.0, out=cosine) ** _POWER)
 
+    @cached_property
+    def _table(self) -> np.ndarray | None:
+        """(n, T): of every node to the targets, if there is room for it."""
+        nodes = np.arange(len(self.vectors))
+        return self.between(nodes, self.targets) if len(nodes) * len(self.targets) <= _CELLS else None
+
+    def to_targets(self, nodes: np.ndarray) -> np.ndarray:
+        """(len(nodes), T)"""
+        return self.between(nodes, self.targets) if self._table is None else self._table[nodes]
+
     def covered(self, nodes: np.ndarray) -> np.ndarray:
         """(T,): how well each target is covered by its likest of these nodes."""
         best = np.zeros(len(self.targets), dtype=np.float32)
         for part in _parts(nodes, len(self.targets)):
-            np.maximum(best, self.between(part, self.targets).max(0, initial=0.0), out=best)
+            np.maximum(best, self.to_targets(part).max(0, initial=0.0), out=best)
         return best
 
 
@@ -98,13 +109,13 @@ class Cover:
         """(m,): what each candidate, or those at these places, would add: how many targets it would cover in all."""
         nodes = self.candidates if places is None else self.candidates[places]
         parts = [
-            np.maximum(self.likeness.between(part, self.likeness.targets) - self.left, 0.0) @ self.worth
+            np.maximum(self.likeness.to_targets(part) - self.left, 0.0) @ self.worth
             for part in _parts(nodes, len(self.left))
         ]
         return np.concatenate(parts) if parts else np.zeros(0)
 
     def with_node(self, place: int) -> Cover:
-        near = self.likeness.between(self.candidates[[place]], self.likeness.targets)[0]
+        near = self.likeness.to_targets(self.candidates[[place]])[0]
         return replace(self, left=np.maximum(self.left, near))
 
 
