@@ -11,6 +11,10 @@ import scipy.sparse as sp
 from g3nn.suggest.expected_error import class_mixing
 
 
+_ANYWAY = 0.05
+"""What an edge is worth that changes nothing about its ends."""
+
+
 @dataclass(frozen=True)
 class EdgeSuggestion:
     """source, target: the ends, by the caller's ids. numbers: of the two nodes. probability: that the edge is false.
@@ -32,7 +36,7 @@ def doubtful_edges(
     false: (E,), the probability that each edge is false. beliefs: (n, K). An edge that is not there sends no message:
     without it an end v is believed to be p_v(l) / sum_k p_u(k) M_kl, normalised, by the block model of
     `expected_reduction`. The change is the total variation between this and p_v, for both ends together. An edge whose
-    two ends are labelled changes nothing about them and counts by a small part of its probability alone.
+    two ends are labelled changes nothing about them, and counts by a small part of its probability alone.
     """
     mixing = class_mixing(beliefs, adjacency)
     change = np.zeros(edges.shape[1])
@@ -41,6 +45,6 @@ def doubtful_edges(
         without = own / np.maximum(other @ mixing, 1e-12)
         without /= np.maximum(without.sum(1, keepdims=True), 1e-300)
         change += np.abs(without - own).sum(1) / 2
-    scores = false * (0.01 + change)
+    scores = false * (_ANYWAY + change)
     order = np.argsort(-scores, kind="stable")[:k]
     return order, scores[order], change[order]

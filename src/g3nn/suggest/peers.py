@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from scipy.stats import rankdata
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from g3nn.sparse import neighbour_mean
 from g3nn.suggest.situation import Situation
@@ -25,7 +28,7 @@ def age(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray | None]:
     if situation.beliefs is None:
         return centrality, None
     outputs = np.log(np.maximum(situation.beliefs, 1e-6))
-    fitted = KMeans(situation.columns, n_init=1, random_state=0).fit(outputs)
+    fitted = _clusters(outputs, situation.columns, 0)
     distance = np.linalg.norm(outputs - fitted.cluster_centers_[fitted.labels_], axis=1)
     density = _percentile(1.0 / (1.0 + distance[situation.candidates]))
     assert situation.uncertainty is not None
@@ -39,7 +42,7 @@ def featprop(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray]:
     centre of each. Clusters that have a label already come last, the others by size."""
     vectors, candidates = situation.likeness.vectors, situation.candidates
     count = min(len(situation.labelled) + k, situation.num_nodes)
-    fitted = KMeans(count, n_init=1, max_iter=_MOST_ROUNDS, random_state=situation.seed % 2**31).fit(vectors)
+    fitted = _clusters(vectors, count, situation.seed % 2**31)
     sizes = np.bincount(fitted.labels_, minlength=count)
     taken = np.bincount(fitted.labels_[situation.labelled], minlength=count)
     distance = np.linalg.norm(vectors[candidates] - fitted.cluster_centers_[fitted.labels_[candidates]], axis=1)
@@ -61,6 +64,13 @@ def pagerank(situation: Situation) -> np.ndarray:
     for _ in range(_STEPS):
         rank = _DAMPING * (step @ rank) + (1 - _DAMPING) / situation.num_nodes
     return rank
+
+
+def _clusters(rows: np.ndarray, count: int, seed: int) -> KMeans:
+    """Fewer than asked for where rows are the same."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return KMeans(count, n_init=1, max_iter=_MOST_ROUNDS, random_state=seed).fit(rows)
 
 
 def _percentile(values: np.ndarray) -> np.ndarray:
