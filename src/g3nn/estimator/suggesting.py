@@ -34,7 +34,10 @@ def suggest(
     allowed = None if candidates is None else numbers_of(fitted, "candidates", candidates, problems)
     refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)
     problems.raise_if_any()
-    nodes = np.setdiff1d(np.arange(n) if allowed is None else allowed, labelled_nodes(fitted))
+    if allowed is None:
+        # Labels that were set aside for a test are known to somebody.
+        allowed = np.setdiff1d(np.arange(n), [] if fitted.tables is None else fitted.tables.test)
+    nodes = np.setdiff1d(allowed, labelled_nodes(fitted))
     if refused is not None:
         nodes = np.setdiff1d(nodes, refused)
     situation = replace(situation_of(fitted, nodes), known_likeness=likeness)
@@ -64,7 +67,7 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
 
 
 def labelled_nodes(fitted: Fitted) -> np.ndarray:
-    """The nodes whose labels are known, except those that were set aside for a test."""
+    """The nodes whose labels the fit knew, to train or to validate on."""
     return np.flatnonzero(has_label(fitted.task.labels))
 
 

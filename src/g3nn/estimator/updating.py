@@ -110,7 +110,7 @@ class _Again:
 
 def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, progress: Course) -> Fitted:
     assert fitted.begun is not None
-    request = _with_labels(fitted.begun.request, labels)
+    request = _with_labels(fitted.begun.request, labels, parameters["validation"])
     before, labelled = has_label(fitted.task.labels), labels.labelled
     new = np.setdiff1d(labelled, np.flatnonzero(before))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
@@ -139,13 +139,13 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
     )
 
 
-def _with_labels(request: Request, labels: Labels) -> Request:
-    """For a later fit with all labels. Nodes to validate on stay; where replicas had their own, new ones are drawn."""
+def _with_labels(request: Request, labels: Labels, share: float) -> Request:
+    """For a later fit with all labels. Nodes to validate on stay; where replicas had their own, new ones are drawn: a
+    share of all labels for each."""
     folds, problems = request.folds, Problems()
     if folds:
-        share = len(folds[0]) / max(len(request.labels.labelled), 1)
         rng = np.random.RandomState(request.seeds[0] % 2**32)
-        folds = request.outcome.folds(labels, min(max(share, 0.1), 0.5), rng, problems)
+        folds = request.outcome.folds(labels, share, rng, problems)
         problems.raise_if_any()
     val = folds[0] if folds else np.intersect1d(request.val, labels.labelled)
     weights = request.weights

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 
 from g3nn.suggest.expected_error import class_mixing
 
-
 _ANYWAY = 0.05
 """What an edge is worth that changes nothing about its ends."""
 
