@@ -13,13 +13,14 @@ from sklearn.preprocessing import normalize
 from g3nn.parse import Matrix
 from g3nn.sparse import normalised_adjacency
 
-_HOPS = 2
+_HOPS = (1, 2)
+"""After so many steps over the graph features are looked at: nodes are alike that are alike at each of them."""
 _SIZE = 256
 """Columns beyond which features are projected at random, which keeps their products nearly as they were."""
 _TARGETS, _CELLS = (1000, 4000), 1 << 25
 """Of more nodes, between so few and so many drawn at random stand for all that are to be covered: as many as keep the
 table of likeness, which is made once, below so many cells."""
-_POWER = 2.0
+_POWER = 3
 """Nodes count as alike to this power of their cosine: nearness counts more than a faint resemblance."""
 
 
@@ -36,14 +37,16 @@ class Likeness:
         """Without features, nodes are alike that have the same nodes around them."""
         rng = np.random.default_rng(0)
         adjacency = normalised_adjacency(edges, n, weights).astype(np.float32)
-        rows = _begun(features, n, rng)
-        for _ in range(_HOPS):
+        rows, parts = _begun(features, n, rng), []
+        for hop in range(max(_HOPS) + 1):
+            if hop in _HOPS:
+                parts.append(normalize(rows - rows.mean(0)))
             rows = adjacency @ rows
-        rows -= rows.mean(0)
+        rows = np.concatenate(parts, axis=1) / np.sqrt(len(parts))
         targets, most = np.arange(n), int(np.clip(_CELLS // max(n, 1), *_TARGETS))
         if n > most:
             targets = np.sort(rng.choice(n, most, replace=False))
-        return cls(np.ascontiguousarray(normalize(rows), dtype=np.float32), targets)
+        return cls(np.ascontiguousarray(rows, dtype=np.float32), targets)
 
     def between(self, nodes: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(len(nodes), len(others)) in 0..1; 1 for nodes that look the same."""

@@ -90,22 +90,23 @@ def expected_error(situation: Situation, k: int) -> Scores:
     return Scores((_expected(situation),))
 
 
-_FEW, _MANY = 4.0, 20.0
-"""Labels per class up to which coverage counts most, and from which what a model is unsure about does."""
-_COVERAGE = (1.0, 0.5)
-_UNSURE = (0.0, 0.5)
+_TEACHING = 0.4
+"""The weight of what a label would teach, where the model is sure of all its answers; the rest is that of coverage."""
+_LABELS = 100.0
+"""Labels after which a model of numbers or tags counts half as much as one that is sure."""
 
 
 def default(situation: Situation, k: int) -> Scores:
-    """Coverage of what is not yet known, and, the more labels there are, what a label would teach."""
+    """Coverage of what is not yet known and, the surer the model is on the whole, what a label would teach.
+
+    A model that knows little does not know either what it should ask. It gets surer with every label, where edges and
+    features say something about labels at all.
+    """
     if situation.uncertainty is None:
         return coverage(situation, k)
-    late = float(np.clip((situation.labels_per_class - _FEW) / (_MANY - _FEW), 0.0, 1.0))
-    covering = _covering(situation, _open_questions(situation))
-    teaching = _expected(situation) if situation.beliefs is not None else _uncertain(situation)
-    weights = [first + late * (last - first) for first, last in (_COVERAGE, _UNSURE)]
-    parts = zip((covering, teaching), weights, strict=True)
-    return Scores(tuple(replace(part, weight=weight) for part, weight in parts if weight > 0))
+    weight = _TEACHING * _sureness(situation)
+    covering = replace(_covering(situation, _open_questions(situation)), weight=1 - weight)
+    return Scores((covering, replace(_expected(situation), weight=weight)))
 
 
 STRATEGIES: dict[str, Callable[[Situation, int], Scores]] = {
@@ -163,3 +164,12 @@ def _open_questions(situation: Situation) -> np.ndarray:
         return np.asarray(1.0 - situation.beliefs.max(1))
     assert situation.spread is not None
     return situation.spread
+
+
+def _sureness(situation: Situation) -> float:
+    """From 0, where answers are guesses, to 1."""
+    if situation.beliefs is None:
+        return len(situation.labelled) / (len(situation.labelled) + _LABELS)
+    K = situation.beliefs.shape[1]
+    best = situation.beliefs[situation.candidates].max(1).mean()
+    return float(np.clip((best - 1 / K) / (1 - 1 / K), 0.0, 1.0))
