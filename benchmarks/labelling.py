@@ -181,13 +181,13 @@ def learned(job: Lesson, nodes: Sequence[int], folder: Path | None, device: str)
         right = [model.fit(task.features, y, task.edges).predict()[task.test] == task.labels[task.test]]
     else:
         seen = replace(task, labels=np.where(y >= 0, y, task.labels), train=train)
-        right = [answer[task.test] == task.labels[task.test] for answer in _networks(job, seen, device)]
+        right = [answer[task.test] == task.labels[task.test] for answer in networks(job, seen, device)]
     seconds = time.perf_counter() - start
     key = {**asdict(choice), "learner": job.learner, "mark": job.mark}
     return {**key, "labels": len(train), "accuracy": float(np.mean(right)), "seconds": seconds}
 
 
-def _networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
+def networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
     """(n,) classes, by every network or by all together."""
     seed, K = job.choice.seed, task.num_classes
     if job.learner == "gcn":
