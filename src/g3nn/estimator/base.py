@@ -314,7 +314,10 @@ class GraphEstimator(BaseEstimator):
         check_is_fitted(self)
         with course(self.verbose) as progress:
             fitted = updating.update(self.fitted_, self.get_params(deep=False), nodes, labels, progress)
+        likeness = self._likeness
         self.restore(fitted, self.notes_)
+        # It depends on features and edges alone.
+        self._likeness = likeness
         return self
 
     def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:

@@ -40,7 +40,7 @@ def suggest(
     nodes = np.setdiff1d(allowed, labelled_nodes(fitted))
     if refused is not None:
         nodes = np.setdiff1d(nodes, refused)
-    situation = replace(situation_of(fitted, nodes), known_likeness=likeness)
+    situation = replace(situation_of(fitted, nodes, strategy == "disagreement"), known_likeness=likeness)
     found = choose(situation, int(k), strategy)
     ids = ids_of(fitted, np.array([one.number for one in found], dtype=np.int64))
     return [replace(one, node=id) for one, id in zip(found, ids, strict=True)], situation.likeness
@@ -71,8 +71,9 @@ def labelled_nodes(fitted: Fitted) -> np.ndarray:
     return np.flatnonzero(has_label(fitted.task.labels))
 
 
-def situation_of(fitted: Fitted, candidates: np.ndarray) -> Situation:
-    """What a strategy may look at. Labels of classes enter the beliefs as certain."""
+def situation_of(fitted: Fitted, candidates: np.ndarray, each: bool = False) -> Situation:
+    """What a strategy may look at. Labels of classes enter the beliefs as certain. each: what every replica believes,
+    too."""
     task, outcome = fitted.task, fitted.outcome
     mean, deviation = outcome.moments(fitted.calibrated())
     parts: dict[str, Any] = {}
@@ -80,8 +81,9 @@ def situation_of(fitted: Fitted, candidates: np.ndarray) -> Situation:
         beliefs = mean / mean.sum(1, keepdims=True)
         known = labelled_nodes(fitted)
         beliefs[known] = np.eye(beliefs.shape[1])[task.labels[known]]
-        members, weights = member_beliefs(fitted)
-        parts = {"beliefs": beliefs, "members": members, "member_weights": weights, "columns": task.num_classes}
+        parts = {"beliefs": beliefs, "names": tuple(map(str, fitted.columns.tolist()))}
+        if each:
+            parts["members"], parts["member_weights"] = member_beliefs(fitted)
     elif isinstance(outcome, Tags):
         odds = np.clip(mean, 1e-12, 1 - 1e-12)
         parts = {"spread": -(odds * np.log(odds) + (1 - odds) * np.log1p(-odds)).sum(1)}

@@ -126,4 +126,14 @@ def _reason(situation: Situation, scores: Scores, place: int) -> str:
             words.append(_stands_for(float(part.values[place]) * situation.num_nodes / len(part.cover.left)))
         else:
             words.append(part.words)
-    return "; ".join(words)
+    return "; ".join([*words, *_believed(situation, place)])
+
+
+def _believed(situation: Situation, place: int) -> list[str]:
+    """The two likeliest classes, where classes have names."""
+    if situation.beliefs is None or not situation.names:
+        return []
+    beliefs = situation.beliefs[situation.candidates[place]]
+    first, second = np.argsort(-beliefs, kind="stable")[:2]
+    names = situation.names
+    return [f"now believed to be {names[first]} ({beliefs[first]:.0%}) or {names[second]} ({beliefs[second]:.0%})"]

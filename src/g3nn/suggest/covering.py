@@ -48,6 +48,10 @@ class Likeness:
             targets = np.sort(rng.choice(n, most, replace=False))
         return cls(np.ascontiguousarray(rows, dtype=np.float32), targets)
 
+    def __getstate__(self) -> dict[str, np.ndarray]:
+        """Without the table, which is quickly made again."""
+        return {"vectors": self.vectors, "targets": self.targets}
+
     def between(self, nodes: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(len(nodes), len(others)) in 0..1; 1 for nodes that look the same."""
         cosine = self.vectors[nodes] @ self.vectors[others].T

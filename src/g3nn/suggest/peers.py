@@ -28,7 +28,7 @@ def age(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray | None]:
     if situation.beliefs is None:
         return centrality, None
     outputs = np.log(np.maximum(situation.beliefs, 1e-6))
-    fitted = _clusters(outputs, situation.columns, 0)
+    fitted = _clusters(outputs, situation.beliefs.shape[1], 0)
     distance = np.linalg.norm(outputs - fitted.cluster_centers_[fitted.labels_], axis=1)
     density = _percentile(1.0 / (1.0 + distance[situation.candidates]))
     assert situation.uncertainty is not None

@@ -24,8 +24,8 @@ class Situation:
     beliefs:  (n, K) probabilities of the classes, one-hot at labelled nodes; None where a label is no class, or where
               nothing is believed yet. members: (M, n, K), what each replica believes, with weights (M,) that sum to 1.
     spread:   (n,), how uncertain the answer for each node is, where there are no `beliefs` to tell by.
-    columns:  the number of classes, or 1.
-    likeness: how alike nodes are, if that was worked out before for this graph.
+    names:    of the K classes, for reasons in words.
+    known_likeness: how alike nodes are, if that was worked out before for this graph.
     """
 
     edges: np.ndarray
@@ -38,7 +38,7 @@ class Situation:
     members: np.ndarray | None = None
     member_weights: np.ndarray | None = None
     spread: np.ndarray | None = None
-    columns: int = 1
+    names: tuple[str, ...] = ()
     seed: int = 0
     known_likeness: Likeness | None = None
 
@@ -62,10 +62,6 @@ class Situation:
         if self.beliefs is None:
             return self.spread
         return np.asarray(entr(self.beliefs).sum(1))
-
-    @property
-    def labels_per_class(self) -> float:
-        return len(self.labelled) / max(self.columns, 1)
 
     def rng(self) -> np.random.Generator:
         """The same draws for the same labels, other ones when a label was added."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,8 @@ from g3nn.suggest.situation import Situation
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One reason to ask. values: (m,), at least 0, of the candidates. words: what a value means, with {value} in it.
-    cover: where values are what a node adds to a cover, so that they change with every node that is chosen."""
+    """One reason to ask. words: as it is said to a person. values: (m,), at least 0, of the candidates. cover: given
+    where values are what a node adds to it, so that they change with every node that is chosen."""
 
     words: str
     values: np.ndarray
@@ -47,7 +47,7 @@ class Scores:
 
     parts: tuple[Part, ...]
     spread_out: bool = True
-    order: np.ndarray | None = field(default=None)
+    order: np.ndarray | None = None
 
     @property
     def total(self) -> np.ndarray:
@@ -148,7 +148,7 @@ def _disagreeing(situation: Situation) -> Part:
 
 def _covering(situation: Situation, worth: np.ndarray | None) -> Part:
     cover = Cover.of(situation.likeness, situation.candidates, situation.labelled, worth)
-    return Part("it stands for {value} of the nodes that no label covers yet", cover.gains(), cover=cover)
+    return Part("it stands for nodes that no label covers yet", cover.gains(), cover=cover)
 
 
 def _expected(situation: Situation) -> Part:

@@ -33,7 +33,7 @@ def clusters():
     beliefs[np.arange(20), group % 3] = 0.8
     nobody = np.zeros(0, dtype=np.int64)
     edges = np.array(pairs).T
-    return Situation(edges, features, nobody, np.arange(20), 20, beliefs=beliefs, columns=3), group
+    return Situation(edges, features, nobody, np.arange(20), 20, beliefs=beliefs), group
 
 
 def test_coverage_goes_to_the_largest_group_that_no_label_covers(clusters):
@@ -108,6 +108,8 @@ def test_margin_and_entropy(clusters):
     situation = replace(situation, beliefs=beliefs)
     assert choose(situation, 1, "margin")[0].number == 3
     assert choose(situation, 1, "entropy")[0].number == 7
+    named = replace(situation, names=("cat", "dog", "eel"))
+    assert choose(named, 1, "margin")[0].reason.endswith("now believed to be cat (50%) or dog (50%)")
 
 
 @pytest.mark.parametrize("strategy", [*STRATEGIES, *PEERS])
