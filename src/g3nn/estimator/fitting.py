@@ -18,7 +18,7 @@ from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
-from g3nn.estimator.lean import LEAST_EPOCHS, lean
+from g3nn.estimator.lean import lean
 from g3nn.estimator.members import Member, Network, Tabular, sharpness
 from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
 from g3nn.estimator.prior import who_listen, with_believers
@@ -90,8 +90,7 @@ def fitted_models(
     progress.stage("training on all labels", 1.0, len(answerer.members))
     task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)
     everything = replace(search, task=replace(task, val=search.task.val), folds=())
-    least = LEAST_EPOCHS if simple is not None else 1
-    again = tuple(_refitted(member, trials[member.place], everything, least) for member in answerer.members)
+    again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
     answerer = replace(answerer, members=again, outcome=everything.outcome)
     if simple is not None:
         # Nobody should take nodes for unseen that were trained on.
@@ -207,15 +206,14 @@ def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
     return outcome.loss_and_score(outcome.scaled(answer, Scaling(outcome.temperature(answer, labels))), labels)
 
 
-def _refitted(member: Member, trial: Trial, search: Search, least: int) -> Member:
-    """The same member, trained on the labels of all nodes that the task of the search trains on, for as many epochs as
-    were best before, and for some at least."""
+def _refitted(member: Member, trial: Trial, search: Search) -> Member:
+    """The same member, trained on the labels of all nodes that the task of the search trains on."""
     if isinstance(trial.candidate, TableCandidate):
         again = trial.candidate.train(search.seen(member.view.name), search.outcome, search.seeds[0], search.weights)
         return replace(member, learned=again)
     assert isinstance(trial.learned, FitResult)
     assert isinstance(member.learned, Network)
-    epochs = min(max(int(np.median(trial.learned.best_epoch)), least), int(search.common["epochs"]))
+    epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share
     plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
     result = plan.fit(search.seen(member.view.name, member.beliefs, share), search.progress, search.weights)

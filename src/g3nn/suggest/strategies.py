@@ -90,8 +90,10 @@ def expected_error(situation: Situation, k: int) -> Scores:
     return Scores((_expected(situation),))
 
 
-_TEACHING = 0.4
+_TEACHING = 0.3
 """The weight of what a label would teach, where the model is sure of all its answers; the rest is that of coverage."""
+_ANYWAY = 0.5
+"""What it is worth to cover a node whose answer is certain; one whose answer is certainly wrong has 1 more."""
 _LABELS = 100.0
 """Labels after which a model of numbers or tags counts half as much as one that is sure."""
 
@@ -159,11 +161,12 @@ def _expected(situation: Situation) -> Part:
 
 
 def _open_questions(situation: Situation) -> np.ndarray:
-    """(n,): how likely the answer for each node is wrong, or how uncertain it is."""
+    """(n,): how likely the answer for each node is wrong, or how uncertain it is, and something for every node: a model
+    with few labels is often too sure."""
     if situation.beliefs is not None:
-        return np.asarray(1.0 - situation.beliefs.max(1))
+        return np.asarray(_ANYWAY + 1.0 - situation.beliefs.max(1))
     assert situation.spread is not None
-    return situation.spread
+    return np.asarray(_ANYWAY + situation.spread / max(float(situation.spread.max(initial=0.0)), 1e-12))
 
 
 def _sureness(situation: Situation) -> float:
