@@ -13,13 +13,14 @@ _ARCS_AT_ONCE = 1 << 22
 
 
 def expected_reduction(beliefs: np.ndarray, adjacency: sp.csr_array, candidates: np.ndarray) -> np.ndarray:
-    """(m,): how much squared error the label of each candidate is expected to remove from it and its neighbours.
+    """(m,): how much squared error the label of each candidate is expected to remove from its neighbours.
 
     Under a block model of the edges the labels of two linked nodes u, v have a joint distribution proportional to
     a_k M_kl b_l, where M says how much more often classes k and l are linked than by chance. M comes from the beliefs
     at both ends of all edges; a and b are such that each end keeps its belief. With the label k of u known, v is
     believed to be J_kl / p_u(k); the squared error sum_l p_v(l) (1 - p_v(l)) falls, on average over k, by
-    sum_kl J_kl^2 / p_u(k) - sum_l p_v(l)^2, which is never below zero. The error of u itself falls to nothing.
+    sum_kl J_kl^2 / p_u(k) - sum_l p_v(l)^2, which is never below zero. The error of u itself does not count: it is one
+    node of many, and would lead to those that are unlike any other.
 
     What is approximated: messages go one step, neighbours count separately, M and the network stay as they are.
 
@@ -37,7 +38,7 @@ def expected_reduction(beliefs: np.ndarray, adjacency: sp.csr_array, candidates:
         here = slice(start, start + size)
         found = _change(beliefs[candidates[source[here]]], beliefs[target[here]], mixing)
         gains += np.bincount(source[here], np.minimum(weight[here], 1.0) * found, minlength=len(candidates))
-    return own[candidates] + gains
+    return gains
 
 
 def class_mixing(beliefs: np.ndarray, adjacency: sp.csr_array) -> np.ndarray:

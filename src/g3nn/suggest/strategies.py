@@ -94,6 +94,9 @@ _TEACHING = 0.3
 """The weight of what a label would teach, where the model is sure of all its answers; the rest is that of coverage."""
 _ANYWAY = 0.5
 """What it is worth to cover a node whose answer is certain; one whose answer is certainly wrong has 1 more."""
+_SOFT = 3.0
+"""The temperature at which beliefs enter the expected error: a model with few labels is too sure, and who is sure of
+all neighbours expects to learn nothing about them."""
 _LABELS = 100.0
 """Labels after which a model of numbers or tags counts half as much as one that is sure."""
 
@@ -156,8 +159,11 @@ def _covering(situation: Situation, worth: np.ndarray | None) -> Part:
 def _expected(situation: Situation) -> Part:
     if situation.beliefs is None:
         return _uncertain(situation)
-    values = expected_reduction(situation.beliefs, situation.adjacency, situation.candidates)
-    return Part("its label would say most about it and its neighbours", values)
+    # One-hot rows, which are those of labels, stay as they are.
+    beliefs = situation.beliefs ** (1 / _SOFT)
+    beliefs /= beliefs.sum(1, keepdims=True)
+    values = expected_reduction(beliefs, situation.adjacency, situation.candidates)
+    return Part("its label would say most about its neighbours", values)
 
 
 def _open_questions(situation: Situation) -> np.ndarray:
