@@ -36,6 +36,7 @@ LAYERS = (
     ("training",),
     ("catalogue",),
     ("audit",),
+    ("suggest",),
     ("page",),
     ("estimator",),
     ("labelling",),

@@ -18,7 +18,7 @@ from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
 from g3nn.data.tables.graph import TableGraph
 from g3nn.errors import Problems
-from g3nn.estimator import showing
+from g3nn.estimator import showing, suggesting, updating
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
@@ -30,6 +30,8 @@ from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.page import assets, write_model_report
 from g3nn.parse import is_frame, node_numbers
+from g3nn.suggest import EdgeSuggestion, Suggestion
+from g3nn.suggest.covering import Likeness
 from g3nn.training.progress import course, say
 
 
@@ -77,6 +79,7 @@ class GraphEstimator(BaseEstimator):
         id: str | None = None,
         weights: Any = None,
         sample_weight: Any = None,
+        warm_start: bool = False,
     ) -> Self:
         """Train on the labelled nodes of a graph.
 
@@ -90,6 +93,7 @@ class GraphEstimator(BaseEstimator):
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
+        warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = None
@@ -104,7 +108,10 @@ class GraphEstimator(BaseEstimator):
         others = ", other ones for each replica" if request.folds else ""
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
         with course(self.verbose) as progress:
-            fitted = Fitted.fit(request, parameters, progress)
+            if warm_start and hasattr(self, "fitted_"):
+                fitted = updating.go_on(self.fitted_, parameters, request, progress)
+            else:
+                fitted = Fitted.fit(request, parameters, progress)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
@@ -122,7 +129,8 @@ class GraphEstimator(BaseEstimator):
             problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
             problems.raise_if_any()
         assert self.fitted_.begun is not None
-        request, known = self.fitted_.begun
+        request = self.fitted_.begun.request
+        known = () if self.fitted_.begun.updated else self.fitted_.begun.trials
         if parameters["model"] != "auto" or not len(request.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
         request = with_effort(request, parameters, problems)
@@ -177,6 +185,7 @@ class GraphEstimator(BaseEstimator):
         self.history_names_ = fitted.history_names
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
+        self._likeness: Likeness | None = None
         if audit is not None:
             self.graph_audit_ = GraphAudit.from_state(*fitted.groups(), audit)
 
@@ -275,6 +284,41 @@ class GraphEstimator(BaseEstimator):
                     *self.fitted_.weighed_groups(), seed=seed, device=self.device, progress=progress
                 )
         return self.graph_audit_
+
+    def suggest(
+        self, k: int = 1, strategy: str = "default", *, candidates: Any = None, exclude: Any = None
+    ) -> list[Suggestion]:
+        """The k unlabelled nodes whose labels would help most, the most useful first, each with a score and a reason.
+
+        strategy: "default", "coverage", "expected-error", "disagreement", "entropy", "margin" or "random"; see
+        docs/labelling.md. candidates: the only nodes to choose from; exclude: nodes to leave out. Nodes are given, and
+        come back, by the ids of the tables of the fit, or else by their numbers.
+        """
+        check_is_fitted(self)
+        found, likeness = suggesting.suggest(self.fitted_, k, strategy, candidates, exclude, self._likeness)
+        self._likeness = likeness
+        return found
+
+    def suggest_edges(self, k: int = 10) -> list[EdgeSuggestion]:
+        """The k edges to check first: those that are probably false and matter to what is believed of their ends."""
+        check_is_fitted(self)
+        return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
+
+    def update(self, nodes: Any, labels: Any) -> Self:
+        """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.
+
+        nodes: ids of the tables of the fit, or else numbers or a mask. labels: one for each, as in `fit`. Those who
+        answered go on training, on all labels, for a few epochs; of many only the quickest with the largest weights do,
+        and the others are left out until `fit` is called again. Nothing changes if anything is wrong.
+        """
+        check_is_fitted(self)
+        with course(self.verbose) as progress:
+            fitted = updating.update(self.fitted_, self.get_params(deep=False), nodes, labels, progress)
+        likeness = self._likeness
+        self.restore(fitted, self.notes_)
+        # It depends on features and edges alone.
+        self._likeness = likeness
+        return self
 
     def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
         """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.

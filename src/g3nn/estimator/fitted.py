@@ -34,6 +34,16 @@ from g3nn.training.result import history_names
 
 
 @dataclass(frozen=True, eq=False)
+class Begun:
+    """What a fit was asked for, with the labels of today, and what was tried. updated: whether labels have come in
+    since then, so that what was tried has not seen them all."""
+
+    request: Request
+    trials: tuple[Trial, ...]
+    updated: bool = False
+
+
+@dataclass(frozen=True, eq=False)
 class Fitted:
     """Trained models that answer together, with their graph, calibration and training record.
 
@@ -49,7 +59,7 @@ class Fitted:
     unit:     the mean of the weights of the edges, as they came; 1 without weights.
     prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
     tables:   what is to be remembered of the tables of the fit, if there were any.
-    begun:    where the search can go on from. It is not saved.
+    begun:    where the search, or an update, can go on from. It is not saved.
     """
 
     columns: np.ndarray
@@ -70,7 +80,7 @@ class Fitted:
     unit: float
     prior: CrossFitted | None = None
     tables: FittedTables | None = None
-    begun: tuple[Request, tuple[Trial, ...]] | None = None
+    begun: Begun | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -128,7 +138,7 @@ class Fitted:
             seed=request.seeds[0],
             unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
             prior=None if prior is None else prior.model,
-            begun=(request, learned.trials),
+            begun=Begun(request, learned.trials),
         )
 
     def ask(self, X: Any, edges: Any) -> Answers:

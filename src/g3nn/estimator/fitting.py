@@ -18,6 +18,7 @@ from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.forms import Form
 from g3nn.estimator.inferring import can_infer
+from g3nn.estimator.lean import lean
 from g3nn.estimator.members import Member, Network, Propagation, Tabular, sharpness
 from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
 from g3nn.estimator.prior import who_listen, with_believers
@@ -60,13 +61,21 @@ def fitted_models(
 ) -> Learned:
     """task: the part of the graph that is trained on; seen: the numbers of its nodes in the whole graph. known: what
     was tried before."""
+    simple = None if known else lean(request, parameters)
+    request = simple or request
     task, prior = _with_beliefs(request, task, seen)
     search = _search(request, parameters, task, seen, form, progress)
+    if simple is not None:
+        search = replace(search, views=dict(list(search.views.items())[:1]))
     with warnings.catch_warnings():
         if search.denoise is True:
             # There are edges, but some candidates believe none of them.
             warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
-        learned = _learned(request, parameters, search, seen, prior, known)
+        refit = parameters["refit"] or simple is not None
+        learned = _learned(request, parameters["device"], search, seen, prior, known, refit)
+    if simple is not None:
+        # Nobody should take nodes for unseen that were trained on.
+        learned = replace(learned, val=learned.val[:0])
     if search.denoise is True and not any(member.believes for member in learned.answerer.members if member.weight):
         _note_all_false()
     return learned
@@ -74,16 +83,18 @@ def fitted_models(
 
 def _learned(
     request: Request,
-    parameters: Mapping[str, Any],
+    where: str,
     search: Search,
     seen: np.ndarray,
     prior: LearnedPrior | None,
     known: Sequence[Trial],
+    refit: bool,
 ) -> Learned:
+    """where: the device. refit: whether members are trained again on all labels."""
     task, progress = search.task, search.progress
     trials = _trials(request, search, known)
     members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
-    device = checked_device(parameters["device"], Problems())
+    device = checked_device(where, Problems())
     if len(request.val):
         search = _judging(search, members)
         answerer = Answerer.choose(members, search.task, search.outcome, device)
@@ -99,7 +110,7 @@ def _learned(
     val = seen[np.unique(search.task.val)]
     labelled = request.labels.labelled if search.folds else request.train
     learned = Learned(answerer, tuple(entries), judged, labelled, val, prior, tuple(trials))
-    if not (parameters["refit"] and len(request.val)):
+    if not (refit and len(request.val)):
         return learned
     progress.stage("training on all labels", 1.0, len(answerer.members))
     task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)

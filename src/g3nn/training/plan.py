@@ -18,7 +18,7 @@ from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
 from g3nn.options import check, known_names, pick, rules
-from g3nn.outcomes import OUTCOMES
+from g3nn.outcomes import OUTCOMES, Outcome
 from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
@@ -47,7 +47,9 @@ _REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is trained, with which options and seeds, and where. Made by `Plan.check`."""
+    """What is trained, with which options and seeds, and where. Made by `Plan.check`.
+
+    start: replicas that have been trained before, where these begin, in their unit of labels; None: at random."""
 
     spec: ModelSpec
     objective: Objective
@@ -56,6 +58,7 @@ class Plan:
     options: dict[str, Any]
     seeds: tuple[int, ...]
     device: torch.device
+    start: GenerativeModel | None = None
 
     @classmethod
     def check(
@@ -97,6 +100,12 @@ class Plan:
             self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
         )
 
+    def going_on(self, model: GenerativeModel, epochs: int) -> Plan:
+        """The same plan for replicas that have been trained before: so many epochs more, on every label."""
+        # What a warm-up waits for has been learned.
+        objective = dataclasses.replace(self.objective, warm_up=0)
+        return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
+
     def fit(
         self,
         task: NodeTask,
@@ -118,7 +127,7 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        inputs = Inputs.of(task, self.device, outcome=task.outcome_model(self.options))
+        inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
         if label_weights is not None:
             weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
             inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
@@ -185,8 +194,14 @@ class Plan:
         objective = Objective(**{name: own(value) for name, value in vars(self.objective).items()})
         seeds = member_seeds(self.seeds, members)
         replicas = Replicas(tuple(seeds[index] for index in chunk))
-        model = self.spec.build(Sizes.of(task, options), replicas, options)
+        sizes = dataclasses.replace(Sizes.of(task, options), kind=self._outcome(task, options))
+        model = self.spec.build(sizes, replicas, options)
+        if self.start is not None:
+            model.restore({name: tensor.detach().cpu()[chunk] for name, tensor in self.start.state_dict().items()})
         return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
+
+    def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:
+        return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome
 
     def _result(
         self, task: NodeTask, inputs: Inputs, parts: list[tuple[Endings, GenerativeModel]], seconds: float

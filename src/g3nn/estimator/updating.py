@@ -1,0 +1,249 @@
+"""Quick updates: new or corrected labels for a fitted model, which goes on from where it is."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from g3nn.calibrate import Scaling
+from g3nn.errors import Problems, TrainingError
+from g3nn.estimator.answers import Answerer, Calibration
+from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.fitted import Begun, Fitted
+from g3nn.estimator.members import Member, Network
+from g3nn.estimator.panel import Candidate, Trial, usable
+from g3nn.estimator.request import Request, fingerprint
+from g3nn.estimator.suggesting import numbers_of
+from g3nn.outcomes import Labels, has_label
+from g3nn.outcomes.labels import quoted
+from g3nn.task import NodeTask
+from g3nn.threads import enough_for
+from g3nn.training.progress import Course
+
+_EPOCHS = 15
+"""More than about ten change little: the networks know all labels but a few."""
+_MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
+"""Who goes on: members with the largest weights, some replicas of each, as long as an epoch costs no more than so many
+of gcn."""
+_MOST_HEARD = 300
+"""Answers before their labels were known, by which answers are calibrated: so many of the latest."""
+_FEWEST_HEARD = 5
+
+
+def update(fitted: Fitted, parameters: Mapping[str, Any], nodes: Any, labels: Any, progress: Course) -> Fitted:
+    """See `GraphEstimator.update`."""
+    problems = Problems()
+    begun = _checked(fitted, "update", problems)
+    chosen, values = new_labels(fitted, nodes, labels, problems)
+    known = begun.request.labels.values.copy()
+    known[chosen] = values
+    return _updated(fitted, parameters, replace(begun.request.labels, values=known), progress)
+
+
+def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progress: Course) -> Fitted:
+    """The same for a whole request, which must be about the graph of the fit."""
+    problems = Problems()
+    begun = _checked(fitted, "warm_start", problems)
+    problems.raise_if_any()
+    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, begun.request.edges)
+    if not same:
+        advice = "Leave warm_start out to fit to another graph."
+        problems.add("warm_start", "other features or edges", "those of the last fit", advice)
+    if not np.array_equal(request.labels.names, fitted.columns):
+        advice = "A model that knows other classes has to be fitted anew: leave warm_start out."
+        problems.add(
+            "y", f"the {request.outcome.columns_title} {quoted(request.labels.names.tolist())}", "the old ones", advice
+        )
+    problems.raise_if_any()
+    return _updated(fitted, parameters, request.labels, progress)
+
+
+def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of the nodes, each once, and their labels. Raises with everything that is wrong."""
+    chosen = numbers_of(fitted, "nodes", nodes, problems)
+    own = Problems()
+    values = fitted.outcome.encode(labels, fitted.columns, own)
+    for problem in own.found:
+        problems.add("labels", problem.given, problem.allowed, problem.advice)
+    if chosen is not None and values is not None and len(chosen) != len(values):
+        problems.add("labels", f"{len(values)} labels", f"one for each of the {len(chosen)} nodes")
+    elif chosen is not None and not len(chosen):
+        problems.add("nodes", "none", "at least one node")
+    problems.raise_if_any()
+    assert chosen is not None
+    assert values is not None
+    once, first, place = np.unique(chosen, return_index=True, return_inverse=True)
+    same = np.asarray(values[first][place] == values).reshape(len(values), -1).all(1)
+    if not same.all():
+        twice = np.unique(chosen[~same]).tolist()
+        problems.add("nodes", f"node {quoted(twice)} with different labels", "one label for each node")
+        problems.raise_if_any()
+    return once, values[first]
+
+
+def _checked(fitted: Fitted, argument: str, problems: Problems) -> Begun:
+    """Where an update goes on from; a problem where there is no such thing."""
+    advice = "Fit again, with the new labels."
+    if fitted.begun is None:
+        problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
+        problems.raise_if_any()
+    assert fitted.begun is not None
+    if fitted.answers.new is not None and fitted.answers.new.any():
+        problems.add(argument, "an inductive model, which knows labelled nodes alone", "inductive=False", advice)
+    if not fitted.answerer.networks:
+        problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
+    return fitted.begun
+
+
+@dataclass(frozen=True, eq=False)
+class _Again:
+    """A member that went on, and the trial that has what it answered before labels were known."""
+
+    member: Member
+    trial: Trial
+
+
+def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, progress: Course) -> Fitted:
+    assert fitted.begun is not None
+    request = _with_labels(fitted.begun.request, labels, parameters["validation"])
+    before, labelled = has_label(fitted.task.labels), labels.labelled
+    new = np.setdiff1d(labelled, np.flatnonzero(before))
+    task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
+    chosen = _who_go_on(fitted)
+    progress.stage("going on with new labels", 0.9, len(chosen))
+    again = [_gone_on(fitted, member, task, new, request, parameters["device"], progress) for member in chosen]
+    members, calibration = _weighed(again, task.labels, fitted)
+    # Isolated nodes keep their calibration: little is learned about them from one update to the next.
+    calibrations = replace(fitted.answerer.calibrations, linked=calibration)
+    answerer = Answerer(members, fitted.outcome, fitted.answerer.device, calibrations)
+    trials, weights = list(fitted.begun.trials), {member.place: member.weight for member in members}
+    for one in again:
+        trials[one.member.place] = one.trial
+    panel = tuple(
+        replace(entry, chosen=place in weights, weight=weights.get(place, 0.0))
+        for place, entry in enumerate(fitted.panel)
+    )
+    return replace(
+        fitted,
+        panel=panel,
+        task=task,
+        seen=labelled,
+        answerer=answerer,
+        answers=answerer(task),
+        begun=Begun(request, tuple(trials), updated=True),
+    )
+
+
+def _with_labels(request: Request, labels: Labels, share: float) -> Request:
+    """For a later fit with all labels. Nodes to validate on stay; where replicas had their own, new ones are drawn: a
+    share of all labels for each."""
+    folds, problems = request.folds, Problems()
+    if folds:
+        rng = np.random.RandomState(request.seeds[0] % 2**32)
+        folds = request.outcome.folds(labels, share, rng, problems)
+        problems.raise_if_any()
+    val = folds[0] if folds else np.intersect1d(request.val, labels.labelled)
+    weights = request.weights
+    if weights is not None:
+        weights = weights.copy()
+        known = request.labels.labelled
+        weights[np.setdiff1d(labels.labelled, known)] = weights[known].mean()
+    return replace(request, labels=labels, folds=folds, val=val, weights=weights)
+
+
+def _who_go_on(fitted: Fitted) -> list[Member]:
+    """The networks with the largest weights, with as many replicas as are quickly trained."""
+    assert fitted.begun is not None
+    found: list[Member] = []
+    left = _MOST_PRICE
+    for member in fitted.answerer.members:
+        trial = fitted.begun.trials[member.place]
+        if not isinstance(member.learned, Network) or not isinstance(trial.candidate, Candidate):
+            continue
+        many = min(len(member.learned.seeds), _MOST_REPLICAS)
+        if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
+            continue
+        left -= trial.candidate.price * many
+        found.append(replace(member, learned=_first(member.learned, many)))
+    return found
+
+
+def _first(network: Network, many: int) -> Network:
+    """With its first replicas alone."""
+    if many == len(network.seeds):
+        return network
+    model = copy.deepcopy(network.model)
+    model.select(torch.arange(many, device=next(model.parameters()).device))
+    return replace(network, model=model, seeds=network.seeds[:many], history=network.history[:, :, :many])
+
+
+def _gone_on(
+    fitted: Fitted, member: Member, task: NodeTask, new: np.ndarray, request: Request, device: str, progress: Course
+) -> _Again:
+    """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
+    assert fitted.begun is not None
+    trial, network, outcome = fitted.begun.trials[member.place], member.learned, fitted.outcome
+    assert isinstance(network, Network)
+    assert isinstance(trial.candidate, Candidate)
+    with enough_for(task.extent), torch.no_grad():
+        plain = replace(member, temperature=1.0)
+        heard = plain.answers(replace(fitted.task, train=fitted.seen), None, fitted.answerer.device, outcome).answer[
+            new
+        ]
+    plan = trial.candidate.plan(request.common, network.seeds, device).going_on(network.model, _EPOCHS)
+    result = usable(plan.fit(replace(member.seen(task, outcome), val=task.train), progress, request.weights))
+    if not result.trials or "diverged" in result.status:
+        raise TrainingError("the model diverged when it went on with the new labels: fit again")
+    nodes, answer = np.concatenate([trial.nodes, new]), heard
+    if len(trial.nodes):
+        answer = np.concatenate([trial.answer, heard])
+    epochs = network.epochs + _EPOCHS
+    learned = replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None)
+    latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
+    return _Again(replace(member, learned=learned), latest)
+
+
+def _weighed(again: Sequence[_Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
+    """Weights of the members and their calibration, by what they said before labels were known."""
+    outcome, members = fitted.outcome, [one.member for one in again]
+    nodes = again[0].trial.nodes
+    for one in again[1:]:
+        nodes = np.intersect1d(nodes, one.trial.nodes)
+    nodes = nodes[has_label(labels[nodes])]
+    total = sum(member.weight for member in members)
+    if len(nodes) < _FEWEST_HEARD:
+        share = [member.weight / total if total else 1 / len(members) for member in members]
+        kept = tuple(
+            replace(one, weight=weight, isolated_weight=weight) for one, weight in zip(members, share, strict=True)
+        )
+        return kept, fitted.answerer.calibrations.linked
+    heard = [one.trial.answer[_last(one.trial.nodes, nodes)] for one in again]
+    temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
+    scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
+    weights = np.ones(1)
+    if len(members) > 1:
+        weights = member_weights(np.stack([outcome.label_log_prob(answer, labels[nodes]) for answer in scaled]))
+        members = [
+            replace(one, temperature=t, weight=float(w), isolated_weight=float(w))
+            for one, t, w in zip(members, temperatures, weights, strict=True)
+        ]
+    else:
+        scaled, members = heard, [replace(members[0], temperature=1.0, weight=1.0, isolated_weight=1.0)]
+    mixed = outcome.weighted([answer for answer, w in zip(scaled, weights, strict=True) if w], weights[weights > 0])
+    kept = tuple(sorted((one for one in members if one.weight), key=lambda one: -one.weight))
+    # A temperature alone: offsets of classes would be learned from nodes that were asked for, not drawn.
+    scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
+    return kept, Calibration(
+        scaling, np.sort(outcome.conformal_scores(outcome.scaled(mixed, scaling), labels[nodes]), axis=0)
+    )
+
+
+def _last(heard: np.ndarray, nodes: np.ndarray) -> np.ndarray:
+    """Where each of the nodes stands in a list in which it may stand several times: the last place."""
+    place = {node: position for position, node in enumerate(heard.tolist())}
+    return np.array([place[node] for node in nodes.tolist()], dtype=np.int64)

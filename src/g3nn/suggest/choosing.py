@@ -1,0 +1,139 @@
+"""From scores to a batch of nodes that differ from each other, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from g3nn.errors import Problems
+from g3nn.parse import Matrix
+from g3nn.suggest.covering import Cover, greedy_cover
+from g3nn.suggest.situation import Situation
+from g3nn.suggest.strategies import PEERS, STRATEGIES, Scores, scores_of
+
+_BESIDE = 0.5
+"""What is left of the score of a node beside one that was chosen."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A node to be labelled. node: by the caller's id; number: in the graph. score: by the strategy, comparable within
+    one answer only. reason: in words."""
+
+    node: Any
+    number: int
+    score: float
+    reason: str
+
+
+def check_strategy(strategy: Any, problems: Problems) -> None:
+    if not (isinstance(strategy, str) and strategy in PEERS):
+        problems.name("strategy", strategy, STRATEGIES)
+
+
+def check_count(k: Any, problems: Problems) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        problems.add("k", repr(k), "a whole number of at least 1")
+
+
+def choose(situation: Situation, k: int, strategy: str = "default") -> list[Suggestion]:
+    """At most k candidates, the most useful first; fewer only where there are not as many."""
+    k = min(k, len(situation.candidates))
+    if k == 0:
+        return []
+    if strategy == "coverage" or (strategy == "default" and situation.uncertainty is None):
+        return _covering(situation, k)
+    scores = scores_of(strategy, situation, k)
+    if scores.order is not None:
+        return [_suggestion(situation, scores, place, scores.total) for place in scores.order[:k].tolist()]
+    found: list[Suggestion] = []
+    left = np.ones(len(situation.candidates))
+    for _ in range(k):
+        total = scores.total
+        place = int(np.where(left >= 0, total * left, -np.inf).argmax())
+        found.append(_suggestion(situation, scores, place, total))
+        if len(found) < k:
+            left = _after(situation, left, place, scores.spread_out)
+            scores = scores.after(place)
+    return found
+
+
+def first_nodes(
+    features: Matrix | None,
+    edges: np.ndarray,
+    k: int,
+    *,
+    num_nodes: int | None = None,
+    candidates: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> list[Suggestion]:
+    """Where no node has a label yet: the k nodes that cover most of the graph, by features and edges alone.
+
+    features: (n, d) or None; then num_nodes says how many nodes there are. edges: (2, E) node numbers.
+    """
+    n = features.shape[0] if features is not None else num_nodes
+    problems = Problems()
+    check_count(k, problems)
+    if n is None:
+        problems.add("num_nodes", "nothing, and no features", "how many nodes the graph has")
+    problems.raise_if_any()
+    assert n is not None
+    nodes = np.arange(n) if candidates is None else candidates
+    return choose(Situation(edges, features, np.zeros(0, np.int64), nodes, int(n), weights), k, "coverage")
+
+
+def _covering(situation: Situation, k: int) -> list[Suggestion]:
+    cover = Cover.of(situation.likeness, situation.candidates, situation.labelled)
+    share = situation.num_nodes / len(cover.left)
+    nodes = situation.candidates
+    return [
+        Suggestion(int(nodes[place]), int(nodes[place]), gain * share, _stands_for(gain * share))
+        for place, gain in zip(*greedy_cover(cover, k), strict=True)
+    ]
+
+
+def _stands_for(count: float) -> str:
+    return f"it stands for about {count:.3g} nodes like it that no label covers yet"
+
+
+def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:
+    """What is left of the scores once the node at this place has been chosen; -1: it is not to be chosen again."""
+    left = left.copy()
+    if spread_out:
+        node = situation.candidates[[place]]
+        beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
+        alike = situation.likeness.between(node, situation.candidates)[0]
+        left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
+    left[place] = -1.0
+    return left
+
+
+def _suggestion(situation: Situation, scores: Scores, place: int, total: np.ndarray) -> Suggestion:
+    node = int(situation.candidates[place])
+    return Suggestion(node, node, float(total[place]), _reason(situation, scores, place))
+
+
+def _reason(situation: Situation, scores: Scores, place: int) -> str:
+    """The parts that speak for a node, the weightiest first."""
+    parts = scores.parts
+    if len(parts) > 1:
+        parts = tuple(sorted(parts, key=lambda part: -part.weight * part.ranks[place]))[:2]
+    words = []
+    for part in parts:
+        if part.cover is not None:
+            words.append(_stands_for(float(part.values[place]) * situation.num_nodes / len(part.cover.left)))
+        else:
+            words.append(part.words)
+    return "; ".join([*words, *_believed(situation, place)])
+
+
+def _believed(situation: Situation, place: int) -> list[str]:
+    """The two likeliest classes, where classes have names."""
+    if situation.beliefs is None or not situation.names:
+        return []
+    beliefs = situation.beliefs[situation.candidates[place]]
+    first, second = np.argsort(-beliefs, kind="stable")[:2]
+    names = situation.names
+    return [f"now believed to be {names[first]} ({beliefs[first]:.0%}) or {names[second]} ({beliefs[second]:.0%})"]

@@ -1,0 +1,99 @@
+"""The simulated person, the records and the tables of `benchmarks/labelling.py`. Only a tiny graph is trained on."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import g3nn
+from g3nn.errors import G3NNError
+
+FOLDER = Path(__file__).parents[3] / "benchmarks"
+MODULES = ("labelling", "labelling_report", "any_graph", "any_graph_report", "classifier")
+
+
+@pytest.fixture(scope="module")
+def scripts() -> Iterator[dict[str, ModuleType]]:
+    """Scripts import each other from their own folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(FOLDER))
+        yield {name: importlib.import_module(name) for name in MODULES}
+        for name in MODULES:
+            sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def labelling(scripts: dict[str, ModuleType]) -> Any:
+    return scripts["labelling"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A graph of 200 nodes with three classes."""
+    task = g3nn.synthetic(nodes=200, classes=3, degree=4, features=6, labels_per_class=5, val=10, seed=0)
+    x = sp.csr_array(task.features)
+    parts = {"x_data": x.data, "x_indices": x.indices, "x_indptr": x.indptr, "x_shape": x.shape}
+    np.savez(tmp_path / "small.npz", edge_index=task.edges, y=task.labels, **parts)
+    return tmp_path
+
+
+def test_nobody_may_ask_about_validation_or_test_nodes(labelling, folder):
+    task, pool = labelling.split_task("small", 3, folder)
+    assert (len(task.train), len(task.val), len(task.test)) == (6, 40, 66)
+    assert not np.isin(pool, np.concatenate([task.val, task.test])).any()
+    assert np.isin(task.train, pool).all()
+    assert np.bincount(task.labels[task.train]).tolist() == [2, 2, 2]
+
+
+def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, folder):
+    task, _ = labelling.split_task("small", 0, folder)
+    person = labelling.Person.of(task, 0.3, 5)
+    share = (person.labels != task.labels).mean()
+    assert 0.2 < share < 0.4
+    np.testing.assert_array_equal(person.labels, labelling.Person.of(task, 0.3, 5).labels)
+    y = person.given(task.train, task.labels, np.arange(50))
+    np.testing.assert_array_equal(y[task.train], task.labels[task.train])
+    assert (y[50:][~np.isin(np.arange(50, 200), task.train)] == -1).all()
+
+
+@pytest.mark.parametrize("strategy", ["random", "coverage"])
+def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
+    job = labelling.Choice("small", 1, strategy, 0.0)
+    record = labelling.measured(job, (), folder, "cpu")
+    assert len(set(record["nodes"])) == 60
+    assert labelling.key_of(record) == job
+    lesson = labelling.Lesson(job, "small", 4)
+    again = labelling.measured(lesson, record["nodes"], folder, "cpu")
+    assert labelling.key_of(again) == lesson
+    assert again["labels"] == 12
+    assert again["accuracy"] > 0.5
+
+
+def test_a_last_line_that_was_cut_short_is_left_out(labelling, tmp_path):
+    whole = '{"graph": "g", "seed": 0, "strategy": "random", "wrong": 0.0, "nodes": []}\n'
+    (tmp_path / "records").write_text(whole + whole[:30])
+    assert len(labelling.read_records(tmp_path / "records", "--out")) == 1
+    (tmp_path / "records").write_text(whole[:30] + "\n" + whole)
+    with pytest.raises(G3NNError, match="line 1"):
+        labelling.read_records(tmp_path / "records", "--out")
+
+
+def test_the_table_has_areas_and_when_random_is_reached(scripts):
+    heights = {"random": {2: 0.4, 5: 0.6, 20: 0.8}, "default": {2: 0.4, 5: 0.7, 20: 1.0}}
+    base = {"graph": "g", "wrong": 0.0, "learner": "gcn", "seed": 0}
+    records = [
+        {**base, "strategy": name, "mark": mark, "accuracy": value}
+        for name, curve in heights.items()
+        for mark, value in curve.items()
+    ]
+    lines = scripts["labelling_report"].table(records).splitlines()
+    assert "| default | 0.400 | 0.700 | 1.000 | 0.550 | 0.800 | 10.0 |" in lines
+    assert "| random | 0.400 | 0.600 | 0.800 | 0.500 | 0.667 | 20.0 |" in lines

@@ -1,0 +1,161 @@
+"""Strategies against values worked out by hand or by brute force."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from g3nn.errors import InputError
+from g3nn.sparse import neighbourhoods
+from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_nodes
+from g3nn.suggest.covering import Cover, Likeness, greedy_cover
+from g3nn.suggest.expected_error import class_mixing, expected_reduction
+from g3nn.suggest.strategies import PEERS, scores_of
+
+
+def adjacency(edges, n):
+    found = neighbourhoods(edges, n)
+    found.setdiag(0.0)
+    found.eliminate_zeros()
+    return found
+
+
+@pytest.fixture
+def clusters():
+    """Three cliques of different sizes, each with its own feature; the last node is by itself."""
+    sizes = (9, 6, 4)
+    group = np.repeat(np.arange(4), (*sizes, 1))
+    pairs = [(i, j) for i in range(19) for j in range(i + 1, 19) if group[i] == group[j]]
+    features = np.eye(4)[group] + 0.05 * np.random.default_rng(0).random((20, 4))
+    beliefs = np.full((20, 3), 0.1)
+    beliefs[np.arange(20), group % 3] = 0.8
+    nobody = np.zeros(0, dtype=np.int64)
+    edges = np.array(pairs).T
+    return Situation(edges, features, nobody, np.arange(20), 20, beliefs=beliefs), group
+
+
+def test_coverage_goes_to_the_largest_group_that_no_label_covers(clusters):
+    situation, group = clusters
+    found = choose(situation, 3, "coverage")
+    assert [group[one.number] for one in found] == [0, 1, 2]
+    assert "stands for about 9" in found[0].reason
+    labelled = replace(situation, labelled=np.array([0]), candidates=np.arange(1, 20))
+    assert group[choose(labelled, 1, "coverage")[0].number] == 1
+
+
+def test_a_lazy_choice_is_the_greedy_choice():
+    rng = np.random.default_rng(1)
+    edges = np.unique(np.sort(rng.integers(0, 40, (2, 90)), axis=0), axis=1)
+    edges = edges[:, edges[0] != edges[1]]
+    likeness = Likeness.of(rng.random((40, 5)), edges, 40)
+    worth = rng.random(40)
+    cover = Cover.of(likeness, np.arange(5, 40), np.array([1, 2]), worth)
+    table = likeness.between(np.arange(40), np.arange(40)).astype(float)
+    left, chosen = table[[1, 2]].max(0), []
+    for _ in range(12):
+        gains = np.maximum(table[5:] - left, 0.0) @ (worth * 40 / worth.sum())
+        chosen.append(int(gains.argmax()))
+        left = np.maximum(left, table[5 + chosen[-1]])
+    assert greedy_cover(cover, 12)[0] == chosen
+
+
+def test_mixing_of_known_classes_is_counted():
+    edges = np.array([[0, 0, 2, 1], [1, 2, 3, 3]])
+    beliefs = np.eye(2)[[0, 0, 1, 1]]
+    found = class_mixing(beliefs, adjacency(edges, 4))
+    # Two edges within classes and two between them.
+    assert found == pytest.approx(np.ones((2, 2)))
+    apart = class_mixing(beliefs, adjacency(edges[:, [0, 2]], 4))
+    # Four arcs, all within, and twenty at random, of which five are in each cell.
+    assert apart == pytest.approx(np.array([[7, 5], [5, 7]]) / 6)
+
+
+def test_expected_reduction_of_two_linked_nodes():
+    """The joint of the two labels by plain iteration, then what is expected once one of them is known."""
+    edges, n = np.array([[0, 2, 4], [1, 3, 5]]), 6
+    beliefs = np.array([[0.7, 0.3], [0.4, 0.6], [1, 0], [1, 0], [0, 1], [0, 1]], dtype=float)
+    around = adjacency(edges, n)
+    joint = class_mixing(beliefs, around)
+    for _ in range(500):
+        joint = joint * (beliefs[0] / joint.sum(1))[:, None]
+        joint = joint * (beliefs[1] / joint.sum(0))[None]
+    before = 1 - (beliefs[1] ** 2).sum()
+    after = sum(joint[k].sum() * (1 - ((joint[k] / joint[k].sum()) ** 2).sum()) for k in range(2))
+    found = expected_reduction(beliefs, around, np.array([0, 2]))
+    assert found[0] == pytest.approx(before - after, rel=1e-4)
+    assert found[1] == pytest.approx(0.0, abs=1e-9)
+    assert before - after > 0
+
+
+def test_disagreement_is_the_mutual_information(clusters):
+    situation, _ = clusters
+    members = np.full((2, 20, 3), 1 / 3)
+    members[0, 4], members[1, 4] = [1, 0, 0], [0, 1, 0]
+    members[:, 5] = [0.5, 0.5, 0]
+    situation = replace(situation, members=members, member_weights=np.full(2, 0.5))
+    values = scores_of("disagreement", situation, 1).total
+    assert values[4] == pytest.approx(np.log(2))
+    assert np.delete(values, 4) == pytest.approx(np.zeros(19), abs=1e-12)
+
+
+def test_margin_and_entropy(clusters):
+    situation, _ = clusters
+    beliefs = situation.beliefs.copy()
+    beliefs[3], beliefs[7] = [0.5, 0.5, 0.0], [0.36, 0.32, 0.32]
+    situation = replace(situation, beliefs=beliefs)
+    assert choose(situation, 1, "margin")[0].number == 3
+    assert choose(situation, 1, "entropy")[0].number == 7
+    named = replace(situation, names=("cat", "dog", "eel"))
+    assert choose(named, 1, "margin")[0].reason.endswith("now believed to be cat (50%) or dog (50%)")
+
+
+@pytest.mark.parametrize("strategy", [*STRATEGIES, *PEERS])
+def test_every_strategy_keeps_to_the_candidates(clusters, strategy):
+    situation, _ = clusters
+    situation = replace(situation, labelled=np.array([0, 9, 15]), candidates=np.array([2, 3, 10, 11, 16, 19]))
+    found = choose(situation, 10, strategy)
+    assert sorted(one.number for one in found) == [2, 3, 10, 11, 16, 19]
+    assert all(one.reason and np.isfinite(one.score) for one in found)
+    assert [one.number for one in choose(situation, 3, strategy)] == [
+        one.number for one in choose(situation, 3, strategy)
+    ]
+
+
+@pytest.mark.parametrize("strategy", ["entropy", "expected-error", "default", "featprop"])
+def test_batches_are_spread_out(clusters, strategy):
+    """All nodes are alike in their group, and those of the first group the least certain."""
+    situation, group = clusters
+    beliefs = situation.beliefs.copy()
+    beliefs[group == 0] = [0.4, 0.3, 0.3]
+    situation = replace(situation, beliefs=beliefs, candidates=np.arange(19))
+    assert len({group[one.number] for one in choose(situation, 3, strategy)}) == 3
+
+
+def test_nothing_to_choose_from(clusters):
+    situation, _ = clusters
+    assert choose(replace(situation, candidates=np.zeros(0, dtype=np.int64)), 3) == []
+
+
+def test_the_first_nodes_need_no_model(clusters):
+    situation, group = clusters
+    found = first_nodes(situation.features, situation.edges, 3)
+    assert {group[one.number] for one in found} == {0, 1, 2}
+    by_edges = first_nodes(None, situation.edges, 3, num_nodes=20)
+    assert {group[one.number] for one in by_edges} == {0, 1, 2}
+    with pytest.raises(InputError, match="num_nodes"):
+        first_nodes(None, situation.edges, 3)
+
+
+def test_an_edge_is_worth_checking_if_it_is_doubtful_and_matters(clusters):
+    situation, _ = clusters
+    edges = np.concatenate([situation.edges, [[0, 1], [10, 16]]], axis=1)
+    beliefs = situation.beliefs.copy()
+    beliefs[10] = [0.5, 0.5, 0.0]
+    false = np.full(edges.shape[1], 0.1)
+    false[-2:] = 0.9
+    places, scores, changes = doubtful_edges(2, false, beliefs, edges, adjacency(edges, 20))
+    assert places[0] == edges.shape[1] - 2
+    assert scores[0] > scores[1]
+    assert changes[0] > 0
