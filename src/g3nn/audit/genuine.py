@@ -35,13 +35,15 @@ _SURE = 0.98
 @dataclass(frozen=True, eq=False)
 class GenuineEdges:
     """share: of all observed edges that are taken to be genuine. log_odds: (E,), how much likelier each of them is as a
-    genuine one than as one between any two nodes; probability: (E,), that it is genuine. beliefs: (n, K) about labels.
+    genuine one than as one between any two nodes; probability: (E,), that it is genuine. beliefs: (n, K) about labels;
+    around: (n, K), the same by the edges alone, without what was known about the node itself.
     """
 
     share: float
     log_odds: np.ndarray
     probability: np.ndarray
     beliefs: np.ndarray
+    around: np.ndarray
 
 
 def genuine_edges(
@@ -88,7 +90,8 @@ def genuine_edges(
                 noisy.mixing(messages, mixing.genuine, believed, _PSEUDO_EDGES),
                 noisy.aimed(as_known, (1 - believed) * known, _PSEUDO_EDGES) if share >= _MOSTLY else np.ones((K, K)),
             )
-        found.append(GenuineEdges(share, odds, believed, beliefs))
+        around = beliefs / start
+        found.append(GenuineEdges(share, odds, believed, beliefs, around / around.sum(1, keepdims=True)))
     return found
 
 

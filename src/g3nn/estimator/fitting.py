@@ -128,7 +128,7 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     networks = [member.learned for member in members if isinstance(member.learned, Network)]
     masks = [one.held_out.any(0) for one in networks if one.held_out is not None]
     val = np.concatenate(search.folds)
-    val = val[np.all(masks, axis=0)[val]]
+    val = val[np.all(masks, axis=0)[val]] if masks else val
     labelled = np.union1d(search.task.train, search.task.val)
     return replace(search, task=replace(search.task, train=np.setdiff1d(labelled, val), val=val))
 

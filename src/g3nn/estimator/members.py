@@ -173,11 +173,12 @@ class Propagation:
     name: ClassVar[str] = PROPAGATION
 
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
-        beliefs = known_classes(task)
+        known = known_classes(task)
+        beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:
             seed = self.seed % 2**32
-            found = genuine_edges(task.edges, None, beliefs, (self.share,), directed=task.directed, seed=seed)
-            beliefs = found[0].beliefs
+            found = genuine_edges(task.edges, None, known, (self.share,), directed=task.directed, seed=seed)
+            beliefs = found[0].around
         # What many neighbours say is counted as if it were independent: that certainty is not to be taken at its word.
         scores = np.log(np.maximum(beliefs, np.finfo(np.float32).tiny), dtype=np.float64)
         behind = scores.max(1, keepdims=True) - scores

@@ -11,6 +11,10 @@ import pytest
 import g3nn
 from g3nn.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
+from g3nn.estimator.effort import EFFORTS, Spending
+from g3nn.estimator.fitting import _judging
+from g3nn.estimator.members import Member, Propagation
+from g3nn.estimator.search import Search
 from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
 from g3nn.model import ModelSpec
 
@@ -125,6 +129,21 @@ class TestEstimator:
         plain = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu", denoise=False)
         plain.fit(None, known(noisy), noisy.edges, val=noisy.val)
         assert "propagation" not in {entry.model for entry in plain.panel_}
+
+    def test_no_label_counts_for_its_own_node(self, noisy):
+        other = replace(noisy, labels=noisy.labels.copy())
+        other.labels[noisy.train[0]] = (noisy.labels[noisy.train[0]] + 1) % 3
+        first, second = (Propagation(0.8, 0).answers(task, None, None).answer for task in (noisy, other))
+        own = np.exp(first[noisy.train[0]])
+        assert own.max() < 0.999
+        assert abs(own - np.exp(second[noisy.train[0]])).max() < 0.2
+
+    def test_without_networks_nobody_holds_labels_back_and_all_folds_validate(self, noisy):
+        folds = noisy.train[:4], noisy.train[4:8]
+        search = Search(noisy, {}, {}, "cpu", (0,), EFFORTS["quick"], Spending(), folds=folds)
+        task = _judging(search, [Member(None, Propagation(0.8, 0))]).task
+        np.testing.assert_array_equal(task.val, noisy.train[:8])
+        np.testing.assert_array_equal(np.intersect1d(task.train, task.val), [])
 
     def test_a_regressor_has_it_too(self):
         task = g3nn.synthetic_values(nodes=200, labelled=0.3, val=30, degree=6, seed=1)
