@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.audit import AuditTables, GraphAudit, SampledGraph
@@ -18,17 +16,17 @@ from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
 from g3nn.data.tables.graph import TableGraph
 from g3nn.errors import Problems
-from g3nn.estimator import showing, suggesting, updating
+from g3nn.estimator import suggesting, updating
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import COMMON, read_request, take_apart, with_effort
 from g3nn.estimator.saving import save_model
+from g3nn.estimator.showing import Panel, Shown
 from g3nn.estimator.tables import given_by, table_graph
 from g3nn.model import POSTERIOR, ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
-from g3nn.page import assets, write_model_report
 from g3nn.parse import is_frame, node_numbers
 from g3nn.suggest import EdgeSuggestion, Suggestion
 from g3nn.suggest.covering import Likeness
@@ -36,7 +34,7 @@ from g3nn.training.progress import course, say
 
 
 @dataclass(eq=False, repr=False)
-class GraphEstimator(BaseEstimator):
+class GraphEstimator(Shown):
     """An estimator for the nodes of a partly labelled graph. As scikit-learn asks, making one stores its parameters and
     does nothing else; they are described where they are used, in `G3NNClassifier` and `G3NNRegressor`."""
 
@@ -173,7 +171,7 @@ class GraphEstimator(BaseEstimator):
             if known is None and hasattr(self, name):
                 delattr(self, name)
         self.model_ = fitted.model
-        self.panel_ = showing.Panel(fitted.panel)
+        self.panel_ = Panel(fitted.panel)
         self.temperature_ = answerer.calibrations.linked.scaling.temperature
         self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
         self.isolated_answer_ = networks[0].isolated_answer if networks else POSTERIOR
@@ -319,41 +317,6 @@ class GraphEstimator(BaseEstimator):
         # It depends on features and edges alone.
         self._likeness = likeness
         return self
-
-    def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
-        """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
-
-        nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
-        nodes. Where there are too few edges to judge them, the page goes without.
-        """
-        check_is_fitted(self)
-        assets.check_target(Path(path), "path")
-        found = showing.audit_or_note(self) if self.task_.num_edges else None
-        write_model_report(self, path, nodes=nodes, title=title, audit=found)
-
-    def plot_reliability(self) -> Any:
-        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes."""
-        check_is_fitted(self)
-        return showing.reliability(self)
-
-    def plot_history(self) -> Any:
-        """A plotly figure: the learning curves of the chosen model."""
-        check_is_fitted(self)
-        return showing.history(self)
-
-    def plot_graph(self) -> Any:
-        """A plotly figure: the map of the graph, in the colours of the answers."""
-        check_is_fitted(self)
-        return showing.graph(self)
-
-    def _repr_html_inner(self) -> str:
-        """The diagram of scikit-learn, and above it, after a fit, what was fitted."""
-        diagram = estimator_html_repr(self)
-        return showing.summary(self) + diagram if hasattr(self, "fitted_") else diagram
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        shown = super()._repr_mimebundle_(**kwargs)
-        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted model into a new folder, as safetensors and JSON. `g3nn.load_model` reads it back.

@@ -5,14 +5,19 @@ from __future__ import annotations
 import warnings
 from dataclasses import asdict
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from sklearn.base import BaseEstimator
+from sklearn.utils import estimator_html_repr
+from sklearn.utils.validation import check_is_fitted
 
 from g3nn.data.tables.frames import html_table, native_frame
 from g3nn.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator.panel import PanelEntry
+from g3nn.page import assets, write_model_report
 from g3nn.page.averages import curves
 from g3nn.page.layout import laid_out
 from g3nn.page.model_page import histories
@@ -162,3 +167,43 @@ def _framed(figure: Any, x: str | None, y: str | None) -> Any:
     margin = {"l": 50, "r": 20, "t": 30, "b": 45}
     figure.update_layout(template="plotly_white", showlegend=False, margin=margin)
     return figure.update_xaxes(title=x).update_yaxes(title=y)
+
+
+class Shown(BaseEstimator):
+    """An estimator that can be looked at."""
+
+    def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
+        """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
+
+        nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
+        nodes. Where there are too few edges to judge them, the page goes without.
+        """
+        estimator = self._after_fit()
+        assets.check_target(Path(path), "path")
+        found = audit_or_note(estimator) if estimator.task_.num_edges else None
+        write_model_report(estimator, path, nodes=nodes, title=title, audit=found)
+
+    def plot_reliability(self) -> Any:
+        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes."""
+        return reliability(self._after_fit())
+
+    def plot_history(self) -> Any:
+        """A plotly figure: the learning curves of the chosen model."""
+        return history(self._after_fit())
+
+    def plot_graph(self) -> Any:
+        """A plotly figure: the map of the graph, in the colours of the answers."""
+        return graph(self._after_fit())
+
+    def _after_fit(self) -> Any:
+        check_is_fitted(self)
+        return self
+
+    def _repr_html_inner(self) -> str:
+        """The diagram of scikit-learn, and above it, after a fit, what was fitted."""
+        diagram = estimator_html_repr(self)
+        return summary(self._after_fit()) + diagram if hasattr(self, "fitted_") else diagram
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = super()._repr_mimebundle_(**kwargs)
+        return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
