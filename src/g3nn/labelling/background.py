@@ -18,8 +18,9 @@ from g3nn.labelling.learner import Beliefs, Doubts, Known, Learner, Why
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
 
-PATIENT = 50
-"""With many labels a new one changes little: the learner waits for a share of one in so many."""
+PATIENT, MOST_NEW = 50, 5
+"""With many labels a new one changes little: the learner waits for a share of one in so many, but not for more than so
+many new labels."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,7 @@ class Background:
             return True
         changed = sum(before.labels.get(row) != label for row, label in now.labels.items())
         fresh = not set(now.labels.values()) <= set(before.labels.values())
-        return changed > 0 and (fresh or changed > len(now.labels) / PATIENT)
+        return changed > 0 and (fresh or changed > min(len(now.labels) / PATIENT, MOST_NEW - 1))
 
     def _tell(self, status: str, trouble: str = "") -> None:
         self.status, self.trouble, self.since = status, trouble, time.time()

@@ -125,8 +125,8 @@ class ClassifierLearner:
 
     def _goes_on(self, known: Known) -> bool:
         """Take in a few more labels without a new fit, where the model can."""
-        before, update = self._known, getattr(self.classifier, "update", None)
-        if self.classifier is None or update is None or len(known.labels) > GROWN * len(self._fitted.labels):
+        before = self._known
+        if self.classifier is None or len(known.labels) > GROWN * len(self._fitted.labels):
             return False
         new = {row: label for row, label in known.labels.items() if before.labels.get(row) != label}
         same = (known.removed, known.added) == (before.removed, before.added)
@@ -137,7 +137,7 @@ class ClassifierLearner:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", G3NNWarning)
-                update([self.graph.nodes.ids[row].as_py() for row in new], list(new.values()))
+                self.classifier.update([self.graph.nodes.ids[row].as_py() for row in new], list(new.values()))
         except G3NNError:
             # Some models cannot go on; all can be fitted.
             return False
@@ -172,8 +172,7 @@ def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.n
     unsure = np.argpartition(-entropy, min(AHEAD, len(entropy) - 1))[:AHEAD]
     unsure = unsure[np.argsort(-entropy[unsure], kind="stable")]
     unsure = unsure[np.isfinite(entropy[unsure])]
-    suggest = getattr(classifier, "suggest", None)
-    first = np.array([] if suggest is None else [one.number for one in suggest(SUGGESTED)], dtype=np.int64)
+    first = np.array([one.number for one in classifier.suggest(SUGGESTED)], dtype=np.int64)
     return np.concatenate([first, unsure[~np.isin(unsure, first)]])
 
 
@@ -181,8 +180,7 @@ def _doubtful(classifier: G3NNClassifier) -> tuple[list[tuple[int, int, float]],
     """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
     try:
         found = classifier.audit(MOST_EDGES)
-        suggest = getattr(classifier, "suggest_edges", None)
-        doubted = None if suggest is None else [(*one.numbers, 1 - one.probability) for one in suggest(MOST_EDGES)]
+        doubted = [(*one.numbers, 1 - one.probability) for one in classifier.suggest_edges(MOST_EDGES)]
     except G3NNError:
         return [], []
 
@@ -190,4 +188,4 @@ def _doubtful(classifier: G3NNClassifier) -> tuple[list[tuple[int, int, float]],
         parts = (table[name][:MOST_EDGES].tolist() for name in ("source", "target", "probability"))
         return list(zip(*parts, strict=True))
 
-    return rows(found.edges) if doubted is None else doubted, rows(found.missing)
+    return doubted, rows(found.missing)
