@@ -35,7 +35,7 @@ epochs = 3
 patience = 3
 
 [axes]
-hidden = [2, 3, 4, 5]
+hidden = [2, 3]
 lr = [0.01, 0.1]
 
 [[grids]]
