@@ -57,6 +57,7 @@ SHORTER = {
     'likelihood="sbm"), trials=10': 'likelihood="sbm"), trials=2, epochs=2',
     "refine=True, graph_weight": "epochs=2, refine=True, graph_weight",
     "G3NNClassifier()": 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
+    'G3NNClassifier(effort="quick")': 'G3NNClassifier(effort="quick", ensemble=1, epochs=3)',
     'G3NNClassifier("sbm-gcn")': 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
     '("standard", "random-100")': '("random-100",)',
     "denoise=True, ensemble=3": "denoise=True, ensemble=1, epochs=2",

@@ -22,7 +22,7 @@ pytest.importorskip("networkx", reason="two of the tables come from networkx")
 FOLDER = Path(__file__).parents[2] / "examples" / "tables"
 make = runpy.run_path(str(FOLDER / "make.py"))
 
-SMALL: dict[str, Any] = {"model": "sbm-gcn", "ensemble": 1, "epochs": 400, "device": "cpu"}
+SMALL: dict[str, Any] = {"model": "sbm-gcn", "ensemble": 1, "epochs": 200, "device": "cpu"}
 
 
 def deviance_explained(truth: np.ndarray, answers: np.ndarray) -> float:

@@ -16,43 +16,56 @@ RESULTS = Path(__file__).parents[3] / "results"
 HEAVY = ("torch", "numba", "sklearn", "torch_geometric")
 ARRAYS = ("numpy", "pyarrow", "g3nn.outcomes", "g3nn.report", "g3nn.page")
 
-CODE = f"""
+ENDED = "=== that was it ==="
+CODE = """
 import sys
 from g3nn.cli import main
 
-sys.argv[0] = "g3nn"
-try:
-    main()
-except SystemExit as end:
-    assert not end.code, end.code
-print([name for name in {HEAVY + ARRAYS} if name in sys.modules], file=sys.stderr)
+for words in {commands}:
+    sys.argv = ["g3nn", *words]
+    try:
+        main()
+    except SystemExit as end:
+        assert not end.code, (words, end.code)
+    print("{ENDED}")
+print([name for name in {modules} if name in sys.modules], file=sys.stderr)
 """
+
+
+def run_all(folder: Path, *commands: tuple[str, ...], **environment: str) -> tuple[list[str], set[str]]:
+    """What each of the commands prints, one after the other in one process, and what they loaded together."""
+    code = CODE.format(commands=commands, modules=HEAVY + ARRAYS, ENDED=ENDED)
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, cwd=folder, env=os.environ | environment
+    )
+    assert ran.returncode == 0, ran.stderr
+    *printed, after = ran.stdout.split(f"{ENDED}\n")
+    assert after == ""
+    assert len(printed) == len(commands)
+    assert all(printed)
+    return printed, set(ast.literal_eval(ran.stderr))
 
 
 def run(folder: Path, *words: str, **environment: str) -> tuple[str, set[str]]:
     """What the command prints, and what it loaded."""
-    ran = subprocess.run(
-        [sys.executable, "-c", CODE, *words], capture_output=True, text=True, cwd=folder, env=os.environ | environment
-    )
-    assert ran.returncode == 0, ran.stderr
-    assert ran.stdout
-    return ran.stdout, set(ast.literal_eval(ran.stderr))
+    (printed,), loaded = run_all(folder, words, **environment)
+    return printed, loaded
 
 
 def test_without_torch(tmp_path):
-    for words in [
+    commands = [
         ("bench", "--help"),
         ("bench", "suites"),
         ("bench", "table", "paper", "--store", f"{RESULTS}/paper.sqlite", "--format", "json"),
         ("bench", "table", "beyond", "--store", f"{RESULTS}/beyond.sqlite"),
         ("bench", "report", "paper", "--store", f"{RESULTS}/paper.sqlite", "--out", "page.html"),
-    ]:
-        assert run(tmp_path, *words)[1].isdisjoint(HEAVY)
+    ]
+    assert run_all(tmp_path, *commands)[1].isdisjoint(HEAVY)
 
 
 def test_help_loads_nothing(tmp_path):
-    for words in [("--version",), ("--help",), ("fit", "--help"), ("predict", "--help")]:
-        assert run(tmp_path, *words)[1] == set()
+    commands = [("--version",), ("--help",), ("fit", "--help"), ("predict", "--help")]
+    assert run_all(tmp_path, *commands)[1] == set()
 
 
 def complete(folder: Path, line: str) -> list[str]:

@@ -46,7 +46,7 @@ def noisy() -> Noisy:
 @pytest.mark.slow
 def test_weights_that_tell_true_edges_from_false_ones_help(noisy):
     def accuracy(weights: np.ndarray | None) -> float:
-        clf = g3nn.G3NNClassifier(effort="quick", ensemble=1, epochs=60, device="cpu")
+        clf = g3nn.G3NNClassifier("gcn", ensemble=1, epochs=60, device="cpu")
         answers = clf.fit(noisy.X, noisy.y, noisy.edges, val=noisy.val, weights=weights).predict()
         return float((answers == noisy.truth)[noisy.hidden].mean())
 

@@ -201,8 +201,8 @@ class TestProcesses:
 
     def test_who_stops_asking_stops_the_work(self):
         before = set(active_children())
-        with LocalExecutor("cpu", 2) as place:
-            next(place.execute([job(0.1), job(0.2), job(0.3), job(0.4)]))
+        with LocalExecutor("cpu", 2, worker_jobs.sleeps_unless_first) as place:
+            assert next(place.execute([job(0.1), job(0.2), job(0.3), job(0.4)])) == (job(0.1), [])
         assert set(active_children()) <= before
 
 
