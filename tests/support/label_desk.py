@@ -16,12 +16,13 @@ from small_tables import edge_columns, node_columns, write
 
 from g3nn.errors import G3NNWarning, Problems
 from g3nn.labelling.background import Background
+from g3nn.labelling.finishing import Finishing
 from g3nn.labelling.learner import Known
 from g3nn.labelling.project import Project
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records, Shown
 from g3nn.labelling.running import listening, serve
-from g3nn.labelling.server import Finishing, make_app
+from g3nn.labelling.server import make_app
 from g3nn.labelling.tables import read_unlabelled
 
 TOKEN = "token"

@@ -179,11 +179,12 @@ def _serve(
 ) -> None:
     from g3nn.data.folders import mend_swapped
     from g3nn.labelling.background import Background
+    from g3nn.labelling.finishing import Finishing
     from g3nn.labelling.learner import ClassifierLearner
     from g3nn.labelling.questions import Desk
     from g3nn.labelling.records import Records
     from g3nn.labelling.running import HOST, listening, serve
-    from g3nn.labelling.server import Finishing, make_app
+    from g3nn.labelling.server import make_app
 
     result = project.folder / RESULT
     mend_swapped(result)
