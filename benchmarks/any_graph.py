@@ -21,20 +21,13 @@ row-normalised.) A record that is in the file is not measured again.
 from __future__ import annotations
 
 import argparse
-import os
-import signal
 import sys
 import time
-import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from multiprocessing import active_children, get_context, parent_process
 from pathlib import Path
-from threading import Thread
 from typing import Any
 from zipfile import BadZipFile
 
@@ -44,6 +37,7 @@ import torch
 from any_graph_report import drawing, table
 from classifier import known_labels
 from records import Record, records_to_extend, stored, write_records
+from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
@@ -51,9 +45,7 @@ from g3nn.data.folders import replacing
 from g3nn.data.planetoid import row_normalised
 from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.task import NodeTask
-from g3nn.threads import cores
 from g3nn.training.checks import checked_device
-from g3nn.training.memory import take_share
 
 SPLITS = ("5", "20", "10/10/80", "public")
 METHODS = ("default", "portfolio", "trees", "believing")
@@ -232,48 +224,17 @@ def checked(given: argparse.Namespace) -> tuple[list[Job], list[Record], str]:
     return [job for job in planned(graphs, given) if job not in done], records, device
 
 
-def begin(share: float) -> None:
-    """In a worker: interrupts are for the process that started it, and when that is killed, it ends too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    starter = parent_process()
-    assert starter is not None
-
-    def follow() -> None:
-        starter.join()
-        os._exit(1)
-
-    Thread(target=follow, daemon=True).start()
-    take_share(share)
-
-
 def run(given: argparse.Namespace) -> int:
     """Measure what is left, and write after every record. Returns how many jobs failed."""
     jobs, records, device = checked(given)
     print(f"{len(jobs)} to do, {len(records)} records in {given.out}", file=sys.stderr, flush=True)
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // given.jobs)))
-    failed = 0
-    with ProcessPoolExecutor(given.jobs, get_context("spawn"), begin, (1 / given.jobs,)) as pool:
-        running: dict[Future[Record], Job] = {pool.submit(measured, job, given.graphs, device): job for job in jobs}
-        try:
-            for number, future in enumerate(as_completed(running), 1):
-                job, error = running[future], future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    raise G3NNError("a worker died, perhaps for lack of memory: run again, with fewer --jobs.")
-                if error is not None:
-                    failed += 1
-                    print(f"{job}: failed", *traceback.format_exception(error), sep="\n", file=sys.stderr, flush=True)
-                    continue
-                record = future.result()
-                records.append(record)
-                write_records(given.out, records)
-                figures = f"accuracy {record['accuracy']:.4f}, {record['seconds']:.0f} s"
-                print(f"[{number}/{len(jobs)}] {job}: {figures}", file=sys.stderr, flush=True)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in active_children():
-                child.terminate()
-            raise
-    return failed
+
+    def keep(record: Record) -> str:
+        records.append(record)
+        write_records(given.out, records)
+        return f"accuracy {record['accuracy']:.4f}, {record['seconds']:.0f} s"
+
+    return carried_out({job: (job, given.graphs, device) for job in jobs}, measured, keep, given.jobs)
 
 
 def main() -> None:

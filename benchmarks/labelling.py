@@ -22,23 +22,18 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import sys
 import time
-import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass, replace
 from itertools import product
-from multiprocessing import active_children, get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from any_graph import begin, checked_graphs, load
+from any_graph import checked_graphs, load
 from labelling_report import table
+from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
@@ -46,7 +41,6 @@ from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.suggest import STRATEGIES, Situation, choose
 from g3nn.suggest.strategies import PEERS
 from g3nn.task import NodeTask
-from g3nn.threads import cores
 from g3nn.training.checks import checked_device
 from g3nn.training.plan import Plan
 
@@ -227,41 +221,19 @@ def read_records(path: Path, argument: str) -> list[Record]:
     return records
 
 
-def carried_out(jobs: Sequence[Choice | Lesson], nodes: dict[Choice, list[int]], given: argparse.Namespace) -> int:
+def appended(jobs: Sequence[Choice | Lesson], nodes: dict[Choice, list[int]], given: argparse.Namespace) -> int:
     """Measure, and append every record to the file as it comes. Returns how many jobs failed."""
-    failed = 0
-    with (
-        ProcessPoolExecutor(given.jobs, get_context("spawn"), begin, (1 / given.jobs,)) as pool,
-        given.out.open("a") as out,
-    ):
-        running: dict[Future[Record], Choice | Lesson] = {
-            pool.submit(
-                measured, job, nodes[job.choice] if isinstance(job, Lesson) else (), given.graphs, given.device
-            ): job
-            for job in jobs
-        }
-        try:
-            for number, future in enumerate(as_completed(running), 1):
-                job, error = running[future], future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    raise G3NNError("a worker died, perhaps for lack of memory: run again, with fewer --jobs.")
-                if error is not None:
-                    failed += 1
-                    print(f"{job}: failed", *traceback.format_exception(error), sep="\n", file=sys.stderr, flush=True)
-                    continue
-                record = future.result()
-                out.write(json.dumps(record) + "\n")
-                out.flush()
-                figure = (
-                    f"accuracy {record['accuracy']:.4f}" if "accuracy" in record else f"{len(record['nodes'])} nodes"
-                )
-                print(f"[{number}/{len(jobs)}] {job}: {figure}", file=sys.stderr, flush=True)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in active_children():
-                child.terminate()
-            raise
-    return failed
+    asked = {
+        job: (job, nodes[job.choice] if isinstance(job, Lesson) else (), given.graphs, given.device) for job in jobs
+    }
+    with given.out.open("a") as out:
+
+        def keep(record: Record) -> str:
+            out.write(json.dumps(record) + "\n")
+            out.flush()
+            return f"accuracy {record['accuracy']:.4f}" if "accuracy" in record else f"{len(record['nodes'])} nodes"
+
+        return carried_out(asked, measured, keep, given.jobs)
 
 
 def run(given: argparse.Namespace) -> int:
@@ -278,17 +250,16 @@ def run(given: argparse.Namespace) -> int:
     records = read_records(given.out, "--out") if given.out.exists() else []
     if records and not given.out.read_text().endswith("\n"):
         given.out.write_text("".join(json.dumps(record) + "\n" for record in records))
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // given.jobs)))
     done = {key_of(record) for record in records}
     wanted = list(choices(graphs, given))
-    failed = carried_out([job for job in wanted if job not in done], {}, given)
+    failed = appended([job for job in wanted if job not in done], {}, given)
     records = read_records(given.out, "--out")
     done = {key_of(record) for record in records}
     nodes = {key: record["nodes"] for record in records if isinstance(key := key_of(record), Choice)}
     lessons = [
         Lesson(*parts) for parts in product([job for job in wanted if job in nodes], given.learners, given.marks)
     ]
-    return failed + carried_out([job for job in lessons if job not in done], nodes, given)
+    return failed + appended([job for job in lessons if job not in done], nodes, given)
 
 
 def main() -> None:

@@ -24,9 +24,7 @@ class PerceptronOptions:
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
 
 
-class Perceptron(nn.Module):
-    """W_2 relu(W_1 x_i + b_1) + b_2, with dropout before each layer: (R, n, K) scores."""
-
+class _TwoLayers(nn.Module):
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions) -> None:
         super().__init__()
         self.options = options
@@ -34,6 +32,10 @@ class Perceptron(nn.Module):
         self.bias1 = replicas.zeros(options.hidden)
         self.weight2 = replicas.glorot("weight2", options.hidden, sizes.scores)
         self.bias2 = replicas.zeros(sizes.scores)
+
+
+class Perceptron(_TwoLayers):
+    """W_2 relu(W_1 x_i + b_1) + b_2, with dropout before each layer: (R, n, K) scores."""
 
     def forward(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         hidden = inputs.x.matmul(self.weight1, noise, self.options.dropout)
@@ -41,16 +43,8 @@ class Perceptron(nn.Module):
         return linear(hidden, self.weight2) + self.bias2.unsqueeze(1)
 
 
-class Convolutions(nn.Module):
+class Convolutions(_TwoLayers):
     """A relu(A X W_1 + b_1) W_2 + b_2 with any propagation A, and dropout before each layer: (R, n, K) scores."""
-
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions) -> None:
-        super().__init__()
-        self.options = options
-        self.weight1 = replicas.glorot("weight1", sizes.features, options.hidden)
-        self.bias1 = replicas.zeros(options.hidden)
-        self.weight2 = replicas.glorot("weight2", options.hidden, sizes.scores)
-        self.bias2 = replicas.zeros(sizes.scores)
 
     def forward(self, inputs: Inputs, propagated: Callable[[Tensor], Tensor], noise: Noise | None) -> Tensor:
         hidden = propagated(inputs.x.matmul(self.weight1, noise, self.options.dropout))
