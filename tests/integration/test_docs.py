@@ -230,6 +230,8 @@ class Reader:
 def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch):
     reader = Reader(tmp_path, run_command, monkeypatch)
     all_blocks = list(blocks(document))
+    fences = sum(line.lstrip().startswith("```") for line in document.read_text().splitlines())
+    assert 2 * len(all_blocks) == fences, "a block was overlooked"
     for block, after in zip_longest(all_blocks, all_blocks[1:]):
         reader.read(block, after.text if after else "")
 
