@@ -17,6 +17,7 @@ LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
 """Share of zeros in each column of word counts, and in all of them together."""
 
 _CELLS_AT_ONCE = 1 << 23
+_SAME = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,8 +102,9 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
     """(d,): the kind of each column, guessed where it is not given.
 
     Columns are counts if they are never negative or missing and zero in at least a quarter of the rows, provided that
-    there are at least 50 such columns and four fifths of all their values are zero. So are columns of 0 and 1, if none
-    is missing in at least 50 of them; fewer stay as they are. Everything else is a number.
+    there are at least 50 such columns and four fifths of all their values are zero. So are, beside these, indicators
+    that are seldom zero and whose rows or columns somebody has scaled. So are columns of 0 and 1, if none is missing in
+    at least 50 of them; fewer stay as they are. Everything else is a number.
     """
     x = table.matrix
     given = np.full(x.shape[1], GUESS) if table.kinds is None else table.kinds
@@ -129,7 +131,36 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
     if indicators.sum() >= FEWEST_COUNTS:
         kinds[indicators] = COUNT
     kinds[counts] = COUNT
+    often = guessed & countable & ~counts & ~flags & (zeros > 0)
+    if counts.any() and often.any():
+        kinds[np.flatnonzero(often)[_scaled_indicators(x, counts, often)]] = COUNT
     return kinds
+
+
+def _scaled_indicators(x: Matrix, counts: np.ndarray, often: np.ndarray) -> np.ndarray:
+    """Which of the columns `often` have, wherever they are not zero, the same value, if so has each count; or the value
+    of all counts of the row."""
+    words, others = (sp.csr_array(x[:, np.flatnonzero(part)], dtype=np.float64) for part in (counts, often))
+    entries = others.tocoo()
+    row, column, values = entries.row, entries.col, entries.data
+    found = np.zeros(others.shape[1], dtype=bool)
+    low, high = _ends(words.T.tocsr())
+    if np.allclose(low, high, rtol=_SAME, atol=0):
+        low, high = _ends(others.T.tocsr())
+        found = np.isclose(low, high, rtol=_SAME, atol=0)
+    same = np.logical_and(*(np.isclose(values, end[row], rtol=_SAME, atol=0) for end in _ends(words)))
+    return found | (np.bincount(column[~same & (values != 0)], minlength=len(found)) == 0)
+
+
+def _ends(x: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) each: the lowest and the highest value of each row that is not zero; 0 where there is none."""
+    low, high = np.full(x.shape[0], np.inf), np.full(x.shape[0], -np.inf)
+    row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    stored = x.data != 0
+    np.minimum.at(low, row[stored], x.data[stored])
+    np.maximum.at(high, row[stored], x.data[stored])
+    empty = np.isinf(low)
+    return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
 
 
 def _columns_with(matrix: Matrix, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:

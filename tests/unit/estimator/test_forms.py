@@ -55,6 +55,23 @@ def test_kinds_are_guessed_from_the_values(kind):
     assert column_kinds(FeatureTable(kind(mixed), kinds=given)).tolist() == ["as-is"] * 62 + ["number"]
 
 
+@pytest.mark.parametrize("kind", KINDS, ids=["dense", "sparse"])
+def test_indicators_are_counts_whatever_somebody_divided_them_by(kind):
+    often = np.arange(40)[:, None] > np.array([2, 4])
+    indicators = np.hstack([words() > 0, often]).astype(float)
+    indicators[:, :60] += np.eye(40, 60)  # no column of words is empty
+    indicators = np.minimum(indicators, 1)
+    rows = indicators / np.maximum(indicators.sum(1, keepdims=True), 1)
+    columns = indicators / np.maximum(indicators.std(0), 0.1)
+    for scaled in (indicators, rows, columns):
+        assert (column_kinds(FeatureTable(kind(scaled))) == "count").all()
+    beside = rows.copy()
+    beside[:, 61] = np.random.default_rng(0).random(40) * often[:, 1]
+    assert column_kinds(FeatureTable(kind(beside))).tolist() == ["count"] * 61 + ["number"], "of another scale"
+    counted = np.hstack([words(), often * 2.5])
+    assert column_kinds(FeatureTable(kind(counted))).tolist() == ["count"] * 60 + ["number"] * 2, "beside true counts"
+
+
 def test_a_boolean_column_of_a_frame_stays_as_it_is():
     frame = pa.table({f"w{c}": column for c, column in enumerate(words().T > 0)} | {"x": np.arange(40)})
     table = read_features(frame, "error", Problems())
