@@ -10,6 +10,8 @@ from html import escape
 from statistics import fmean
 from typing import Any
 
+from svg import STYLE, svg
+
 Record = dict[str, Any]
 
 CITATION = ("cora", "citeseer", "pubmed")
@@ -174,13 +176,8 @@ def table(records: Iterable[Record]) -> str:
 NAMES, PANEL, GAP, FIGURE = 150, 190, 24, 58
 TOP, LINE, BAR = 62, 24, 12
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-STYLE = """
-  svg { color: #1f2328 }
-  text { font: 13px system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; fill: currentColor }
-  .title { font-weight: 600 } .small { font-size: 11px; opacity: 0.75 } .end { text-anchor: end }
-  .middle { text-anchor: middle } .line { stroke: currentColor; opacity: 0.18 } .zero { stroke: currentColor }
+COLOURS = """
   .better { fill: #218bff } .worse { fill: #e16f24 } .seed { fill: currentColor; opacity: 0.6 }
-  @media (prefers-color-scheme: dark) { svg { color: #e6edf3 } }
 """
 
 
@@ -208,8 +205,7 @@ def drawing(records: Iterable[Record]) -> str:
     for place, split in enumerate(splits):
         left = NAMES + place * (PANEL + FIGURE + GAP)
         shapes += panel(left, split, graphs, {graph: dots.get((graph, split), []) for graph in graphs}, step)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-    return "\n".join([f'{head} role="img" aria-label="{title}">', f"<style>{STYLE}</style>", *shapes, "</svg>\n"])
+    return svg(width, height, title, shapes, STYLE + COLOURS)
 
 
 def panel(left: int, split: str, graphs: Sequence[str], dots: dict[str, list[float]], step: float) -> list[str]:

@@ -1,13 +1,15 @@
 """Which node to label next: strategies side by side, with a person who is simulated.
 
-    python benchmarks/labelling.py --graphs DIR --out labelling.jsonl --jobs 4      # run again to go on
-    python benchmarks/labelling.py --table labelling.jsonl
+    python benchmarks/labelling.py --graphs DIR --out labelling.json --jobs 4      # run again to go on
+    python benchmarks/labelling.py --table labelling.json
+    python benchmarks/labelling.py --plot labelling.json --svg labelling.svg
 
-Each run begins with 2 random labels of every class and asks for as many labels as there are classes at a time, until
-there are 20 per class. The person answers with the true label, or in a share `--wrong` of all cases with another one.
-Strategies that look at a model look at `G3NNClassifier(effort="quick")`, which is then updated after every batch.
+Each run begins with `--first` random labels of every class and asks for as many labels as there are classes at a time,
+until there are `--last` per class. The person answers with the true label, or in a share `--wrong` of all cases with
+another one. Strategies that look at a model look at `G3NNClassifier(effort="quick")`, which is updated after every
+batch.
 
-What was chosen is one record. Then learners get the labels that there were at some marks, each a record of its own:
+What was chosen is one record. Then learners get the labels that there were at some marks, a record for each learner:
 
 - gcn: a plain network of two layers, the mean accuracy of three; it stops by the validation nodes;
 - small: sbm-appnp on every label, two replicas together;
@@ -21,10 +23,10 @@ as many, at most a fifth and a third of all. A record that is in the file is not
 from __future__ import annotations
 
 import argparse
-import json
+import sys
 import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -32,11 +34,13 @@ from typing import Any
 
 import numpy as np
 from any_graph import checked_graphs, load
-from labelling_report import table
+from labelling_report import drawing, table
+from records import Record, records_to_extend, stored, write_records
 from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
+from g3nn.data.folders import replacing
 from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.suggest import STRATEGIES, Situation, choose
 from g3nn.suggest.strategies import PEERS
@@ -44,11 +48,9 @@ from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device
 from g3nn.training.plan import Plan
 
-Record = dict[str, Any]
-
 FIRST, LAST = 2, 20
+MARKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
 """Labels per class."""
-MARKS = (2, 3, 4, 5, 7, 10, 15, 20)
 LEARNERS = ("gcn", "small", "quick", "default")
 WITHOUT_MODEL = ("random", "coverage", "featprop")
 """Strategies that need no model, so that none is trained."""
@@ -57,37 +59,48 @@ VALIDATION, TEST = 500, 1000
 
 @dataclass(frozen=True)
 class Choice:
-    """Whose choices are wanted, and the key of their record."""
+    """Whose choices are wanted, and the key of their record. first, last: labels per class."""
 
     graph: str
     seed: int
     strategy: str
     wrong: float
+    first: int = FIRST
+    last: int = LAST
 
     def __str__(self) -> str:
-        return f"{self.graph}, seed {self.seed}, {self.strategy}, {self.wrong:.0%} wrong"
+        return f"{self.graph}, seed {self.seed}, {self.strategy}, {self.first} to {self.last}, {self.wrong:.0%} wrong"
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        return tuple(mark for mark in MARKS if self.first <= mark <= self.last)
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A learner at one mark of a choice, and the key of its record."""
+    """A learner with what was chosen, and the key of its record."""
 
     choice: Choice
     learner: str
-    mark: int
 
     def __str__(self) -> str:
-        return f"{self.choice}: {self.learner} with {self.mark} per class"
+        return f"{self.choice}: {self.learner}"
 
 
 def key_of(record: Record) -> Choice | Lesson:
+    """Raises if the record lacks something."""
     choice = Choice(**{name: record[name] for name in Choice.__dataclass_fields__})
-    return Lesson(choice, record["learner"], record["mark"]) if "learner" in record else choice
+    if "learner" not in record:
+        len(record["nodes"])
+        return choice
+    for mark in choice.marks:
+        float(record["accuracy"][str(mark)])
+    return Lesson(choice, record["learner"])
 
 
-def split_task(graph: str, seed: int, folder: Path | None) -> tuple[NodeTask, np.ndarray]:
+def split_task(graph: str, seed: int, first: int, folder: Path | None) -> tuple[NodeTask, np.ndarray]:
     """A graph with the first labels as training nodes; and the nodes that may be asked about."""
-    task = load(graph, "public" if graph in DATASETS else str(FIRST), seed, folder)
+    task = load(graph, "public" if graph in DATASETS else str(first), seed, folder)
     rng = np.random.default_rng(seed)
     known = np.flatnonzero(task.labels >= 0)
     val, test = task.val, task.test
@@ -97,7 +110,7 @@ def split_task(graph: str, seed: int, folder: Path | None) -> tuple[NodeTask, np
         val, test = np.sort(order[:few]), np.sort(order[few : few + many])
     pool = np.setdiff1d(known, np.concatenate([val, test]))
     classes = [np.flatnonzero(task.labels[pool] == label) for label in range(task.num_classes)]
-    train = np.concatenate([pool[rng.choice(nodes, FIRST, replace=False)] for nodes in classes])
+    train = np.concatenate([pool[rng.choice(nodes, first, replace=False)] for nodes in classes])
     return replace(task, train=np.sort(train), val=val, test=test), pool
 
 
@@ -123,9 +136,9 @@ class Person:
 
 def chosen(job: Choice, folder: Path | None, device: str) -> Record:
     """The nodes in the order in which they were asked about, and how long a question and an update took."""
-    task, pool = split_task(job.graph, job.seed, folder)
+    task, pool = split_task(job.graph, job.seed, job.first, folder)
     person, K = Person.of(task, job.wrong, job.seed), task.num_classes
-    most = min(LAST * K, len(pool))
+    most = min(job.last * K, len(pool))
     nodes, asking, learning = task.train, 0.0, 0.0
     started = time.perf_counter()
     model = (
@@ -163,22 +176,21 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
 
 
 def learned(job: Lesson, nodes: Sequence[int], folder: Path | None, device: str) -> Record:
-    """How good a learner is with the labels that there were at a mark."""
+    """How good a learner is with the labels that there were at every mark."""
     choice = job.choice
-    task, _ = split_task(choice.graph, choice.seed, folder)
-    person, first = Person.of(task, choice.wrong, choice.seed), task.train
-    train = np.sort(np.array(nodes[: job.mark * task.num_classes], dtype=np.int64))
-    y = person.given(first, task.labels, train)
-    start = time.perf_counter()
-    if job.learner in ("quick", "default"):
-        model = g3nn.G3NNClassifier(effort=job.learner, device=device, random_state=choice.seed)
-        right = [model.fit(task.features, y, task.edges).predict()[task.test] == task.labels[task.test]]
-    else:
-        seen = replace(task, labels=np.where(y >= 0, y, task.labels), train=train)
-        right = [answer[task.test] == task.labels[task.test] for answer in networks(job, seen, device)]
-    seconds = time.perf_counter() - start
-    key = {**asdict(choice), "learner": job.learner, "mark": job.mark}
-    return {**key, "labels": len(train), "accuracy": float(np.mean(right)), "seconds": seconds}
+    task, _ = split_task(choice.graph, choice.seed, choice.first, folder)
+    person, truth = Person.of(task, choice.wrong, choice.seed), task.labels[task.test]
+    start, found = time.perf_counter(), {}
+    for mark in choice.marks:
+        train = np.sort(np.array(nodes[: mark * task.num_classes], dtype=np.int64))
+        y = person.given(task.train, task.labels, train)
+        if job.learner in ("quick", "default"):
+            model = g3nn.G3NNClassifier(effort=job.learner, device=device, random_state=choice.seed)
+            answers = [model.fit(task.features, y, task.edges).predict()]
+        else:
+            answers = networks(job, replace(task, labels=np.where(y >= 0, y, task.labels), train=train), device)
+        found[str(mark)] = float(np.mean([answer[task.test] == truth for answer in answers]))
+    return {**asdict(choice), "learner": job.learner, "accuracy": found, "seconds": time.perf_counter() - start}
 
 
 def networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
@@ -203,85 +215,69 @@ def measured(job: Choice | Lesson, nodes: Sequence[int], folder: Path | None, de
 
 def choices(graphs: Sequence[str], given: argparse.Namespace) -> Iterator[Choice]:
     keys = product(range(given.first_seed, given.first_seed + given.seeds), graphs, given.wrong, given.strategies)
-    return (Choice(graph, seed, strategy, wrong) for seed, graph, wrong, strategy in keys)
-
-
-def read_records(path: Path, argument: str) -> list[Record]:
-    """One from each line; a last line that was cut short is left out."""
-    lines, records = path.read_text().splitlines(), []
-    for place, line in enumerate(lines):
-        try:
-            record = json.loads(line)
-            key_of(record)
-        except (ValueError, KeyError, TypeError) as error:
-            if place == len(lines) - 1:
-                break
-            raise G3NNError(f"{argument}: line {place + 1} of {path} is no record ({error})") from None
-        records.append(record)
-    return records
-
-
-def appended(jobs: Sequence[Choice | Lesson], nodes: dict[Choice, list[int]], given: argparse.Namespace) -> int:
-    """Measure, and append every record to the file as it comes. Returns how many jobs failed."""
-    asked = {
-        job: (job, nodes[job.choice] if isinstance(job, Lesson) else (), given.graphs, given.device) for job in jobs
-    }
-    with given.out.open("a") as out:
-
-        def keep(record: Record) -> str:
-            out.write(json.dumps(record) + "\n")
-            out.flush()
-            return f"accuracy {record['accuracy']:.4f}" if "accuracy" in record else f"{len(record['nodes'])} nodes"
-
-        return carried_out(asked, measured, keep, given.jobs)
+    return (Choice(graph, seed, strategy, wrong, given.first, given.last) for seed, graph, wrong, strategy in keys)
 
 
 def run(given: argparse.Namespace) -> int:
     """First what is chosen, then what is learned from it. Returns how many jobs failed."""
     problems = Problems()
-    for name in ("seeds", "jobs"):
+    for name in ("seeds", "jobs", "first"):
         if getattr(given, name) < 1:
             problems.add(f"--{name}", getattr(given, name), "a whole number of at least 1")
-    given.device = str(checked_device(given.device, problems))
-    if given.out is None:
-        problems.add("--out", "nothing", "a file for the records")
+    if given.last < given.first:
+        problems.add("--last", given.last, f"at least --first, {given.first}")
+    device = str(checked_device(given.device, problems))
+    records = records_to_extend(given.out, key_of, problems)
     graphs = checked_graphs(given, problems)
     problems.raise_if_any()
-    records = read_records(given.out, "--out") if given.out.exists() else []
-    if records and not given.out.read_text().endswith("\n"):
-        given.out.write_text("".join(json.dumps(record) + "\n" for record in records))
-    done = {key_of(record) for record in records}
+
+    def keep(record: Record) -> str:
+        records.append(record)
+        write_records(given.out, records)
+        return f"accuracy {list(record['accuracy'].values())[-1]:.4f}" if "learner" in record else "chosen"
+
+    def measure(jobs: Iterable[Choice | Lesson]) -> int:
+        done = {key_of(record): record for record in records}
+        asked: dict[Choice | Lesson, tuple[Any, ...]] = {}
+        for job in jobs:
+            nodes = done[job.choice]["nodes"] if isinstance(job, Lesson) and job.choice in done else []
+            if job not in done and (isinstance(job, Choice) or nodes):
+                asked[job] = (job, nodes, given.graphs, device)
+        print(f"{len(asked)} to do, {len(records)} records in {given.out}", file=sys.stderr, flush=True)
+        return carried_out(asked, measured, keep, given.jobs)
+
     wanted = list(choices(graphs, given))
-    failed = appended([job for job in wanted if job not in done], {}, given)
-    records = read_records(given.out, "--out")
-    done = {key_of(record) for record in records}
-    nodes = {key: record["nodes"] for record in records if isinstance(key := key_of(record), Choice)}
-    lessons = [
-        Lesson(*parts) for parts in product([job for job in wanted if job in nodes], given.learners, given.marks)
-    ]
-    return failed + appended([job for job in lessons if job not in done], nodes, given)
+    return measure(wanted) + measure(Lesson(*parts) for parts in product(wanted, given.learners))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--graphs", type=Path, metavar="DIR", help="a folder of .npz files")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="the file of records, one on each line")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="the file of records, written after every one")
     parser.add_argument("--only", nargs="+", metavar="GRAPH", help="these graphs")
     names = [*STRATEGIES, *PEERS]
     parser.add_argument("--strategies", nargs="+", choices=names, default=["default", "random", "entropy", *PEERS])
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=["gcn", "small"])
-    parser.add_argument("--marks", nargs="+", type=int, choices=range(FIRST, LAST + 1), default=MARKS, metavar="MARK")
+    parser.add_argument("--first", type=int, default=FIRST, help="labels per class in the beginning")
+    parser.add_argument("--last", type=int, default=LAST, help="labels per class in the end")
     parser.add_argument("--wrong", nargs="+", type=float, default=[0.0], help="shares of answers that are wrong")
     parser.add_argument("--seeds", type=int, default=3, help="how many")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=1, help="how many processes measure at once")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--table", type=Path, metavar="FILE", help="print stored records instead of measuring")
+    parser.add_argument("--plot", type=Path, metavar="FILE", help="draw stored records; with --svg")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="where to draw them")
     given = parser.parse_args()
+    if (given.plot is None) != (given.svg is None):
+        parser.error("--plot and --svg go together")
     try:
         if given.table:
-            print(table(read_records(given.table, "--table")))
-        elif run(given):
+            print(table(stored(given.table, "--table", key_of)))
+        if given.plot:
+            with replacing(given.svg) as draft:
+                draft.write_text(drawing(stored(given.plot, "--plot", key_of)))
+        if not (given.table or given.plot) and run(given):
             raise SystemExit(1)
     except G3NNError as error:
         raise SystemExit(str(error)) from None

@@ -1,69 +1,109 @@
-"""Tables of `labelling.py`, from stored records alone."""
+"""Tables and the picture of `labelling.py`, from stored records alone."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from html import escape
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_rel
+from svg import svg
 
 Record = dict[str, Any]
 
-Cells = dict[tuple[str, int], dict[int, float]]
-"""By strategy and mark: accuracies by seed."""
+EARLY = 5
+"""Labels per class up to which the first area counts."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one learner makes of the choices of all strategies on one graph. curves: accuracies (marks,) of strategies
+    and seeds."""
+
+    graph: str
+    wrong: float
+    learner: str
+    marks: tuple[int, ...]
+    curves: dict[str, dict[int, np.ndarray]] = field(default_factory=lambda: defaultdict(dict))
+
+    @property
+    def strategies(self) -> list[str]:
+        """That of the library first."""
+        return sorted(self.curves, key=lambda name: (name != "default", name))
+
+    @property
+    def title(self) -> str:
+        """With the number of seeds that all strategies have."""
+        seeds = min(len(runs) for runs in self.curves.values())
+        wrong = f", {self.wrong:.0%} wrong answers" if self.wrong else ""
+        return f"{self.graph}, {self.learner}, {self.marks[0]} to {self.marks[-1]} per class{wrong}, {seeds} seeds"
+
+    def mean(self, strategy: str) -> np.ndarray:
+        """(marks,)"""
+        return np.mean(list(self.curves[strategy].values()), axis=0)
+
+    def area(self, curve: np.ndarray, most: int) -> float:
+        """The mean height of a curve up to a mark."""
+        x = np.array(self.marks, dtype=float)
+        early = x <= most
+        return float(np.trapezoid(curve[early], x[early]) / np.ptp(x[early])) if early.sum() > 1 else float("nan")
+
+    def chance(self, strategy: str) -> float:
+        """p of the paired t-test that the default is no better in the first area."""
+        one, other = self.curves["default"], self.curves[strategy]
+        seeds = sorted(one.keys() & other.keys())
+        if strategy == "default" or len(seeds) < 2:
+            return float("nan")
+        areas = [[self.area(runs[seed], EARLY) for seed in seeds] for runs in (one, other)]
+        return float(ttest_rel(*areas, alternative="greater").pvalue)
+
+    def reached(self, strategy: str) -> str:
+        """Where the mean curve first reaches the last accuracy of random, between marks on a straight line."""
+        if "random" not in self.curves:
+            return "–"
+        goal, curve = self.mean("random")[-1], self.mean(strategy)
+        if curve[0] >= goal:
+            return f"{self.marks[0]}"
+        for (start, end), (low, high) in zip(pairwise(self.marks), pairwise(curve), strict=True):
+            if high >= goal:
+                return f"{start + (end - start) * (goal - low) / (high - low):.1f}"
+        return "not"
+
+    def table(self) -> str:
+        last = self.marks[-1]
+        heads = ["strategy", *map(str, self.marks), f"area to {EARLY}", f"area to {last}", "p", "random's last at"]
+        lines = [f"## {self.title}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+        for name in self.strategies:
+            curve = self.mean(name)
+            figures = [*curve, self.area(curve, EARLY), self.area(curve, last)]
+            chance = self.chance(name) if "default" in self.curves else float("nan")
+            p = "" if np.isnan(chance) else f"{chance:.2g}"
+            lines.append("| " + " | ".join([name, *map("{:.3f}".format, figures), p, self.reached(name)]) + " |")
+        return "\n".join(lines)
+
+
+def groups(records: Iterable[Record]) -> list[Group]:
+    """One for each graph, share of wrong answers, learner and number of first and last labels."""
+    found: dict[tuple[Any, ...], Group] = {}
+    for one in records:
+        if "learner" in one:
+            marks = tuple(map(int, one["accuracy"]))
+            key = (one["graph"], one["wrong"], one["learner"], marks)
+            curve = np.array(list(one["accuracy"].values()))
+            found.setdefault(key, Group(*key)).curves[one["strategy"]][one["seed"]] = curve
+    return [found[key] for key in sorted(found)]
 
 
 def table(records: Sequence[Record]) -> str:
-    """For each graph, share of wrong answers and learner: mean accuracy at every mark, the area under the curve up to 5
-    and up to 20 labels per class, and the labels per class at which random's last accuracy is reached."""
-    groups: dict[tuple[str, float, str], Cells] = defaultdict(lambda: defaultdict(dict))
-    for one in records:
-        if "learner" in one:
-            cell = groups[one["graph"], one["wrong"], one["learner"]][one["strategy"], one["mark"]]
-            cell[one["seed"]] = one["accuracy"]
-    parts = [_section(*key, cells) for key, cells in sorted(groups.items())]
-    return "\n\n".join([*parts, _times(records)])
-
-
-def _section(graph: str, wrong: float, learner: str, cells: Cells) -> str:
-    marks = sorted({mark for _, mark in cells})
-    strategies = sorted({strategy for strategy, _ in cells}, key=lambda name: (name != "default", name))
-    curves = {name: [_mean(cells, name, mark) for mark in marks] for name in strategies}
-    seeds = max(len(cell) for cell in cells.values())
-    lines = [f"## {graph}, {wrong:.0%} wrong, {learner}, {seeds} seeds", ""]
-    heads = ["strategy", *map(str, marks), "area to 5", "area to 20", "random's last at"]
-    lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
-    goal = curves.get("random", [float("nan")])[-1]
-    for name in strategies:
-        areas = [_area(marks, curves[name], most) for most in (5, 20)]
-        row = [name, *(f"{value:.3f}" for value in [*curves[name], *areas]), _reached(marks, curves[name], goal)]
-        lines.append("| " + " | ".join(row) + " |")
-    return "\n".join(lines)
-
-
-def _mean(cells: Cells, strategy: str, mark: int) -> float:
-    found = cells.get((strategy, mark), {})
-    return fmean(found.values()) if found else float("nan")
-
-
-def _area(marks: Sequence[int], curve: Sequence[float], most: int) -> float:
-    """The mean height of the curve up to a mark."""
-    x, y = (np.array(values, dtype=float) for values in (marks, curve))
-    x, y = x[x <= most], y[x <= most]
-    return float(np.trapezoid(y, x) / (x[-1] - x[0])) if len(x) > 1 else float("nan")
-
-
-def _reached(marks: Sequence[int], curve: Sequence[float], goal: float) -> str:
-    """Where the curve first reaches a height, between marks on a straight line."""
-    for place, height in enumerate(curve):
-        if height >= goal:
-            if place == 0:
-                return f"{marks[0]}"
-            below, step = curve[place - 1], marks[place] - marks[place - 1]
-            return f"{marks[place - 1] + step * (goal - below) / (height - below):.1f}"
-    return "not"
+    """For each group: mean accuracy at every mark; the mean height of the curve up to 5 labels per class and up to the
+    last; p, that the default is no better than this strategy up to 5 labels; and the labels per class at which random's
+    last accuracy is reached."""
+    return "\n\n".join([*(group.table() for group in groups(records)), _times(records)])
 
 
 def _times(records: Sequence[Record]) -> str:
@@ -77,3 +117,53 @@ def _times(records: Sequence[Record]) -> str:
         names = ("first_fit_seconds", "question_seconds", "update_seconds")
         lines.append("| " + " | ".join([where, *(f"{fmean(run[name] for run in runs):.2f}" for name in names)]) + " |")
     return "\n".join(lines)
+
+
+WIDTH, HEIGHT, LEFT, TOP, ACROSS = 270, 190, 44, 60, 3
+COLOURS = ("#218bff", "#8c959f", "#e16f24", "#2da44e", "#a475f9", "#bf8700", "#c24b8f", "#57606a")
+
+
+def drawing(records: Sequence[Record]) -> str:
+    """An SVG: a panel for each group with true answers, a line for each strategy."""
+    drawn = [group for group in groups(records) if not group.wrong and "random" in group.curves]
+    names = sorted({name for group in drawn for name in group.curves}, key=lambda name: (name != "default", name))
+    colours = dict(zip(names, COLOURS * 2, strict=False))
+    title = "Test accuracy against labels per class, by strategy"
+    shapes = [f'<text class="title" x="8" y="20">{title}</text>']
+    for place, name in enumerate(names):
+        x = 8 + 130 * place
+        shapes.append(f'<line x1="{x}" x2="{x + 18}" y1="36" y2="36" stroke="{colours[name]}" stroke-width="3"/>')
+        shapes.append(f'<text class="small" x="{x + 24}" y="40">{escape(name)}</text>')
+    for place, group in enumerate(drawn):
+        row, column = divmod(place, ACROSS)
+        shapes += _panel(group, colours, LEFT + column * (WIDTH + LEFT), TOP + row * (HEIGHT + 62))
+    rows = -(-len(drawn) // ACROSS)
+    return svg(ACROSS * (WIDTH + LEFT) + 16, TOP + rows * (HEIGHT + 62), title, shapes)
+
+
+def _panel(group: Group, colours: dict[str, str], left: int, top: int) -> list[str]:
+    means = {name: group.mean(name) for name in reversed(group.strategies)}
+    low = min(curve.min() for curve in means.values())
+    high = max(curve.max() for curve in means.values())
+    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) <= 5 * step or step == 0.2)
+    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
+    marks = group.marks
+
+    def across(mark: float) -> float:
+        return round(left + WIDTH * (mark - marks[0]) / max(marks[-1] - marks[0], 1), 1)
+
+    def up(value: float) -> float:
+        return round(top + 22 + HEIGHT * (high - value) / max(high - low, step), 1)
+
+    shapes = [f'<text class="small" x="{left}" y="{top + 10}">{escape(group.title)}</text>']
+    for tick in np.arange(low, high + step / 2, step):
+        y = up(tick)
+        shapes.append(f'<line class="line" x1="{left}" x2="{left + WIDTH}" y1="{y}" y2="{y}"/>')
+        shapes.append(f'<text class="small end" x="{left - 6}" y="{y + 4}">{tick:.2f}</text>')
+    for mark in marks:
+        shapes.append(f'<text class="small middle" x="{across(mark)}" y="{top + HEIGHT + 38}">{mark}</text>')
+    for name, curve in means.items():
+        points = " ".join(f"{across(mark)},{up(value)}" for mark, value in zip(marks, curve, strict=True))
+        width = 3 if name == "default" else 1.5
+        shapes.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="{width}" points="{points}"/>')
+    return shapes

@@ -14,10 +14,9 @@ import pytest
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.errors import G3NNError
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
-MODULES = ("labelling", "labelling_report", "any_graph", "any_graph_report", "classifier")
+MODULES = ("labelling", "labelling_report", "any_graph", "any_graph_report", "classifier", "svg")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +45,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_nobody_may_ask_about_validation_or_test_nodes(labelling, folder):
-    task, pool = labelling.split_task("small", 3, folder)
+    task, pool = labelling.split_task("small", 3, 2, folder)
     assert (len(task.train), len(task.val), len(task.test)) == (6, 40, 66)
     assert not np.isin(pool, np.concatenate([task.val, task.test])).any()
     assert np.isin(task.train, pool).all()
@@ -54,7 +53,7 @@ def test_nobody_may_ask_about_validation_or_test_nodes(labelling, folder):
 
 
 def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, folder):
-    task, _ = labelling.split_task("small", 0, folder)
+    task, _ = labelling.split_task("small", 0, 2, folder)
     person = labelling.Person.of(task, 0.3, 5)
     share = (person.labels != task.labels).mean()
     assert 0.2 < share < 0.4
@@ -66,34 +65,49 @@ def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, f
 
 @pytest.mark.parametrize("strategy", ["random", "coverage"])
 def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
-    job = labelling.Choice("small", 1, strategy, 0.0)
+    job = labelling.Choice("small", 1, strategy, 0.0, first=1, last=4)
     record = labelling.measured(job, (), folder, "cpu")
-    assert len(set(record["nodes"])) == 60
+    assert len(set(record["nodes"])) == 12
     assert labelling.key_of(record) == job
-    lesson = labelling.Lesson(job, "small", 4)
+    lesson = labelling.Lesson(job, "small")
     again = labelling.measured(lesson, record["nodes"], folder, "cpu")
     assert labelling.key_of(again) == lesson
-    assert again["labels"] == 12
-    assert again["accuracy"] > 0.5
+    assert list(again["accuracy"]) == ["1", "2", "3", "4"]
+    assert again["accuracy"]["4"] > 0.5
 
 
-def test_a_last_line_that_was_cut_short_is_left_out(labelling, tmp_path):
-    whole = '{"graph": "g", "seed": 0, "strategy": "random", "wrong": 0.0, "nodes": []}\n'
-    (tmp_path / "records").write_text(whole + whole[:30])
-    assert len(labelling.read_records(tmp_path / "records", "--out")) == 1
-    (tmp_path / "records").write_text(whole[:30] + "\n" + whole)
-    with pytest.raises(G3NNError, match="line 1"):
-        labelling.read_records(tmp_path / "records", "--out")
+def test_a_record_without_a_mark_is_refused(labelling):
+    base = {"graph": "g", "seed": 0, "strategy": "random", "wrong": 0.0, "first": 2, "last": 3}
+    assert labelling.key_of({**base, "learner": "gcn", "accuracy": {"2": 0.5, "3": 0.6}}).learner == "gcn"
+    with pytest.raises(KeyError, match="3"):
+        labelling.key_of({**base, "learner": "gcn", "accuracy": {"2": 0.5}})
+    with pytest.raises(KeyError, match="nodes"):
+        labelling.key_of(base)
 
 
-def test_the_table_has_areas_and_when_random_is_reached(scripts):
-    heights = {"random": {2: 0.4, 5: 0.6, 20: 0.8}, "default": {2: 0.4, 5: 0.7, 20: 1.0}}
-    base = {"graph": "g", "wrong": 0.0, "learner": "gcn", "seed": 0}
-    records = [
-        {**base, "strategy": name, "mark": mark, "accuracy": value}
+@pytest.fixture
+def records() -> list[dict[str, Any]]:
+    heights = {
+        "random": {"2": (0.3, 0.4, 0.5), "5": (0.6, 0.6, 0.6), "20": (0.8, 0.8, 0.8)},
+        "default": {"2": (0.3, 0.4, 0.5), "5": (0.6, 0.7, 0.8), "20": (1.0, 1.0, 1.0)},
+    }
+    base = {"graph": "g<", "wrong": 0.0, "learner": "gcn"}
+    return [
+        {**base, "strategy": name, "seed": seed, "accuracy": {mark: each[seed] for mark, each in curve.items()}}
         for name, curve in heights.items()
-        for mark, value in curve.items()
+        for seed in range(3)
     ]
+
+
+def test_the_table_has_areas_and_when_random_is_reached(scripts, records):
     lines = scripts["labelling_report"].table(records).splitlines()
-    assert "| default | 0.400 | 0.700 | 1.000 | 0.550 | 0.800 | 10.0 |" in lines
-    assert "| random | 0.400 | 0.600 | 0.800 | 0.500 | 0.667 | 20.0 |" in lines
+    assert "## g<, gcn, 2 to 20 per class, 3 seeds" in lines
+    assert "| default | 0.400 | 0.700 | 1.000 | 0.550 | 0.800 |  | 10.0 |" in lines
+    # Differences of the areas to 5 are 0, 0.05 and 0.1: t = sqrt(3), one-sided.
+    assert "| random | 0.400 | 0.600 | 0.800 | 0.500 | 0.667 | 0.11 | 20.0 |" in lines
+
+
+def test_the_picture_has_a_line_for_every_strategy(scripts, records):
+    picture = scripts["labelling_report"].drawing(records)
+    assert picture.count("<polyline") == 2
+    assert "g&lt;, gcn, 2 to 20 per class, 3 seeds" in picture
