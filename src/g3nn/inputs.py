@@ -167,6 +167,16 @@ class Inputs:
         return total / (order + 1)
 
     @cached_property
+    def _mixed_features(self) -> dict[int, Tensor]:
+        return {}
+
+    def mixed_features(self, order: int) -> Tensor:
+        """(1, n, d): `mixed_orders` of the features, worked out once."""
+        if order not in self._mixed_features:
+            self._mixed_features[order] = self.mixed_orders(self.x.dense().unsqueeze(0), order)
+        return self._mixed_features[order]
+
+    @cached_property
     def neighbour_mean(self) -> SparseMatrix:
         """D^-1 A: the mean over the neighbours of a node, without the node itself."""
         matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))

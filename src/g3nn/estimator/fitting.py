@@ -198,6 +198,7 @@ def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequenc
         return [trial]
     if not automatic:
         return [search.alone(models[0])]
+    models = tuple(one for one in models if one.suits(search.task)) or models[:1]
     replicas = min(search.effort.replicas, len(search.seeds))
     _warn_of_few(sum(map(len, request.folds[:replicas])) or len(request.val))
     order: list[AnyCandidate] = [*models, *request.tables] if request.prior is None else [*request.tables, *models]

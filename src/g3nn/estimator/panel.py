@@ -28,6 +28,9 @@ _LIKELIHOODS = {"blsm": 4.0, "lsm": 4.0}
 _OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
 """About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
 
+_MOST_TRAVELLING = 1e9
+"""Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
+
 _PROPAGATION_EPOCHS = 50
 """Belief propagation takes about as long as so many of them."""
 
@@ -64,9 +67,17 @@ class Candidate:
         likelihood, _, posterior = ("-" + self.name).rpartition("-")
         passes = int(self.options.get("samples", 1))
         # To propagate features instead of hidden units takes much longer.
-        own = _WIDE_PRICE if self.options.get("travelling") == "features" else _PRICES.get(posterior, _OTHER_PRICE)
+        own = _WIDE_PRICE if self._sends_features else _PRICES.get(posterior, _OTHER_PRICE)
         price = own * passes
         return price + (_LIKELIHOODS.get(likelihood[1:], _OTHER_PRICE) if likelihood else 0.0)
+
+    @property
+    def _sends_features(self) -> bool:
+        return bool(self.options.get("travelling") == "features")
+
+    def suits(self, task: NodeTask) -> bool:
+        """Whether an epoch on this graph costs no more than a panel can spare."""
+        return not self._sends_features or 2.0 * task.num_edges * task.num_features <= _MOST_TRAVELLING
 
     def declared(self, outcome: type[Outcome] | None = None) -> set[str]:
         """The names of all options that mean something to this model."""

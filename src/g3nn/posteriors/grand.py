@@ -81,7 +81,11 @@ class Grand(LabelPosterior):
         R = self.weight1.shape[0]
         kept = self._kept_nodes(R, inputs, noise)
         if self.options.travelling == "features":
-            arrived = self._arrived(inputs.x.dense().unsqueeze(0), kept, inputs, noise).expand(R, -1, -1)
+            if noise is None:
+                arrived = inputs.mixed_features(self.options.order)
+            else:
+                arrived = self._arrived(inputs.x.dense().unsqueeze(0), kept, inputs, noise)
+            arrived = arrived.expand(R, -1, -1)
             if self.options.normalise:
                 arrived = self.norm1(arrived, noise)
             return linear(optional_dropout(noise, arrived, rate), self.weight1)

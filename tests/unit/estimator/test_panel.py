@@ -9,6 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 import g3nn
 from g3nn.errors import InputError, Problems
+from g3nn.estimator import panel
 from g3nn.estimator.panel import Candidate, candidates, check_candidates, table_candidates
 from g3nn.objective import Objective
 from g3nn.outcomes import Classes, Counts, Real, Tags
@@ -105,6 +106,13 @@ class TestOthers:
 
         assert price("gcn") < price("sbm-gcn") < price("blsm-gcn")
         assert price("grand") < price("grand", samples=2) < price("grand", samples=2, travelling="features")
+
+    def test_features_travel_only_where_that_takes_little_time(self, learnable, monkeypatch):
+        sends = Candidate("grand", "elbo", {"travelling": "features"})
+        assert sends.suits(learnable)
+        monkeypatch.setattr(panel, "_MOST_TRAVELLING", 2 * learnable.num_edges * learnable.num_features - 1)
+        assert not sends.suits(learnable)
+        assert Candidate("grand", "elbo", {}).suits(learnable)
 
     def test_trees_are_tried_where_there_are_labels_enough(self):
         assert table_candidates(Classes, 50, 3, linked=True) == ()

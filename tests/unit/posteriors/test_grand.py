@@ -36,6 +36,15 @@ def test_orders_are_averaged(inputs):
     torch.testing.assert_close(inputs.mixed_orders(x, 2), (x + A @ x + A @ A @ x) / 3)
 
 
+def test_features_travel_once_where_nothing_is_dropped(inputs):
+    mixed = inputs.mixed_features(2)
+    torch.testing.assert_close(mixed, inputs.mixed_orders(inputs.x.dense().unsqueeze(0), 2))
+    assert inputs.mixed_features(2) is mixed
+    assert not torch.allclose(inputs.mixed_features(1), mixed)
+    bare = inputs.without_edges_of(np.arange(inputs.n))
+    torch.testing.assert_close(bare.mixed_features(2)[0], inputs.x.dense())
+
+
 def test_a_node_alone_answers_as_if_it_had_no_edges(inputs):
     """With nearly all nodes alone, most answers are those of a graph without edges."""
     options = {"isolated_share": 0.95, "node_dropout": 0.0, "feature_dropout": 0.0, "dropout": 0.0}
