@@ -42,7 +42,8 @@ def carried_out(
 ) -> int:
     """Measure every job with its arguments. keep: stores a record as soon as it is there, and says it in a few words.
     Returns how many jobs failed."""
-    os.environ.setdefault("OMP_NUM_THREADS", str(max(1, cores() // workers)))
+    for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ.setdefault(name, str(max(1, cores() // workers)))
     failed = 0
     with ProcessPoolExecutor(workers, get_context("spawn"), begin, (1 / workers,)) as pool:
         running: dict[Future[Record], Hashable] = {pool.submit(measured, *given): job for job, given in jobs.items()}

@@ -85,11 +85,11 @@ def row_dots(matrix: sp.csr_array | np.ndarray, pairs: np.ndarray, scale: np.nda
     scale = np.ones(matrix.shape[1]) if scale is None else scale
     if not sp.issparse(matrix):
         return np.einsum("pd,pd,d->p", matrix[i], matrix[j], scale, optimize=True)
-    from g3nn.kernels import cpu_kernels
+    from g3nn.kernels import cpu_edges
 
     rows, found = sp.csr_array(matrix), np.empty(i.size)
     rows.sort_indices()
-    cpu_kernels.row_dots(rows.indptr, rows.indices, rows.data.astype(np.float64), scale, i, j, found)
+    cpu_edges.row_dots(rows.indptr, rows.indices, rows.data.astype(np.float64), scale, i, j, found)
     return found
 
 

@@ -50,26 +50,31 @@ class Likeness:
 
         weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
         """
-        i, j = self.edges
-        half = sp.csr_array((weights, (i, j)), shape=(self.n, self.n))
-        adjacency = sp.csr_array(half + half.T)
+        adjacency = self._adjacency(weights)
         degree = np.asarray(adjacency.sum(1)).ravel()
-        shared = row_dots(adjacency, pairs, 1 / np.log(2 + degree))
+        shared = np.log1p(row_dots(adjacency, pairs, 1 / np.log(2 + degree)))
         if self._reduced is None:
             left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
-            return np.stack([np.log1p(shared), left + right, np.minimum(left, right)], axis=1)
-        near, found = adjacency.astype(np.float32) @ self._reduced, []
-        for (left, right), mine in zip(_parts(pairs), _parts(own[None]), strict=True):
-            x, y, mine = self._reduced[left], self._reduced[right], mine.T
-            around_left, around_right = _directions(near[left] - mine * y), _directions(near[right] - mine * x)
-            found.append((around_left * y + around_right * x).sum(1))
-        return np.stack([np.log1p(shared), np.concatenate(found)], axis=1)
+            return np.stack([shared, left + right, np.minimum(left, right)], axis=1)
+        from g3nn.kernels import cpu_edges  # numba takes long to import.
 
+        near, alike = adjacency.astype(np.float32) @ self._reduced, np.empty(pairs.shape[1])
+        cpu_edges.ends_around(near, self._reduced, pairs[0], pairs[1], own, _ROUNDING, alike)
+        return np.stack([shared, alike], axis=1)
 
-def _directions(rows: np.ndarray) -> np.ndarray:
-    """Rows of length one. Where nothing is left but rounding, since a neighbour was the only one, they are zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, lengths, out=np.zeros_like(rows), where=lengths > _ROUNDING)
+    @cached_property
+    def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows and columns of the adjacency matrix in compressed form, and where each edge is in it, both ways."""
+        i, j = self.edges
+        cells, place = np.unique(np.concatenate([i * self.n + j, j * self.n + i]), return_inverse=True)
+        rows, columns = np.divmod(cells, self.n)
+        return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.n))]), columns, place
+
+    def _adjacency(self, weights: np.ndarray) -> sp.csr_array:
+        """(n, n), of edges that count as much as these weights (E,)."""
+        indptr, indices, place = self._pattern
+        values = np.bincount(place, np.concatenate([weights, weights]), minlength=len(indices))
+        return sp.csr_array((values, indices, indptr), shape=(self.n, self.n))
 
 
 def _parts(values: np.ndarray) -> list[np.ndarray]:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
+from scipy.special import softmax
 
 _TINY = np.finfo(np.float32).tiny
 
@@ -42,10 +42,11 @@ class NoisyEdges:
         return np.concatenate([i, j]), np.concatenate([j, i])
 
     @cached_property
-    def _arriving(self) -> sp.csr_array:
-        """(n, 2 E): 1 where a message arrives at a node."""
+    def _arriving(self) -> tuple[np.ndarray, np.ndarray]:
+        """(n + 1,) and (2 E,): where the messages to each node begin in a list of all, sorted by their targets."""
         target = self._ends[1]
-        return sp.csr_array((np.ones(target.size), (target, np.arange(target.size))), shape=(self.n, target.size))
+        starts = np.concatenate([[0], np.cumsum(np.bincount(target, minlength=self.n))])
+        return starts, np.argsort(target, kind="stable")
 
     def propagate(
         self,
@@ -60,17 +61,19 @@ class NoisyEdges:
 
         genuine: (E,), g. messages: those of an earlier call, to go on from. damping: how much of them stays.
         """
-        source, _ = self._ends
-        start, g = np.log(prior), np.concatenate([genuine, genuine])[:, None].astype(prior.dtype)
-        if_genuine, if_false = (table.astype(prior.dtype) for table in mixing)
-        messages = prior[source] if messages is None else messages
-        back = np.roll(np.arange(source.size), self.edges.shape[1])
-        total = start
+        from g3nn.kernels import cpu_edges  # numba takes long to import.
+
+        source, (starts, arriving), number = self._ends[0], self._arriving, prior.dtype.type
+        start, g = np.log(prior), genuine.astype(prior.dtype)
+        if_genuine, if_false = (np.ascontiguousarray(table, dtype=prior.dtype) for table in mixing)
+        messages = np.array(prior[source] if messages is None else messages, order="C")
+        total, heard = start, np.empty_like(messages)
         for _ in range(rounds):
-            heard = np.log(g * (messages @ if_genuine) + (1 - g) * (messages @ if_false))
-            total = start + self._arriving.astype(prior.dtype, copy=False) @ heard
-            messages = damping * messages + (1 - damping) * _softmax(total[source] - heard[back])
-        return _softmax(total), messages
+            cpu_edges.hear(messages, g, if_genuine, if_false, heard)
+            total = np.empty_like(start)
+            cpu_edges.arrive(starts, arriving, heard, start, total)
+            cpu_edges.send(total, heard, source, number(damping), messages)
+        return np.asarray(softmax(total, axis=1)), messages
 
     def agreement(self, messages: np.ndarray, mixing: Mixing) -> np.ndarray:
         """(E,): how many times as often a genuine edge joins two such ends as a false one does."""
@@ -105,11 +108,3 @@ class NoisyEdges:
         scale = weights / np.maximum(self._expected(messages, table), _TINY)
         met = table * ((from_source * scale[:, None]).T @ from_target)
         return (met + met.T) / 2
-
-
-def _softmax(scores: np.ndarray) -> np.ndarray:
-    """Rows that sum to one; scores are written over."""
-    scores -= scores.max(1, keepdims=True)
-    np.exp(scores, out=scores)
-    scores /= scores.sum(1, keepdims=True)
-    return scores

@@ -14,6 +14,7 @@ from g3nn.calibrate import Scaling
 from g3nn.outcomes import Classes, Outcome
 from g3nn.outcomes.labels import without_labels_of
 from g3nn.task import NodeTask
+from g3nn.threads import enough_for
 from g3nn.training.plan import Plan
 
 SHARES = (0.8, 0.5)
@@ -64,7 +65,8 @@ def edge_trust(
         _, beliefs = outcome.groups(answer, _training_labels(task))
     beliefs = MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
     features = None if featureless else task.features
-    found = genuine_edges(task.edges, features, beliefs, shares, directed=task.directed, seed=seed % 2**32)
+    with enough_for(task.extent):
+        found = genuine_edges(task.edges, features, beliefs, shares, directed=task.directed, seed=seed % 2**32)
     return {one.share: EdgeTrust(one.share, task.edges, np.maximum(one.probability, _LEAST)) for one in found}
 
 

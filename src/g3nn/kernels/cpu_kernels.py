@@ -266,22 +266,3 @@ def adam(parameter, gradient, first, second, lr, decay, correction1, correction2
             first[r, p] = mean
             second[r, p] = square
             parameter[r, p] -= rate * mean / (np.sqrt(square) / root + tiny)
-
-
-@njit(parallel=True, cache=True)
-def row_dots(indptr, indices, values, scale, left, right, out):
-    """out (P,): sum_k A[left, k] A[right, k] scale[k] for rows of a sparse matrix whose columns are sorted."""
-    for p in prange(left.shape[0]):
-        a, b = indptr[left[p]], indptr[right[p]]
-        end_a, end_b = indptr[left[p] + 1], indptr[right[p] + 1]
-        total = 0.0
-        while a < end_a and b < end_b:
-            if indices[a] == indices[b]:
-                total += values[a] * values[b] * scale[indices[a]]
-                a += 1
-                b += 1
-            elif indices[a] < indices[b]:
-                a += 1
-            else:
-                b += 1
-        out[p] = total

@@ -1,0 +1,95 @@
+"""Kernels in numba for what is judged about edges, on arrays of numpy. As in `cpu_kernels`, threads change nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit, prange
+
+
+@njit(parallel=True, cache=True)
+def row_dots(indptr, indices, values, scale, left, right, out):
+    """out (P,): sum_k A[left, k] A[right, k] scale[k] for rows of a sparse matrix whose columns are sorted."""
+    for p in prange(left.shape[0]):
+        a, b = indptr[left[p]], indptr[right[p]]
+        end_a, end_b = indptr[left[p] + 1], indptr[right[p] + 1]
+        total = 0.0
+        while a < end_a and b < end_b:
+            if indices[a] == indices[b]:
+                total += values[a] * values[b] * scale[indices[a]]
+                a += 1
+                b += 1
+            elif indices[a] < indices[b]:
+                a += 1
+            else:
+                b += 1
+        out[p] = total
+
+
+@njit(parallel=True, cache=True)
+def ends_around(near, own, left, right, weight, least, out):
+    """out (P,): how alike each end of a pair is to the neighbours of the other, without the pair itself.
+
+    near (n, h): the sum of `own` (n, h) over the neighbours of a node; weight (P,): how much the other end has in it.
+    What is left of a sum has length one, or is zero where it is no longer than `least`.
+    """
+    for p in prange(left.shape[0]):
+        i, j = left[p], right[p]
+        length_i, length_j, toward_i, toward_j = 0.0, 0.0, 0.0, 0.0
+        for c in range(own.shape[1]):
+            x, y = float(own[i, c]), float(own[j, c])
+            around_i, around_j = near[i, c] - weight[p] * y, near[j, c] - weight[p] * x
+            length_i += around_i * around_i
+            length_j += around_j * around_j
+            toward_j += around_i * y
+            toward_i += around_j * x
+        length_i, length_j = np.sqrt(length_i), np.sqrt(length_j)
+        total = 0.0
+        if length_i > least:
+            total += toward_j / length_i
+        if length_j > least:
+            total += toward_i / length_j
+        out[p] = total
+
+
+@njit(parallel=True, cache=True)
+def hear(messages, genuine, if_genuine, if_false, out):
+    """out (2 E, K): the log of how likely each label of the target makes what a message (2 E, K) says of its source,
+    if the edge is genuine with this probability (E,). Tables (K, K): how often both kinds of edges join two labels."""
+    E, K = genuine.shape[0], messages.shape[1]
+    for m in prange(messages.shape[0]):
+        g = genuine[m % E]
+        for label in range(K):
+            likely, unlikely = messages[m, 0] * if_genuine[0, label], messages[m, 0] * if_false[0, label]
+            for k in range(1, K):
+                likely += messages[m, k] * if_genuine[k, label]
+                unlikely += messages[m, k] * if_false[k, label]
+            out[m, label] = np.log(g * likely + (1 - g) * unlikely)
+
+
+@njit(parallel=True, cache=True)
+def arrive(indptr, indices, heard, start, out):
+    """out (n, K): start (n, K) and everything that a node has heard; its messages are indices[indptr[i] ...]."""
+    for i in prange(start.shape[0]):
+        for label in range(start.shape[1]):
+            total = start[i, label]
+            for at in range(indptr[i], indptr[i + 1]):
+                total += heard[indices[at], label]
+            out[i, label] = total
+
+
+@njit(parallel=True, cache=True)
+def send(total, heard, source, stays, messages):
+    """messages (2 E, K): what a node believes without what it heard along the same edge. stays: the share of the
+    messages so far that stays. `heard` is written over."""
+    M, K = messages.shape
+    for m in prange(M):
+        i, back = source[m], (m + M // 2) % M
+        highest = total[i, 0] - heard[back, 0]
+        for label in range(1, K):
+            highest = max(highest, total[i, label] - heard[back, label])
+        whole = messages[m, 0] * 0
+        for label in range(K):
+            heard[back, label] = np.exp(total[i, label] - heard[back, label] - highest)
+            whole += heard[back, label]
+        for label in range(K):
+            messages[m, label] = stays * messages[m, label] + (1 - stays) * heard[back, label] / whole
