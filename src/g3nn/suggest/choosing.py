@@ -11,7 +11,7 @@ from g3nn.errors import Problems
 from g3nn.parse import Matrix
 from g3nn.suggest.covering import Cover, greedy_cover
 from g3nn.suggest.situation import Situation
-from g3nn.suggest.strategies import PEERS, STRATEGIES, Scores, scores_of
+from g3nn.suggest.strategies import PEERS, STRATEGIES, Scores, Worth
 
 _BESIDE = 0.5
 """What is left of the score of a node beside one that was chosen."""
@@ -43,21 +43,23 @@ def choose(situation: Situation, k: int, strategy: str = "default") -> list[Sugg
     k = min(k, len(situation.candidates))
     if k == 0:
         return []
-    if strategy == "coverage" or (strategy == "default" and situation.uncertainty is None):
-        return _covering(situation, k)
-    scores = scores_of(strategy, situation, k)
-    if scores.order is not None:
-        return [_suggestion(situation, scores, place, scores.total) for place in scores.order[:k].tolist()]
-    found: list[Suggestion] = []
+    found = {**STRATEGIES, **PEERS}[strategy](situation, k)
+    if isinstance(found, Worth):
+        return _covering(situation, k, found)
+    places = _spread(situation, found, k) if found.order is None else found.order[:k].tolist()
+    return [_suggestion(situation, place, float(found.values[place]), found.words) for place in places]
+
+
+def _spread(situation: Situation, scores: Scores, k: int) -> list[int]:
+    """Places of the candidates with the highest scores, where what is left of a score shrinks with every choice."""
+    places: list[int] = []
     left = np.ones(len(situation.candidates))
-    for _ in range(k):
-        total = scores.total
-        place = int(np.where(left >= 0, total * left, -np.inf).argmax())
-        found.append(_suggestion(situation, scores, place, total))
-        if len(found) < k:
+    while len(places) < k:
+        place = int(np.where(left >= 0, scores.values * left, -np.inf).argmax())
+        places.append(place)
+        if len(places) < k:
             left = _after(situation, left, place, scores.spread_out)
-            scores = scores.after(place)
-    return found
+    return places
 
 
 def first_nodes(
@@ -84,18 +86,18 @@ def first_nodes(
     return choose(Situation(edges, features, np.zeros(0, np.int64), nodes, int(n), weights), k, "coverage")
 
 
-def _covering(situation: Situation, k: int) -> list[Suggestion]:
-    cover = Cover.of(situation.likeness, situation.candidates, situation.labelled)
+def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
+    cover = Cover.of(situation.likeness, situation.candidates, situation.labelled, worth.values)
     share = situation.num_nodes / len(cover.left)
-    nodes = situation.candidates
     return [
-        Suggestion(int(nodes[place]), int(nodes[place]), gain * share, _stands_for(gain * share))
+        _suggestion(
+            situation,
+            place,
+            gain * share,
+            f"it stands for about {gain * share:.3g} nodes like it that no label covers yet",
+        )
         for place, gain in zip(*greedy_cover(cover, k), strict=True)
     ]
-
-
-def _stands_for(count: float) -> str:
-    return f"it stands for about {count:.3g} nodes like it that no label covers yet"
 
 
 def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:
@@ -110,23 +112,9 @@ def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool)
     return left
 
 
-def _suggestion(situation: Situation, scores: Scores, place: int, total: np.ndarray) -> Suggestion:
+def _suggestion(situation: Situation, place: int, score: float, words: str) -> Suggestion:
     node = int(situation.candidates[place])
-    return Suggestion(node, node, float(total[place]), _reason(situation, scores, place))
-
-
-def _reason(situation: Situation, scores: Scores, place: int) -> str:
-    """The parts that speak for a node, the weightiest first."""
-    parts = scores.parts
-    if len(parts) > 1:
-        parts = tuple(sorted(parts, key=lambda part: -part.weight * part.ranks[place]))[:2]
-    words = []
-    for part in parts:
-        if part.cover is not None:
-            words.append(_stands_for(float(part.values[place]) * situation.num_nodes / len(part.cover.left)))
-        else:
-            words.append(part.words)
-    return "; ".join([*words, *_believed(situation, place)])
+    return Suggestion(node, node, score, "; ".join([words, *_believed(situation, place)]))
 
 
 def _believed(situation: Situation, place: int) -> list[str]:

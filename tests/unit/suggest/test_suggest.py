@@ -12,7 +12,7 @@ from g3nn.sparse import neighbourhoods
 from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_nodes
 from g3nn.suggest.covering import Cover, Likeness, greedy_cover
 from g3nn.suggest.expected_error import class_mixing, expected_reduction
-from g3nn.suggest.strategies import PEERS, scores_of
+from g3nn.suggest.strategies import PEERS
 
 
 def adjacency(edges, n):
@@ -95,7 +95,7 @@ def test_disagreement_is_the_mutual_information(clusters):
     members[0, 4], members[1, 4] = [1, 0, 0], [0, 1, 0]
     members[:, 5] = [0.5, 0.5, 0]
     situation = replace(situation, members=members, member_weights=np.full(2, 0.5))
-    values = scores_of("disagreement", situation, 1).total
+    values = STRATEGIES["disagreement"](situation, 1).values
     assert values[4] == pytest.approx(np.log(2))
     assert np.delete(values, 4) == pytest.approx(np.zeros(19), abs=1e-12)
 
@@ -131,6 +131,16 @@ def test_batches_are_spread_out(clusters, strategy):
     beliefs[group == 0] = [0.4, 0.3, 0.3]
     situation = replace(situation, beliefs=beliefs, candidates=np.arange(19))
     assert len({group[one.number] for one in choose(situation, 3, strategy)}) == 3
+
+
+def test_the_default_asks_where_answers_are_open():
+    """Two groups of four nodes, none of them labelled."""
+    group = np.repeat([0, 1], 4)
+    edges = np.array([(i, j) for i in range(8) for j in range(i + 1, 8) if group[i] == group[j]]).T
+    for open_group in (0, 1):
+        beliefs = np.where((group == open_group)[:, None], 0.5, np.eye(2)[group])
+        situation = Situation(edges, np.eye(2)[group], np.zeros(0, int), np.arange(8), 8, beliefs=beliefs)
+        assert group[choose(situation, 1)[0].number] == open_group
 
 
 def test_nothing_to_choose_from(clusters):
