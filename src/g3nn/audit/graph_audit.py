@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.optimize import minimize_scalar
+from scipy.special import expit, logit
 
 from g3nn.audit.learning import AuditOptions, fit_scores
 from g3nn.audit.missing_edges import likely_pairs
@@ -25,7 +27,12 @@ from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds, plain
 from g3nn.training.progress import Course
 
-DENSITIES = ("balanced", "observed")
+DENSITIES = ("balanced", "observed", "genuine")
+
+_MOST_GENUINE = 0.98
+"""Of every fifty edges one may be false, however well all of them fit."""
+
+_CERTAIN = 1e-9
 
 _LEAST_EDGES = 3
 
@@ -74,7 +81,8 @@ class GraphAudit:
     if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
     log-odds are shifted by the one number at which as many edges are expected as were observed (near
     log(edges / non-edges) where the model is calibrated): the probability that a pair is linked in a graph as sparse as
-    this one.
+    this one. With `density="genuine"` they are shifted by the log-odds of `genuine_share`: the probability that an edge
+    is genuine, and not one between two nodes by chance, once it has been observed.
     """
 
     task: NodeTask
@@ -110,7 +118,7 @@ class GraphAudit:
         return cls(task, beliefs, scores)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
-        """(P,): the probability of an edge for each of P pairs; see the class for the two densities.
+        """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
 
         pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
         """
@@ -118,8 +126,20 @@ class GraphAudit:
         problems.name("density", density, DENSITIES)
         checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         problems.raise_if_any()
-        shift = self._survey.shift if density == "observed" else 0.0
-        return self._probability(checked, shift)
+        if density == "genuine":
+            return np.asarray(expit(_log_odds(self._probability(checked)) + logit(self.genuine_share)))
+        return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
+
+    @cached_property
+    def genuine_share(self) -> float:
+        """The share s of the observed edges that is genuine: the likeliest one, if edges with log-odds t are e^t times
+        as frequent among genuine edges as among pairs by chance, max sum_e log(s e^t_e + 1 - s)."""
+        odds = np.exp(_log_odds(self._probability(self.task.edges)))
+
+        def loss(share: float) -> float:
+            return float(-np.log(share * odds + 1 - share).mean())
+
+        return float(minimize_scalar(loss, bounds=(1 - _MOST_GENUINE, _MOST_GENUINE), method="bounded").x)
 
     def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
         return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
@@ -186,6 +206,10 @@ class GraphAudit:
     @cached_property
     def _survey(self) -> Survey:
         return Survey.of(self.scores, self.q, self._observed)
+
+
+def _log_odds(probability: np.ndarray) -> np.ndarray:
+    return np.asarray(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 
 def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:

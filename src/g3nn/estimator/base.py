@@ -257,8 +257,9 @@ class GraphEstimator(Shown):
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
         pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
-        density: "balanced" (0.5: as likely an edge as not, if there were as many of either), or "observed" (the
-        probability in a graph as sparse as this one). An observed edge is judged by a model that did not see it.
+        density: "balanced" (0.5: as likely an edge as not, if there were as many of either), "observed" (the
+        probability in a graph as sparse as this one) or "genuine" (the probability that an edge which was observed is
+        no error). An observed edge is judged by a model that did not see it.
         """
         return self._graph_audit().edge_proba(pairs, density)
 

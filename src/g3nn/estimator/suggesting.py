@@ -52,7 +52,7 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
     check_count(k, problems)
     problems.raise_if_any()
     task, beliefs = fitted.groups()
-    false = 1.0 - audit.edge_proba(tuple(task.edges))
+    false = 1.0 - audit.edge_proba(tuple(task.edges), "genuine")
     situation = situation_of(fitted, np.zeros(0, dtype=np.int64))
     places, scores, changes = doubtful_edges(int(k), false, beliefs, task.edges, situation.adjacency)
     found = []

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from g3nn.calibrate import negative_log_likelihood
+from g3nn.calibrate import BINS, negative_log_likelihood
 from g3nn.data import NOISE, load_noisy
 from g3nn.data.attacked import METATTACK
 from g3nn.estimator import G3NNClassifier
@@ -20,6 +20,8 @@ from g3nn.task import NodeTask
 
 AUDIT_AUC, COSINE_AUC = "audit AUC", "cosine AUC"
 """How well injected edges are told from the others: by `edge_proba`, and by the similarity of features alone."""
+AUDIT_ECE = "audit ECE"
+"""The expected calibration error of the probability that an edge is genuine."""
 
 
 def estimator_record(point: Point, stage: str, seed: int, split: str, device: str, task: NodeTask) -> Record:
@@ -57,14 +59,18 @@ def estimator_record(point: Point, stage: str, seed: int, split: str, device: st
 
 
 def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
-    """The areas under the curve for finding injected edges; none where no edge was injected."""
+    """How well injected edges are found, and how honest their probabilities are; none where no edge was injected."""
     if point.setting not in (*NOISE, *METATTACK):
         return {}
     injected = load_noisy(point.dataset, point.setting, seed).injected
     if not injected.any():
         return {}
-    likely = {
-        AUDIT_AUC: classifier.edge_proba(task.edges.T),
-        COSINE_AUC: cosine_similarity(task.features, task.edges),
+    genuine = classifier.edge_proba(task.edges.T, density="genuine")
+    alike = cosine_similarity(task.features, task.edges)
+    level = np.minimum((genuine * BINS).astype(int), BINS - 1)
+    gaps = np.bincount(level, genuine - ~injected)
+    return {
+        AUDIT_AUC: float(roc_auc_score(injected, -genuine)),
+        COSINE_AUC: float(roc_auc_score(injected, -alike)),
+        AUDIT_ECE: float(np.abs(gaps).sum() / len(genuine)),
     }
-    return {name: float(roc_auc_score(injected, -value)) for name, value in likely.items()}

@@ -69,6 +69,19 @@ class TestEdgeProba:
         assert found[linked].mean() > 0.6
         assert found[~linked].mean() < 0.4
 
+    def test_the_share_of_genuine_edges_follows_from_what_edges_look_like(self, audit):
+        """Nine of ten genuine edges have a mark, and one of ten pairs by chance: 66 of 100 if 70 are genuine."""
+        E, odds = audit.task.num_edges, np.log(9)
+        marked = np.arange(E) < round(0.66 * E)
+        scores = replace(audit.scores, edges=np.where(marked, odds, -odds), table=np.zeros_like(audit.scores.table))
+        mixed = replace(audit, scores=scores)
+        assert mixed.genuine_share == pytest.approx(0.7, abs=0.01)
+        found = mixed.edge_proba(audit.task.edges, "genuine")
+        np.testing.assert_allclose(found[marked], 0.9 * 0.7 / 0.66, atol=0.01)
+        np.testing.assert_allclose(found[~marked], 0.1 * 0.7 / 0.34, atol=0.01)
+        sound = replace(audit, scores=replace(scores, edges=np.full(E, odds)))
+        assert sound.genuine_share == pytest.approx(0.98, abs=1e-4)
+
     def test_no_pairs(self, audit):
         assert audit.edge_proba(np.zeros((2, 0), dtype=int)).shape == (0,)
 

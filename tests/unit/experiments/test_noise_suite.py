@@ -17,7 +17,7 @@ from g3nn.data.attacked import METATTACK
 from g3nn.errors import InputError
 from g3nn.experiments import worker
 from g3nn.experiments.comparison import compare
-from g3nn.experiments.estimator_job import AUDIT_AUC, COSINE_AUC
+from g3nn.experiments.estimator_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Point
 from g3nn.experiments.schedule import schedule
@@ -169,7 +169,12 @@ def test_the_estimator_is_a_record_like_others(graph):
         AUDIT_AUC: fitted.edge_proba(noisy.task.edges),
         COSINE_AUC: cosine_similarity(graph.features, noisy.task.edges),
     }
-    assert record.evidence.figures == pytest.approx({name: auc(likely) for name, likely in expected.items()})
+    areas = {name: auc(likely) for name, likely in expected.items()}
+    genuine, gap = fitted.edge_proba(noisy.task.edges, density="genuine"), 0.0
+    for low in np.arange(15) / 15:
+        inside = (genuine >= low) & (genuine < low + 1 / 15)
+        gap += abs(genuine[inside].sum() - (~noisy.injected)[inside].sum()) / len(genuine)
+    assert record.evidence.figures == pytest.approx({**areas, AUDIT_ECE: gap})
 
 
 def test_no_figure_where_nothing_was_injected(graph):
@@ -214,7 +219,7 @@ def test_from_the_trainings_to_the_page(graph, tiny, tmp_path):
     assert [(cell.model, cell.setting) for cell in ours] == [(ESTIMATOR, setting) for setting in SETTINGS[:3]]
     for cell in ours:
         assert list(cell.peers) == MODELS[:-1]
-        assert set(cell.figures) == ({AUDIT_AUC, COSINE_AUC} if cell.setting in NOISE else set())
+        assert set(cell.figures) == ({AUDIT_AUC, AUDIT_ECE, COSINE_AUC} if cell.setting in NOISE else set())
     text = render(comparison)
     assert "0.700 published" in text
     assert re.search(
