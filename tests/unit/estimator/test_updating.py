@@ -135,7 +135,7 @@ def test_edges_to_check_are_ranked_by_doubt_and_by_what_they_change(fitted):
     pairs = np.array([edge.numbers for edge in found]).T
     assert len(found) == fitted.task_.num_edges
     doubt = np.array([edge.probability for edge in found])
-    np.testing.assert_allclose(doubt, 1 - fitted.edge_proba(tuple(pairs)), atol=1e-6)
+    np.testing.assert_allclose(doubt, 1 - fitted.edge_proba(tuple(pairs), "genuine"), atol=1e-6)
     scores = np.array([edge.score for edge in found])
     assert (np.diff(scores) <= 0).all()
     sure = fitted.predict_proba().max(1)[pairs].min(0)
