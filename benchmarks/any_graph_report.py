@@ -193,6 +193,7 @@ def drawing(records: Iterable[Record]) -> str:
             seeds = one.keys() & other.keys()
             if seeds:
                 dots[graph, split] = [one[seed]["accuracy"] - other[seed]["accuracy"] for seed in sorted(seeds)]
+    graphs = [graph for graph in graphs if any(own == graph for own, _ in dots)]
     splits = [split for split in splits if any(own == split for _, own in dots)]
     reach = max((abs(value) for values in dots.values() for value in values), default=0.0)
     step = next((step for step in STEPS if reach <= 2 * step), STEPS[-1])
