@@ -220,6 +220,22 @@ class Trial:
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 
 
+def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
+    """All but those that doubt edges although the same model does better if it believes them."""
+    believing = {
+        trial.candidate.key: trial.loss
+        for trial in trials
+        if isinstance(trial.candidate, Candidate) and trial.candidate.trust == 1
+    }
+
+    def to_beat(one: AnyCandidate) -> float:
+        if not isinstance(one, Candidate) or one.trust == 1:
+            return math.inf
+        return believing.get(replace(one, trust=1.0).key, math.inf)
+
+    return [trial for trial in trials if trial.loss <= to_beat(trial.candidate)]
+
+
 def candidates(
     model: Any,
     objective: Any,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -10,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import g3nn
 from g3nn.errors import InputError, Problems
 from g3nn.estimator import panel
-from g3nn.estimator.panel import Candidate, candidates, check_candidates, table_candidates
+from g3nn.estimator.panel import Candidate, Trial, candidates, check_candidates, table_candidates, worth_doubting
 from g3nn.objective import Objective
 from g3nn.outcomes import Classes, Counts, Real, Tags
 
@@ -106,6 +108,17 @@ class TestOthers:
 
         assert price("gcn") < price("sbm-gcn") < price("blsm-gcn")
         assert price("grand") < price("grand", samples=2) < price("grand", samples=2, travelling="features")
+
+    def test_who_doubts_edges_must_be_better_than_who_believes_them(self):
+        believes, other = Candidate("gcn", "elbo", {}), Candidate("gat", "elbo", {}, trust=0.5)
+        losses = [
+            (believes, 0.7),
+            (replace(believes, trust=0.8), 0.6),
+            (replace(believes, trust=0.5), 0.8),
+            (other, 2.0),
+        ]
+        trials = [Trial(one, loss=loss) for one, loss in losses]
+        assert worth_doubting(trials) == [trials[0], trials[1], trials[3]], "no gat believes all edges"
 
     def test_features_travel_only_where_that_takes_little_time(self, learnable, monkeypatch):
         sends = Candidate("grand", "elbo", {"travelling": "features"})
