@@ -87,17 +87,21 @@ def first_nodes(
 
 
 def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
-    cover = Cover.of(situation.likeness, situation.candidates, situation.labelled, worth.values)
+    """As many at random as alike nodes may have different labels, the others so that they cover most."""
+    rng, places = situation.rng(), np.arange(len(situation.candidates))
+    at_random = rng.choice(places, int((rng.random(k) >= worth.trust).sum()), replace=False)
+    rest, nodes = np.setdiff1d(places, at_random), situation.candidates
+    labelled = np.concatenate([situation.labelled, nodes[at_random]])
+    cover = Cover.of(situation.likeness, nodes[rest], labelled, k - len(at_random), worth.values)
     share = situation.num_nodes / len(cover.left)
-    return [
-        _suggestion(
-            situation,
-            place,
-            gain * share,
-            f"it stands for about {gain * share:.3g} nodes like it that no label covers yet",
-        )
-        for place, gain in zip(*greedy_cover(cover, k), strict=True)
+    chosen, covered = greedy_cover(cover, k - len(at_random))
+    words = "it stands for about {:.3g} nodes like it that no label covers yet"
+    found = [
+        _suggestion(situation, int(rest[place]), many * share, words.format(many * share))
+        for place, many in zip(chosen, covered, strict=True)
     ]
+    words = "drawn at random: alike nodes often have different labels here"
+    return found + [_suggestion(situation, int(place), 0.0, words) for place in at_random]
 
 
 def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import entr
 
 from g3nn.suggest import peers
+from g3nn.suggest.agreement import chance_of_agreement
 from g3nn.suggest.expected_error import expected_reduction
 from g3nn.suggest.situation import Situation
 
@@ -28,9 +29,11 @@ class Scores:
 @dataclass(frozen=True, eq=False)
 class Worth:
     """Candidates are to be chosen so that they cover nodes. values: (n,), how much it matters that each node is
-    covered; None if all matter alike."""
+    covered; None if all matter alike. trust: how probable it is that alike nodes have the same label; with the rest,
+    nodes are drawn at random."""
 
     values: np.ndarray | None
+    trust: float = 1.0
 
 
 def random(situation: Situation, k: int) -> Scores:
@@ -87,11 +90,14 @@ with few labels is too sure, and does not know either what it should ask."""
 
 
 def default(situation: Situation, k: int) -> Worth:
-    """Coverage, in which nodes count more the likelier their answers are wrong, or the less certain they are."""
+    """Coverage, in which nodes count more the likelier their answers are wrong, or the less certain they are; as far as
+    labels so far say that alike nodes have the same label."""
     if situation.uncertainty is None:
         return coverage(situation, k)
     if situation.beliefs is not None:
-        return Worth(_ANYWAY + 1.0 - situation.beliefs.max(1))
+        labelled = situation.labelled
+        trust = chance_of_agreement(situation.likeness.vectors[labelled], situation.beliefs[labelled])
+        return Worth(_ANYWAY + 1.0 - situation.beliefs.max(1), trust)
     return Worth(_ANYWAY + situation.uncertainty / max(float(situation.uncertainty.max(initial=0.0)), 1e-12))
 
 

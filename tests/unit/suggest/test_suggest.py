@@ -10,6 +10,7 @@ import pytest
 from g3nn.errors import InputError
 from g3nn.sparse import neighbourhoods
 from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_nodes
+from g3nn.suggest.agreement import chance_of_agreement, deviation
 from g3nn.suggest.covering import Cover, Likeness, greedy_cover
 from g3nn.suggest.expected_error import class_mixing, expected_reduction
 from g3nn.suggest.strategies import PEERS
@@ -51,13 +52,19 @@ def test_a_lazy_choice_is_the_greedy_choice():
     edges = edges[:, edges[0] != edges[1]]
     likeness = Likeness.of(rng.random((40, 5)), edges, 40)
     worth = rng.random(40)
-    cover = Cover.of(likeness, np.arange(5, 40), np.array([1, 2]), worth)
+    cover = Cover.of(likeness, np.arange(5, 40), np.array([1, 2]), 12, worth)
     table = likeness.between(np.arange(40), np.arange(40)).astype(float)
-    left, chosen = table[[1, 2]].max(0), []
+    worth = worth * 40 / worth.sum()
+
+    def whole(nodes):
+        pairs = (table[np.ix_(nodes, nodes)].sum() - table[nodes, nodes].sum()) / 2
+        return (table[nodes].max(0) + table[nodes].sum(0)) @ worth - 40 / 14 * pairs
+
+    nodes, chosen = [1, 2], []
     for _ in range(12):
-        gains = np.maximum(table[5:] - left, 0.0) @ (worth * 40 / worth.sum())
-        chosen.append(int(gains.argmax()))
-        left = np.maximum(left, table[5 + chosen[-1]])
+        added = [whole([*nodes, other]) - whole(nodes) if other not in nodes else -np.inf for other in range(5, 40)]
+        chosen.append(int(np.argmax(added)))
+        nodes.append(5 + chosen[-1])
     assert greedy_cover(cover, 12)[0] == chosen
 
 
@@ -141,6 +148,35 @@ def test_the_default_asks_where_answers_are_open():
         beliefs = np.where((group == open_group)[:, None], 0.5, np.eye(2)[group])
         situation = Situation(edges, np.eye(2)[group], np.zeros(0, int), np.arange(8), 8, beliefs=beliefs)
         assert group[choose(situation, 1)[0].number] == open_group
+
+
+def test_shuffled_labels_have_the_moments_that_are_worked_out():
+    rng = np.random.default_rng(3)
+    vectors, labels = rng.standard_normal((15, 4)), np.eye(3)[rng.integers(0, 3, 15)]
+    alike, same = vectors @ vectors.T, labels @ labels.T
+    away = ~np.eye(15, dtype=bool)
+    sums = np.array([(alike * same[np.ix_(order, order)])[away].sum() for order in map(rng.permutation, [15] * 20_000)])
+    expected = ((alike * same)[away].sum() - sums.mean()) / sums.std()
+    assert deviation(alike, same) == pytest.approx(expected, abs=0.05)
+    assert deviation(alike, np.eye(15)) == 0, "no two nodes have the same label"
+    assert deviation(alike[:3, :3], same[:3, :3]) == 0
+
+
+def test_where_alike_nodes_disagree_nodes_are_drawn_at_random(clusters):
+    situation, group = clusters
+    labelled = np.arange(16)
+    agreeing, rng = np.eye(3)[group[labelled]], np.random.default_rng(0)
+    vectors = situation.likeness.vectors[labelled]
+    assert chance_of_agreement(vectors, agreeing) > 0.999
+    assert chance_of_agreement(vectors, np.eye(3)[np.arange(16) % 3]) < 0.01
+    assert chance_of_agreement(vectors[:0], agreeing[:0]) == pytest.approx(5 / 6)
+    many = np.tile(rng.standard_normal((1, 2)), (2500, 1))
+    assert 0 <= chance_of_agreement(many, np.eye(2)[np.arange(2500) % 2]) <= 1
+    for given, word in ((agreeing, "stands for"), (np.eye(3)[np.arange(16) % 3], "at random")):
+        beliefs = situation.beliefs.copy()
+        beliefs[labelled] = given
+        asked = replace(situation, labelled=labelled, candidates=np.arange(16, 20), beliefs=beliefs)
+        assert all(word in one.reason for one in choose(asked, 3))
 
 
 def test_nothing_to_choose_from(clusters):
