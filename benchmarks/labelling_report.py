@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
 import numpy as np
 from scipy.stats import ttest_rel
-from svg import svg
+from svg import Panel, curves
 
 Record = dict[str, Any]
 
@@ -119,51 +118,10 @@ def _times(records: Sequence[Record]) -> str:
     return "\n".join(lines)
 
 
-WIDTH, HEIGHT, LEFT, TOP, ACROSS = 270, 190, 44, 60, 3
-COLOURS = ("#218bff", "#8c959f", "#e16f24", "#2da44e", "#a475f9", "#bf8700", "#c24b8f", "#57606a")
-
-
 def drawing(records: Sequence[Record]) -> str:
     """An SVG: a panel for each group with true answers, a line for each strategy."""
     drawn = [group for group in groups(records) if not group.wrong and "random" in group.curves]
-    names = sorted({name for group in drawn for name in group.curves}, key=lambda name: (name != "default", name))
-    colours = dict(zip(names, COLOURS * 2, strict=False))
-    title = "Test accuracy against labels per class, by strategy"
-    shapes = [f'<text class="title" x="8" y="20">{title}</text>']
-    for place, name in enumerate(names):
-        x = 8 + 130 * place
-        shapes.append(f'<line x1="{x}" x2="{x + 18}" y1="36" y2="36" stroke="{colours[name]}" stroke-width="3"/>')
-        shapes.append(f'<text class="small" x="{x + 24}" y="40">{escape(name)}</text>')
-    for place, group in enumerate(drawn):
-        row, column = divmod(place, ACROSS)
-        shapes += _panel(group, colours, LEFT + column * (WIDTH + LEFT), TOP + row * (HEIGHT + 62))
-    rows = -(-len(drawn) // ACROSS)
-    return svg(ACROSS * (WIDTH + LEFT) + 16, TOP + rows * (HEIGHT + 62), title, shapes)
-
-
-def _panel(group: Group, colours: dict[str, str], left: int, top: int) -> list[str]:
-    means = {name: group.mean(name) for name in reversed(group.strategies)}
-    low = min(curve.min() for curve in means.values())
-    high = max(curve.max() for curve in means.values())
-    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) <= 5 * step or step == 0.2)
-    low, high = np.floor(low / step) * step, np.ceil(high / step) * step
-    marks = group.marks
-
-    def across(mark: float) -> float:
-        return round(left + WIDTH * (mark - marks[0]) / max(marks[-1] - marks[0], 1), 1)
-
-    def up(value: float) -> float:
-        return round(top + 22 + HEIGHT * (high - value) / max(high - low, step), 1)
-
-    shapes = [f'<text class="small" x="{left}" y="{top + 10}">{escape(group.title)}</text>']
-    for tick in np.arange(low, high + step / 2, step):
-        y = up(tick)
-        shapes.append(f'<line class="line" x1="{left}" x2="{left + WIDTH}" y1="{y}" y2="{y}"/>')
-        shapes.append(f'<text class="small end" x="{left - 6}" y="{y + 4}">{tick:.2f}</text>')
-    for mark in marks:
-        shapes.append(f'<text class="small middle" x="{across(mark)}" y="{top + HEIGHT + 38}">{mark}</text>')
-    for name, curve in means.items():
-        points = " ".join(f"{across(mark)},{up(value)}" for mark, value in zip(marks, curve, strict=True))
-        width = 3 if name == "default" else 1.5
-        shapes.append(f'<polyline fill="none" stroke="{colours[name]}" stroke-width="{width}" points="{points}"/>')
-    return shapes
+    panels = [
+        Panel(one.title, {name: (one.marks, one.mean(name).tolist()) for name in one.strategies}) for one in drawn
+    ]
+    return curves("Test accuracy against labels per class, by strategy", panels, "default")

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.calibrate import FEW_VALIDATION_NODES, Scaling
+from g3nn.calibrate import FEW_VALIDATION_NODES
 from g3nn.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.beliefs import LearnedPrior
@@ -242,10 +242,9 @@ def _network(candidate: Candidate, result: FitResult, search: Search) -> Network
 
 
 def _judged(answerer: Answerer, search: Search) -> tuple[float, float]:
-    """Loss and score of the answers on the validation nodes, with one temperature as in the panel."""
-    task, outcome = search.task, search.outcome
-    answer, labels = answerer(task).answer[task.val], task.labels[task.val]
-    return outcome.loss_and_score(outcome.scaled(answer, Scaling(outcome.temperature(answer, labels))), labels)
+    """Loss and score of the calibrated answers on the validation nodes."""
+    val = search.task.val
+    return search.outcome.loss_and_score(answerer.calibrated(answerer(search.task))[val], search.task.labels[val])
 
 
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:

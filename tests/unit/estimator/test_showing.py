@@ -72,7 +72,7 @@ def test_a_notebook_shows_what_was_fitted(classifier):
     html = classifier._repr_mimebundle_()["text/html"]
     assert html == classifier._repr_html_() or "sk-top-container" in html
     assert f"60 nodes, {classifier.task_.num_edges} edges" in Tags(html).text
-    assert f"{classifier.panel_[0].val_score:.3f}" in Tags(html).text
+    assert f"{classifier.fitted_.val_score:.3f}" in Tags(html).text
     assert "sk-top-container" in html
 
 

@@ -1,0 +1,46 @@
+"""Accuracy against the share of wrong edges, from the store of the suite `noise`.
+
+python benchmarks/noise_drawing.py results/noise.sqlite docs/noise.svg
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from svg import Panel, curves
+
+from g3nn.data.folders import replacing
+from g3nn.errors import G3NNError
+from g3nn.experiments.comparison import compare
+from g3nn.experiments.store import Store
+from g3nn.experiments.suite_file import load_suite
+from g3nn.report.views import rates
+
+
+def drawing(store: Store) -> str:
+    """Kinds of noise on graphs that g3nn itself was measured on, one panel each."""
+    panels = [
+        Panel(panel["title"], {line["label"]: (line["rates"], line["means"]) for line in panel["lines"]})
+        for panel in rates(compare(load_suite("noise"), store).cells)
+    ]
+    whole = [panel for panel in panels if len(panel.lines.get("g3nn", ((),))[0]) > 1]
+    return curves("Test accuracy against wrong edges, in percent of the edges", whole, "g3nn")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("store", type=Path, help="made by `g3nn bench run noise`")
+    parser.add_argument("svg", type=Path, help="where to draw")
+    given = parser.parse_args()
+    try:
+        with Store.read(given.store) as store:
+            text = drawing(store)
+        with replacing(given.svg) as draft:
+            draft.write_text(text)
+    except G3NNError as error:
+        raise SystemExit(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()
