@@ -7,7 +7,8 @@
 Each run begins with `--first` random labels of every class and asks for as many labels as there are classes at a time,
 until there are `--last` per class. The person answers with the true label, or in a share `--wrong` of all cases with
 another one. Strategies that look at a model look at `G3NNClassifier(effort="quick")`, which is updated after every
-batch.
+batch. A person who errs looks again, at 5, 7, 10, 15 and 20 labels per class, at labels that `suggest_labels` doubts:
+at most 15 % of all and none twice, and errs as often as before. Where there is no model, nobody looks again.
 
 What was chosen is one record. Then learners get the labels that there were at some marks, a record for each learner:
 
@@ -52,6 +53,8 @@ FIRST, LAST = 2, 20
 MARKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
 """Labels per class."""
 LEARNERS = ("gcn", "small", "quick", "default")
+LOOKS, DOUBTED = MARKS[4:], 0.15
+"""At how many labels per class a person looks again, and at which share of the labels at most."""
 WITHOUT_MODEL = ("random", "coverage", "featprop")
 """Strategies that need no model, so that none is trained."""
 VALIDATION, TEST = 500, 1000
@@ -116,22 +119,37 @@ def split_task(graph: str, seed: int, first: int, folder: Path | None) -> tuple[
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """Gives the labels (n,) of the graph, some of them wrong; about a node always the same."""
+    """Gives the labels (n,) of the graph, some of them wrong; about a node always the same, until they look again."""
 
     labels: np.ndarray
+    again: np.ndarray
 
     @classmethod
     def of(cls, task: NodeTask, wrong: float, seed: int) -> Person:
         rng = np.random.default_rng([seed, 7])
-        others = (task.labels + rng.integers(1, task.num_classes, task.num_nodes)) % task.num_classes
-        return cls(np.where(rng.random(task.num_nodes) < wrong, others, task.labels))
 
-    def given(self, first: np.ndarray, truth: np.ndarray, nodes: np.ndarray) -> np.ndarray:
-        """(n,): what is known of `nodes`, -1 elsewhere; the first labels are right."""
+        def look() -> np.ndarray:
+            others = (task.labels + rng.integers(1, task.num_classes, task.num_nodes)) % task.num_classes
+            return np.where(rng.random(task.num_nodes) < wrong, others, task.labels)
+
+        return cls(look(), look())
+
+    def given(self, first: np.ndarray, truth: np.ndarray, nodes: np.ndarray, twice: Iterable[int] = ()) -> np.ndarray:
+        """(n,): what is known of `nodes`, -1 elsewhere; the first labels are right. twice: who was looked at again."""
         y = np.full(len(truth), -1)
         y[nodes] = self.labels[nodes]
+        twice = list(twice)
+        y[twice] = self.again[twice]
         y[first] = truth[first]
         return y
+
+    def looks_again(self, model: g3nn.G3NNClassifier, labels: int, before: dict[int, int]) -> dict[int, int]:
+        """Tells the model what a second look at doubtful labels shows. By node, how many labels there were at that
+        time: `before` and now."""
+        found = [one.number for one in model.suggest_labels(max(1, int(DOUBTED * labels))) if one.number not in before]
+        if found:
+            model.update(found, self.again[found])
+        return {**before, **dict.fromkeys(found, labels)}
 
 
 def chosen(job: Choice, folder: Path | None, device: str) -> Record:
@@ -140,6 +158,8 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
     person, K = Person.of(task, job.wrong, job.seed), task.num_classes
     most = min(job.last * K, len(pool))
     nodes, asking, learning = task.train, 0.0, 0.0
+    # The first labels are right.
+    looked = dict.fromkeys(task.train.tolist(), 0)
     started = time.perf_counter()
     model = (
         None
@@ -164,26 +184,31 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
         if model is not None:
             model.update(asked, person.given(task.train, task.labels, asked)[asked])
         nodes = np.concatenate([nodes, asked])
+        if model is not None and job.wrong and len(nodes) in [K * mark for mark in LOOKS]:
+            looked = person.looks_again(model, len(nodes), looked)
         asking, learning = asking + middle - start, learning + time.perf_counter() - middle
         questions += 1
     return {
         **asdict(job),
         "nodes": nodes.tolist(),
+        "looked": [[node, labels] for node, labels in looked.items() if labels],
         "first_fit_seconds": first_fit,
         "question_seconds": asking / max(questions, 1),
         "update_seconds": learning / max(questions, 1),
     }
 
 
-def learned(job: Lesson, nodes: Sequence[int], folder: Path | None, device: str) -> Record:
+def learned(job: Lesson, chosen: Record, folder: Path | None, device: str) -> Record:
     """How good a learner is with the labels that there were at every mark."""
     choice = job.choice
     task, _ = split_task(choice.graph, choice.seed, choice.first, folder)
     person, truth = Person.of(task, choice.wrong, choice.seed), task.labels[task.test]
     start, found = time.perf_counter(), {}
     for mark in choice.marks:
-        train = np.sort(np.array(nodes[: mark * task.num_classes], dtype=np.int64))
-        y = person.given(task.train, task.labels, train)
+        many = mark * task.num_classes
+        train = np.sort(np.array(chosen["nodes"][:many], dtype=np.int64))
+        twice = [node for node, labels in chosen.get("looked", []) if labels <= many]
+        y = person.given(task.train, task.labels, train, twice)
         if job.learner in ("quick", "default"):
             model = g3nn.G3NNClassifier(effort=job.learner, device=device, random_state=choice.seed)
             answers = [model.fit(task.features, y, task.edges).predict()]
@@ -205,11 +230,11 @@ def networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
     return [plan.fit(task, progress=False).probabilities.mean(0).argmax(1)]
 
 
-def measured(job: Choice | Lesson, nodes: Sequence[int], folder: Path | None, device: str) -> Record:
-    """What a worker does."""
+def measured(job: Choice | Lesson, made: Record, folder: Path | None, device: str) -> Record:
+    """What a worker does. made: the choice that a lesson is about."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
-        found = chosen(job, folder, device) if isinstance(job, Choice) else learned(job, nodes, folder, device)
+        found = chosen(job, folder, device) if isinstance(job, Choice) else learned(job, made, folder, device)
     return {**found, "device": device}
 
 
@@ -240,9 +265,9 @@ def run(given: argparse.Namespace) -> int:
         done = {key_of(record): record for record in records}
         asked: dict[Choice | Lesson, tuple[Any, ...]] = {}
         for job in jobs:
-            nodes = done[job.choice]["nodes"] if isinstance(job, Lesson) and job.choice in done else []
-            if job not in done and (isinstance(job, Choice) or nodes):
-                asked[job] = (job, nodes, given.graphs, device)
+            made = done.get(job.choice, {}) if isinstance(job, Lesson) else {}
+            if job not in done and (isinstance(job, Choice) or made):
+                asked[job] = (job, made, given.graphs, device)
         print(f"{len(asked)} to do, {len(records)} records in {given.out}", file=sys.stderr, flush=True)
         return carried_out(asked, measured, keep, given.jobs)
 

@@ -121,13 +121,27 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     expected = {node: CLASSES[int(digit(node)) - 1] for node in given}
     expected |= {node: CLASSES[int(digit(node)) % 3] for node in wrong}
     assert saved(tmp_path) == expected
+
+    again = page.locator("#doubted")
+    again.filter(has_text="(5)").click()
+    assert again.get_attribute("aria-pressed") == "true"
+    rows = page.locator("#answers tbody tr")
+    rows.filter(has_text="nodes like it are rather").nth(4).wait_for()
+    assert rows.count() == 5
+    rows.first.get_by_role("button", name=re.compile("^Look again: ")).click()
+    page.wait_for_function("(nodes) => nodes.includes(document.getElementById('id').textContent)", arg=wrong)
+    node = page.node = page.locator("#id").inner_text()
+    press(page, digit(node))
+    expected[node] = CLASSES[int(digit(node)) - 1]
+    assert saved(tmp_path) == expected
+    again.filter(has_text="(4)").wait_for()
     server.kill()
 
     page = visit(start())
     assert page.locator("#place").inner_text() == "30 labels given"
     assert saved(tmp_path) == expected
     with Project.open(tmp_path / "project") as project:
-        assert len(project.history()) == 35
+        assert len(project.history()) == 36
 
 
 def test_everything_by_keyboard(tmp_path, start, visit):

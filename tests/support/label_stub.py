@@ -12,7 +12,10 @@ from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
 
 
 class Counting:
-    """Believes of every node that its class is as frequent as among all labels."""
+    """Believes of every node that its class is as frequent as among all labels. Rows take turns with the classes: who
+    says something else is doubted."""
+
+    TURNS = ("art", "law", "tea")
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
@@ -21,7 +24,9 @@ class Counting:
         classes, counts = np.unique(list(known.labels.values()), return_counts=True)
         p = np.tile(counts / counts.sum(), (self.nodes, 1)).astype(np.float32)
         order = np.setdiff1d(np.arange(self.nodes), list(known.labels))
-        return Beliefs(classes.tolist(), p, order, len(known.labels), "counting")
+        turns = {row: (label, self.TURNS[row % 3]) for row, label in known.labels.items()}
+        doubted = {row: both for row, both in turns.items() if both[0] != both[1]}
+        return Beliefs(classes.tolist(), p, order, len(known.labels), "counting", doubted)
 
     def why(self, row: int) -> Why:
         return Why([((row + 3) % self.nodes, 0.5)], [("<i>age</i>", -0.25)])

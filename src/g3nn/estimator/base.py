@@ -28,7 +28,7 @@ from g3nn.model import POSTERIOR, ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.parse import is_frame, node_numbers
-from g3nn.suggest import EdgeSuggestion, Suggestion
+from g3nn.suggest import EdgeSuggestion, LabelSuggestion, Suggestion
 from g3nn.suggest.covering import Likeness
 from g3nn.training.progress import course, say
 
@@ -294,14 +294,20 @@ class GraphEstimator(Shown):
         come back, by the ids of the tables of the fit, or else by their numbers.
         """
         check_is_fitted(self)
-        found, likeness = suggesting.suggest(self.fitted_, k, strategy, candidates, exclude, self._likeness)
-        self._likeness = likeness
+        given = (k, strategy, candidates, exclude, self._likeness)
+        found, self._likeness = suggesting.suggest(self.fitted_, *given)
         return found
 
     def suggest_edges(self, k: int = 10) -> list[EdgeSuggestion]:
         """The k edges to check first: those that are probably false and matter to what is believed of their ends."""
         check_is_fitted(self)
         return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
+
+    def suggest_labels(self, k: int = 10) -> list[LabelSuggestion]:
+        """At most k labels to look at again: those of nodes whose like have another class, the most doubtful first."""
+        check_is_fitted(self)
+        found, self._likeness = suggesting.suggest_labels(self.fitted_, k, self._likeness)
+        return found
 
     def update(self, nodes: Any, labels: Any) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.

@@ -1,4 +1,4 @@
-"""Questions of a fitted model: which node to label next and which edge to check, in the caller's ids."""
+"""Questions of a fitted model: which node to label next and which edge or label to check, in the caller's ids."""
 
 from __future__ import annotations
 
@@ -18,7 +18,15 @@ from g3nn.inputs import Inputs
 from g3nn.outcomes import Classes, Tags, has_label
 from g3nn.outcomes.labels import flat_values, quoted
 from g3nn.parse import node_numbers
-from g3nn.suggest import EdgeSuggestion, Situation, Suggestion, choose, doubtful_edges
+from g3nn.suggest import (
+    EdgeSuggestion,
+    LabelSuggestion,
+    Situation,
+    Suggestion,
+    choose,
+    doubtful_edges,
+    doubtful_labels,
+)
 from g3nn.suggest.choosing import check_count, check_strategy
 from g3nn.suggest.covering import Likeness
 
@@ -64,6 +72,26 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
         ends = (int(numbers[0]), int(numbers[1]))
         found.append(EdgeSuggestion(ids[0], ids[1], ends, float(false[place]), float(score), reason))
     return found
+
+
+def suggest_labels(fitted: Fitted, k: Any, likeness: Likeness | None) -> tuple[list[LabelSuggestion], Likeness]:
+    """See `GraphEstimator.suggest_labels`. Also gives back how alike nodes are, for the next question."""
+    problems = Problems()
+    check_count(k, problems)
+    if not isinstance(fitted.outcome, Classes):
+        problems.add("suggest_labels", f"labels that are {fitted.outcome.name}", "classes")
+    problems.raise_if_any()
+    situation = replace(situation_of(fitted, np.zeros(0, dtype=np.int64)), known_likeness=likeness)
+    likeness, nodes, beliefs = situation.likeness, situation.labelled, situation.beliefs
+    assert beliefs is not None
+    places, instead, scores = doubtful_labels(int(k), likeness.vectors[nodes], beliefs[nodes])
+    numbers, names = nodes[places], fitted.columns.tolist()
+    found = []
+    for id, number, other, score in zip(ids_of(fitted, numbers), numbers.tolist(), instead, scores, strict=True):
+        label = names[fitted.task.labels[number]]
+        reason = f"labelled {label}, but nodes like it are rather {names[other]}"
+        found.append(LabelSuggestion(id, number, label, names[other], float(score), reason))
+    return found, likeness
 
 
 def labelled_nodes(fitted: Fitted) -> np.ndarray:

@@ -71,7 +71,7 @@ class Api:
 
     def answers(self, request: Request) -> Json:
         start = max(0, int(request.query_params.get("start", "0")))
-        return self.desk.answers(start, request.query_params.get("only") == "disputed")
+        return self.desk.answers(start, request.query_params.get("only", ""))
 
     def add_class(self, _: Request, given: Json) -> Json:
         self.desk.add_class(_text(given, "name", 200).strip())

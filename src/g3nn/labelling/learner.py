@@ -25,6 +25,9 @@ GROWN = 1.25
 MOST_WORK = 5_000_000
 """Reasons take an answer for each edge of a node; more than this many nodes and edges in all take too long."""
 
+DOUBTED = 0.15
+"""The share of all labels that a person is asked to look at again, at most."""
+
 MOST_REASONS = 6
 MOST_EDGES = 12
 
@@ -48,13 +51,15 @@ class Known:
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What a model believes. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
-    learned_from: how many labels it saw. model: its name."""
+    learned_from: how many labels it saw. model: its name. doubted: by row, a label that other labels contradict, and
+    the class that they say instead; the most doubtful first."""
 
     classes: list[str]
     probabilities: np.ndarray
     order: np.ndarray
     learned_from: int
     model: str = ""
+    doubted: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     def guess(self, row: int) -> tuple[str, float]:
         best = int(self.probabilities[row].argmax())
@@ -121,7 +126,9 @@ class ClassifierLearner:
         classes = self.classifier.classes_.tolist()
         labelled = np.fromiter(known.labels, np.int64, len(known.labels))
         order = _order(self.classifier, probabilities, labelled)
-        return Beliefs(classes, probabilities, order, len(known.labels), self.classifier.model_)
+        most = max(1, int(DOUBTED * len(known.labels)))
+        doubted = {one.number: (one.label, one.instead) for one in self.classifier.suggest_labels(most)}
+        return Beliefs(classes, probabilities, order, len(known.labels), self.classifier.model_, doubted)
 
     def _goes_on(self, known: Known) -> bool:
         """Take in a few more labels without a new fit, where the model can."""

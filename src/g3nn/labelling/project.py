@@ -233,6 +233,13 @@ class Project:
                 self._current, self._seen = tuple(Answer(*row) for row in rows), (version, self._changes)
             return self._current
 
+    def votes(self) -> dict[tuple[str, str], int]:
+        """How often each node was given each label, by several people or by one who looked again."""
+        query = (
+            f"SELECT node, label, count(*) FROM answers WHERE undone IS NULL AND kind = '{LABEL}' GROUP BY node, label"
+        )
+        return {(node, label): count for node, label, count in self._rows(query)}
+
     def history(self, node: str | None = None) -> list[dict[str, Any]]:
         """Every answer, also corrected and undone ones, of one node or of all."""
         where, given = ("", ()) if node is None else (" WHERE node = ?", (node,))

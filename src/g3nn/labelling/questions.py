@@ -14,6 +14,7 @@ from g3nn.errors import Problems
 from g3nn.labelling.agreed import Opinion, opinions
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
+from g3nn.labelling.lists import DISPUTED, DOUBTED, listed, told, unjudged
 from g3nn.labelling.progress import EVERY, progress
 from g3nn.labelling.project import (
     ADD,
@@ -35,7 +36,6 @@ LEASE = 300.0
 
 MOST_BARS = 6
 _TRIES = 60
-_LISTED = 12
 
 Json = dict[str, Any]
 
@@ -154,7 +154,7 @@ class Desk:
             "learned_from": None if beliefs is None else beliefs.learned_from,
             "around": self._around(row, said, beliefs, hidden),
             "given": self._given.get(row),
-            "answers": [] if opinion is None else [_told(one) for one in opinion.answers],
+            "answers": [] if opinion is None else [told(one) for one in opinion.answers],
         }
 
     def _around(self, row: int, said: dict[str, Opinion], beliefs: Beliefs | None, hidden: bool) -> Json:
@@ -162,13 +162,13 @@ class Desk:
         records, labels = self.records, self._labels(said)
         near = records.neighbours(row).tolist()
         nodes, pairs = records.surroundings(row, [one for one in near if one in labels])
-        told = []
+        drawn = []
         for one in nodes:
             guess, sure = (None, None) if beliefs is None or (hidden and one == row) else beliefs.guess(one)
-            told.append([records.id(one), records.title(one), labels.get(one), guess, sure])
+            drawn.append([records.id(one), records.title(one), labels.get(one), guess, sure])
         counts = Counter(labels[one] for one in near if one in labels).most_common(MOST_BARS)
         return {
-            "nodes": told,
+            "nodes": drawn,
             "edges": pairs,
             "degree": len(near),
             "labels": counts,
@@ -230,7 +230,7 @@ class Desk:
         lease = Lease(last.node, session, time.time() + LEASE, last.how, last.guess, last.sure)
         self.project.lease(lease)
         self.teach()
-        return {**self._shown(row, last.how), "undone": _told(last)}
+        return {**self._shown(row, last.how), "undone": told(last)}
 
     def add_class(self, name: str) -> None:
         problems = Problems()
@@ -241,33 +241,31 @@ class Desk:
 
     # Lists
 
-    def answers(self, start: int, only_disputed: bool) -> Json:
-        """Answered nodes, the last ones first."""
-        rows = [one for one in self.opinions().values() if one.disagree or not only_disputed]
-        rows.sort(key=lambda one: -max(answer.seq for answer in one.answers))
-        told = []
-        for one in rows[start : start + _LISTED]:
-            row = self.records.row(one.node)
-            title = one.node if row is None else self.records.title(row)
-            answers = [_told(answer) for answer in one.answers]
-            told.append(
-                {"node": one.node, "title": title, "label": one.label, "disagree": one.disagree, "answers": answers}
-            )
-        return {"total": len(rows), "start": start, "size": _LISTED, "rows": told}
+    def answers(self, start: int, only: str) -> Json:
+        """Answered nodes, the last ones first, all or those where people disagree; or nodes to look at again."""
+        said, doubted = self.opinions(), self.doubted()
+        rows = sorted(said.values(), key=lambda one: -max(answer.seq for answer in one.answers))
+        if only == DISPUTED:
+            rows = [one for one in rows if one.disagree]
+        elif only == DOUBTED:
+            rows = [said[node] if node in said else Opinion(node, label, ()) for node, (label, _) in doubted.items()]
+        return listed(rows, {node: instead for node, (_, instead) in doubted.items()}, self.records, start)
+
+    def doubted(self) -> dict[str, tuple[str, str]]:
+        """Nodes with a label that others contradict, and what these say instead; the most doubtful first. Who gives the
+        same label again is believed."""
+        beliefs, votes, found = self.background.beliefs, self.project.votes(), dict[str, tuple[str, str]]()
+        labels = self._labels(self.opinions())
+        for row, (label, instead) in ({} if beliefs is None else beliefs.doubted).items():
+            node = self.records.id(row)
+            times = votes.get((node, label), 0) + (self._given.get(row) == label)
+            if labels.get(row) == label and times < 2:
+                found[node] = (label, instead)
+        return found
 
     def unjudged(self, found: Doubts) -> Json:
         """Edges and pairs that nobody has judged yet."""
-        records, judged = self.records, {frozenset(pair) for pair in self.project.verdicts()}
-
-        def told(rows: list[tuple[int, int, float]]) -> list[Json]:
-            ends = [(records.id(one), records.id(other), likely, one, other) for one, other, likely in rows]
-            return [
-                {"source": [a, records.title(i)], "target": [b, records.title(j)], "probability": likely}
-                for a, b, likely, i, j in ends
-                if frozenset((a, b)) not in judged
-            ]
-
-        return {"suspicious": told(found.suspicious), "missing": told(found.missing)}
+        return unjudged(found, self.project.verdicts(), self.records)
 
     def judge(self, verdict: Verdict) -> None:
         problems = Problems()
@@ -288,6 +286,7 @@ class Desk:
             "answered": len(said),
             "labels": sum(one.label is not None for one in said.values()),
             "disputed": sum(one.disagree for one in said.values()),
+            "doubted": len(self.doubted()),
             "given": len(self._given),
             "nodes": self.records.size,
             "people": people.most_common(),
@@ -305,8 +304,3 @@ def _bars(beliefs: Beliefs, row: int) -> list[tuple[str, float]]:
 
 def _same(answer: Answer, given: Json) -> bool:
     return (answer.node, answer.person) == (given["node"], given["person"])
-
-
-def _told(answer: Answer) -> Json:
-    names = ("person", "kind", "label", "note", "guess", "sure", "at", "how")
-    return {name: getattr(answer, name) for name in names}

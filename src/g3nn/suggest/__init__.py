@@ -1,11 +1,22 @@
-"""Which node to label next, and which edge to check: strategies over beliefs, features and the graph.
+"""Which node to label next, and which edge or label to check: strategies over beliefs, features and the graph.
 
 Pure functions over arrays; `G3NNClassifier.suggest` and `G3NNRegressor.suggest` call them with what they know.
 """
 
 from g3nn.suggest.choosing import Suggestion, choose, first_nodes
 from g3nn.suggest.edges import EdgeSuggestion, doubtful_edges
+from g3nn.suggest.second_look import LabelSuggestion, doubtful_labels
 from g3nn.suggest.situation import Situation
 from g3nn.suggest.strategies import STRATEGIES
 
-__all__ = ["STRATEGIES", "EdgeSuggestion", "Situation", "Suggestion", "choose", "doubtful_edges", "first_nodes"]
+__all__ = [
+    "STRATEGIES",
+    "EdgeSuggestion",
+    "LabelSuggestion",
+    "Situation",
+    "Suggestion",
+    "choose",
+    "doubtful_edges",
+    "doubtful_labels",
+    "first_nodes",
+]

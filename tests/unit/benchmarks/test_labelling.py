@@ -66,14 +66,26 @@ def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, f
 @pytest.mark.parametrize("strategy", ["random", "coverage"])
 def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
     job = labelling.Choice("small", 1, strategy, 0.0, first=1, last=4)
-    record = labelling.measured(job, (), folder, "cpu")
+    record = labelling.measured(job, {}, folder, "cpu")
     assert len(set(record["nodes"])) == 12
     assert labelling.key_of(record) == job
     lesson = labelling.Lesson(job, "small")
-    again = labelling.measured(lesson, record["nodes"], folder, "cpu")
+    again = labelling.measured(lesson, record, folder, "cpu")
     assert labelling.key_of(again) == lesson
     assert list(again["accuracy"]) == ["1", "2", "3", "4"]
     assert again["accuracy"]["4"] > 0.5
+
+
+def test_a_person_who_errs_looks_again(labelling, folder):
+    job = labelling.Choice("small", 1, "default", 0.3, first=2, last=5)
+    record = labelling.measured(job, {}, folder, "cpu")
+    assert record["looked"]
+    assert all(node in record["nodes"][6:] and labels == 15 for node, labels in record["looked"])
+    task, _ = labelling.split_task("small", 1, 2, folder)
+    person, twice = labelling.Person.of(task, 0.3, 1), [node for node, _ in record["looked"]]
+    y = person.given(task.train, task.labels, np.array(record["nodes"]), twice)
+    np.testing.assert_array_equal(y[twice], person.again[twice])
+    assert (y >= 0).sum() == 15
 
 
 def test_a_record_without_a_mark_is_refused(labelling):

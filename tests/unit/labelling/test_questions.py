@@ -142,10 +142,32 @@ def test_disagreement_is_shown(desk):
     give(desk, "p0", "tea", "two", "Bo", note="sure")
     give(desk, "p1", "law")
     assert desk.state()["disputed"] == 1
-    (row,) = desk.answers(0, only_disputed=True)["rows"]
+    (row,) = desk.answers(0, "disputed")["rows"]
     assert [(one["person"], one["label"]) for one in row["answers"]] == [("Ann", "art"), ("Bo", "tea")]
-    assert desk.answers(0, only_disputed=False)["total"] == 2
+    assert desk.answers(0, "")["total"] == 2
     assert [one["person"] for one in desk.look("p0")["answers"]] == ["Ann", "Bo"]
+
+
+def test_a_label_that_others_contradict_is_looked_at_again(desk):
+    for node, label in (("p0", "art"), ("p1", "law"), ("p3", "tea"), ("p4", "art")):
+        give(desk, node, label)
+    assert desk.state()["doubted"] == 2
+    rows = desk.answers(0, "doubted")["rows"]
+    assert [(one["node"], one["label"], one["instead"]) for one in rows] == [("p3", "tea", "art"), ("p4", "art", "law")]
+    assert [one["instead"] for one in desk.answers(0, "")["rows"]] == ["law", "art", None, None]
+    give(desk, "p3", "tea")  # The same again: they mean it.
+    assert list(desk.doubted()) == ["p4"]
+    give(desk, "p4", "law")
+    assert not desk.doubted()
+
+
+def test_labels_of_the_table_may_be_doubted_too(tmp_path):
+    wrong = ["tea", "law", "tea"] + [None] * 57
+    desk = desk_of(tmp_path, labelled=3, group=wrong)
+    (row,) = desk.answers(0, "doubted")["rows"]
+    assert (row["node"], row["label"], row["instead"], row["answers"]) == ("p0", "tea", "art", [])
+    give(desk, "p0", "tea")
+    assert not desk.doubted()
 
 
 def test_a_project_goes_on_where_it_ended(tmp_path, desk):

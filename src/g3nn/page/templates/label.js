@@ -66,6 +66,7 @@
     find("learner").textContent = status === "failed" ? `Model: ${trouble}` : `${from}${status === "idle" ? "" : ` · ${words[status]}`}`;
     find("learner").dataset.status = status;
     find("disputed").textContent = `Only disagreements (${state.disputed})`;
+    find("doubted").textContent = `To look at again (${state.doubted})`;
     if (!before || before.classes.join("\n") !== now.classes.join("\n")) showClasses();
     else counts();
     showProgress();

@@ -17,25 +17,29 @@ const lists = (() => {
     const said = one.disagree ? one.answers.map((answer) => `${answer.person}: ${opinion(answer)}`).join(", ")
       : [...new Set(one.answers.map((answer) => answer.person))].join(", ");
     const notes = one.answers.map(({ note }) => note).filter(Boolean).join(" / ");
-    const { guess } = one.answers[0];
-    const when = new Date(one.answers.at(-1).at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
-    const correct = element("button", { type: "button", class: "quiet", "aria-label": `Correct ${one.title}` }, "Correct");
+    const guess = one.answers.at(0)?.guess ?? null;
+    const last = one.answers.at(-1);
+    const when = last ? new Date(last.at).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : "";
+    const word = one.instead === null ? "Correct" : "Look again";
+    const correct = element("button", { type: "button", class: "quiet", "aria-label": `${word}: ${one.title}` }, word);
     correct.addEventListener("click", () => tools.open(one.node));
     return element("tr", { class: one.disagree ? "disputed" : null },
       element("td", {}, one.title), element("td", {}, one.label === null ? "do not know" : named(one.label)),
       element("td", {}, guess === null ? "–" : guess === one.label ? "the same" : guess),
-      element("td", { class: one.disagree || notes ? null : "who-said" }, one.disagree ? `disagree: ${said}` : said, notes ? element("div", { class: "note" }, notes) : null),
+      element("td", { class: one.disagree || notes || one.instead !== null ? null : "who-said" }, one.disagree ? `disagree: ${said}` : said || "the table",
+        one.instead === null ? null : element("div", { class: "note" }, "nodes like it are rather ", named(one.instead)), notes ? element("div", { class: "note" }, notes) : null),
       element("td", { class: "when" }, when), element("td", {}, correct));
   }
 
   async function showAnswers() {
-    const only = find("disputed").getAttribute("aria-pressed") === "true" ? "disputed" : "";
+    const only = ["doubted", "disputed"].find((id) => find(id).getAttribute("aria-pressed") === "true") ?? "";
     const found = await tools.get(`answers?start=${start}&only=${only}`);
     if (!found) return;
     total = found.total;
     if (!found.rows.length && start) { start = 0; return showAnswers(); }
     if (!found.rows.length) {
-      return find("answers").replaceChildren(element("p", { class: "empty" }, only ? "Nobody disagrees." : "No answers yet."));
+      return find("answers").replaceChildren(element("p", { class: "empty" },
+        { disputed: "Nobody disagrees.", doubted: "No label is contradicted by others." }[only] ?? "No answers yet."));
     }
     const head = ["node", "label", "guess before", "who", "when", ""].map((name) =>
       element("th", { class: { when: "when", who: "who-said" }[name] ?? null, scope: "col" }, name));
@@ -48,7 +52,7 @@ const lists = (() => {
     find("answers").replaceChildren(
       element("div", { class: "scroll", role: "region", "aria-label": "Answers", tabindex: "0" }, element("table", { class: "plain" },
         element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...found.rows.map(row)))),
-      element("p", { class: "note" }, `${start + 1} to ${start + found.rows.length} of ${total} answered nodes `,
+      element("p", { class: "note" }, `${start + 1} to ${start + found.rows.length} of ${total} nodes `,
         ...(total > found.rows.length ? [turn("Newer", -found.size), " ", turn("Older", found.size)] : [])));
   }
 
@@ -95,12 +99,15 @@ const lists = (() => {
 
   function begin(given) {
     tools = given;
-    find("disputed").addEventListener("click", (event) => {
-      const button = event.currentTarget;
-      button.setAttribute("aria-pressed", String(button.getAttribute("aria-pressed") !== "true"));
-      start = 0;
-      showAnswers();
-    });
+    const filters = [find("doubted"), find("disputed")];
+    for (const button of filters) {
+      button.addEventListener("click", () => {
+        const pressed = button.getAttribute("aria-pressed") !== "true";
+        for (const one of filters) one.setAttribute("aria-pressed", String(one === button && pressed));
+        start = 0;
+        showAnswers();
+      });
+    }
     find("find-edges").addEventListener("click", showEdges);
     find("find-node").addEventListener("submit", (event) => {
       event.preventDefault();
