@@ -79,7 +79,7 @@ def suggest_labels(fitted: Fitted, k: Any, likeness: Likeness | None) -> tuple[l
     problems = Problems()
     check_count(k, problems)
     if not isinstance(fitted.outcome, Classes):
-        problems.add("suggest_labels", f"labels that are {fitted.outcome.name}", "classes")
+        problems.add("suggest_labels", f"labels that are {fitted.outcome.name}", Classes.name)
     problems.raise_if_any()
     situation = replace(situation_of(fitted, np.zeros(0, dtype=np.int64)), known_likeness=likeness)
     likeness, nodes, beliefs = situation.likeness, situation.labelled, situation.beliefs

@@ -132,7 +132,7 @@ def test_what_was_learned_is_not_judged(tmp_path):
     text = own_text(tmp_path / "page.html")
     assert not {"residuals", "coverage"} & set(data_of(text))
     assert "cannot judge it" in text
-    assert f"{estimator.panel_[0].val_loss:.3f}".replace("-", "−") in Tags(text).text
+    assert f"{estimator.fitted_.val_loss:.3f}".replace("-", "−") in Tags(text).text
 
 
 def test_each_column_has_its_own_figures(tmp_path):
