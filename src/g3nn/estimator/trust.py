@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import torch
 
 from g3nn.audit.genuine import genuine_edges
 from g3nn.audit.groups import MergedGroups
@@ -98,4 +97,4 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
         unseen.append(rest)
     asked = np.concatenate([answer[rest] for answer, rest in zip(answers, unseen, strict=True)])
     scaling = Scaling(outcome.temperature(asked, task.labels[np.concatenate(unseen)]))
-    return outcome.averaged(torch.from_numpy(np.stack([outcome.scaled(answer, scaling) for answer in answers])))
+    return outcome.weighted([outcome.scaled(answer, scaling) for answer in answers], np.full(_FOLDS, 1 / _FOLDS))

@@ -196,8 +196,8 @@ class Outcome(ABC):
 
     @abstractmethod
     def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
-        """(1, n, width): one answer for those of R replicas (R, n, width), or of R models with weights (R,) that sum to
-        1."""
+        """(1, n, width): one answer for the mixture of R answers (R, n, width) with weights (R,) that sum to 1, or with
+        equal ones."""
 
     @abstractmethod
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:
@@ -245,7 +245,7 @@ class Outcome(ABC):
         return np.asarray(self.mixture(answers.double())[0].cpu().numpy())
 
     def weighted(self, answers: Sequence[np.ndarray], weights: np.ndarray) -> np.ndarray:
-        """(n, width): one answer for those of several models (n, width), with weights that sum to 1."""
+        """(n, width): the mixture of several answers (n, width), with weights that sum to 1."""
         stack = torch.from_numpy(np.stack(answers)).double()
         return np.asarray(self.mixture(stack, torch.from_numpy(weights))[0].numpy())
 

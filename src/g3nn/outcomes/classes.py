@@ -40,9 +40,6 @@ from g3nn.parse import SHOWN, UNKNOWN, to_numpy
 _TEMPERATURES = 25
 """From 0.1 to 10, in equal ratios."""
 
-_EXCLUDED = math.log(1e-6)
-"""What is less probable than this counts as this when models answer together."""
-
 _MEASURES = ("precision", "recall", "f1", "support")
 """Of one class."""
 
@@ -187,12 +184,10 @@ class Classes(Outcome):
         return q * (1 - q)
 
     def mixture(self, answers: Tensor, weights: Tensor | None = None) -> Tensor:
-        """The logarithm of the mean probabilities of replicas, exact. Probabilities of different models are multiplied,
-        each to the power of its weight, which is right more often than their mean; none excludes a class by itself."""
-        if weights is None:
-            return answers.logsumexp(0, keepdim=True) - math.log(answers.shape[0])
-        pooled = (answers.clamp(min=_EXCLUDED) * weights.view(-1, 1, 1)).sum(0, keepdim=True)
-        return pooled.log_softmax(2)
+        """The logarithm of the mean probabilities, exact."""
+        if weights is not None:
+            return (answers + weights.log().view(-1, 1, 1)).logsumexp(0, keepdim=True)
+        return answers.logsumexp(0, keepdim=True) - math.log(answers.shape[0])
 
     def tempered(self, answer: Tensor, temperature: float) -> Tensor:
         """Proportional to q^(1 / temperature)."""

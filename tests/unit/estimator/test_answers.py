@@ -125,18 +125,17 @@ class TestMixture:
         first = replace(network(trained), weight=0.7, isolated_weight=0.2, temperature=0.5)
         return first, replace(linear(coef), weight=0.3, isolated_weight=0.8, temperature=2.0)
 
-    def test_it_is_the_product_of_what_members_say_at_their_temperatures(self, parted, members):
-        """To the power of their weights; isolated nodes have weights of their own."""
+    def test_it_is_the_weighted_mean_of_what_members_say_at_their_temperatures(self, parted, members):
+        """Isolated nodes have weights of their own."""
         said = []
         for member in members:
             power = np.exp(alone(replace(member, temperature=1.0))(parted).answer) ** (1 / member.temperature)
-            said.append(np.maximum(power / power.sum(1, keepdims=True), 1e-6))
+            said.append(power / power.sum(1, keepdims=True))
         answers = Answerer(members, THREE, CPU, NONE)(parted)
         first = np.where(parted.isolated, 0.2, 0.7)[:, None]
         assert parted.isolated[[3, 4]].all()
         assert not parted.isolated.all()
-        product = said[0] ** first * said[1] ** (1 - first)
-        np.testing.assert_allclose(np.exp(answers.answer), product / product.sum(1, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(np.exp(answers.answer), first * said[0] + (1 - first) * said[1], rtol=1e-5)
         np.testing.assert_array_equal(answers.isolated, parted.isolated)
 
     def test_a_member_without_a_weight_is_not_heard(self, parted, members):
