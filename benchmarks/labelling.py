@@ -24,11 +24,14 @@ as many, at most a fifth and a third of all. A record that is in the file is not
 from __future__ import annotations
 
 import argparse
+import copy
 import sys
 import time
 import warnings
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import lru_cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -152,6 +155,16 @@ class Person:
         return {**before, **dict.fromkeys(found, labels)}
 
 
+@lru_cache(maxsize=1)
+def begun(graph: str, seed: int, first: int, folder: Path | None, device: str) -> tuple[g3nn.G3NNClassifier, float]:
+    """A model of the first labels, and the seconds it took: the same for all strategies."""
+    task, _ = split_task(graph, seed, first, folder)
+    y, started = np.full(task.num_nodes, -1), time.perf_counter()
+    y[task.train] = task.labels[task.train]
+    model = g3nn.G3NNClassifier(effort="quick", device=device, random_state=seed).fit(task.features, y, task.edges)
+    return model, time.perf_counter() - started
+
+
 def chosen(job: Choice, folder: Path | None, device: str) -> Record:
     """The nodes in the order in which they were asked about, and how long a question and an update took."""
     task, pool = split_task(job.graph, job.seed, job.first, folder)
@@ -160,15 +173,9 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
     nodes, asking, learning = task.train, 0.0, 0.0
     # The first labels are right.
     looked = dict.fromkeys(task.train.tolist(), 0)
-    started = time.perf_counter()
-    model = (
-        None
-        if job.strategy in WITHOUT_MODEL
-        else g3nn.G3NNClassifier(effort="quick", device=device, random_state=job.seed).fit(
-            task.features, person.given(task.train, task.labels, nodes), task.edges
-        )
-    )
-    first_fit, questions = time.perf_counter() - started, 0
+    model, first_fit, questions = None, 0.0, 0
+    if job.strategy not in WITHOUT_MODEL:
+        model, first_fit = copy.deepcopy(begun(job.graph, job.seed, job.first, folder, device))
     situation = Situation(task.edges, task.features, nodes, pool, task.num_nodes, task.weights, seed=job.seed)
     while len(nodes) < most:
         count, start = min(K, most - len(nodes)), time.perf_counter()
@@ -230,12 +237,15 @@ def networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
     return [plan.fit(task, progress=False).probabilities.mean(0).argmax(1)]
 
 
-def measured(job: Choice | Lesson, made: Record, folder: Path | None, device: str) -> Record:
-    """What a worker does. made: the choice that a lesson is about."""
+def measured(jobs: Sequence[Choice | Lesson], made: Record, folder: Path | None, device: str) -> list[Record]:
+    """What a worker does: choices that begin alike, or a lesson. made: the choice that a lesson is about."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
-        found = chosen(job, folder, device) if isinstance(job, Choice) else learned(job, made, folder, device)
-    return {**found, "device": device}
+        found = [
+            chosen(job, folder, device) if isinstance(job, Choice) else learned(job, made, folder, device)
+            for job in jobs
+        ]
+    return [{**record, "device": device} for record in found]
 
 
 def choices(graphs: Sequence[str], given: argparse.Namespace) -> Iterator[Choice]:
@@ -256,23 +266,26 @@ def run(given: argparse.Namespace) -> int:
     graphs = checked_graphs(given, problems)
     problems.raise_if_any()
 
-    def keep(record: Record) -> str:
-        records.append(record)
+    def keep(found: list[Record]) -> str:
+        records.extend(found)
         write_records(given.out, records)
-        return f"accuracy {list(record['accuracy'].values())[-1]:.4f}" if "learner" in record else "chosen"
+        last = found[-1]
+        return f"accuracy {list(last['accuracy'].values())[-1]:.4f}" if "learner" in last else "chosen"
 
-    def measure(jobs: Iterable[Choice | Lesson]) -> int:
-        done = {key_of(record): record for record in records}
-        asked: dict[Choice | Lesson, tuple[Any, ...]] = {}
-        for job in jobs:
-            made = done.get(job.choice, {}) if isinstance(job, Lesson) else {}
-            if job not in done and (isinstance(job, Choice) or made):
-                asked[job] = (job, made, given.graphs, device)
-        print(f"{len(asked)} to do, {len(records)} records in {given.out}", file=sys.stderr, flush=True)
-        return carried_out(asked, measured, keep, given.jobs)
+    def measure(groups: Iterable[tuple[Sequence[Choice | Lesson], Record]]) -> int:
+        jobs = {"; ".join(map(str, group)): (group, made, given.graphs, device) for group, made in groups}
+        print(f"{len(jobs)} to do, {len(records)} records in {given.out}", file=sys.stderr, flush=True)
+        return carried_out(jobs, measured, keep, given.jobs)
 
-    wanted = list(choices(graphs, given))
-    return measure(wanted) + measure(Lesson(*parts) for parts in product(wanted, given.learners))
+    wanted, done = list(choices(graphs, given)), {key_of(record) for record in records}
+    alike: dict[tuple[Any, ...], list[Choice]] = defaultdict(list)
+    for choice in wanted:
+        if choice not in done:
+            alike[choice.graph, choice.seed, choice.strategy in WITHOUT_MODEL].append(choice)
+    failed = measure((group, {}) for group in alike.values())
+    made = {key_of(record): record for record in records}
+    lessons = (Lesson(*parts) for parts in product(wanted, given.learners))
+    return failed + measure(([one], made[one.choice]) for one in lessons if one not in made and one.choice in made)
 
 
 def main() -> None:

@@ -11,13 +11,13 @@ from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
-from typing import Any
+from typing import Any, TypeVar
 
 from g3nn.errors import G3NNError
 from g3nn.threads import cores
 from g3nn.training.memory import take_share
 
-Record = dict[str, Any]
+Found = TypeVar("Found")
 
 
 def begin(share: float) -> None:
@@ -36,17 +36,18 @@ def begin(share: float) -> None:
 
 def carried_out(
     jobs: Mapping[Hashable, tuple[Any, ...]],
-    measured: Callable[..., Record],
-    keep: Callable[[Record], str],
+    measured: Callable[..., Found],
+    keep: Callable[[Found], str],
     workers: int,
 ) -> int:
-    """Measure every job with its arguments. keep: stores a record as soon as it is there, and says it in a few words.
+    """Measure every job with its arguments. keep: stores what was found as soon as it is there, and says it in a few
+    words.
     Returns how many jobs failed."""
     for name in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
         os.environ.setdefault(name, str(max(1, cores() // workers)))
     failed = 0
     with ProcessPoolExecutor(workers, get_context("spawn"), begin, (1 / workers,)) as pool:
-        running: dict[Future[Record], Hashable] = {pool.submit(measured, *given): job for job, given in jobs.items()}
+        running: dict[Future[Found], Hashable] = {pool.submit(measured, *given): job for job, given in jobs.items()}
         try:
             for number, future in enumerate(as_completed(running), 1):
                 job, error = running[future], future.exception()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ import scipy.sparse as sp
 import g3nn
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
-MODULES = ("labelling", "labelling_report", "any_graph", "any_graph_report", "classifier", "svg")
+MODULES = ("updating", "labelling", "labelling_report", "any_graph", "any_graph_report", "classifier", "svg")
 
 
 @pytest.fixture(scope="module")
@@ -66,19 +67,29 @@ def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, f
 @pytest.mark.parametrize("strategy", ["random", "coverage"])
 def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
     job = labelling.Choice("small", 1, strategy, 0.0, first=1, last=4)
-    record = labelling.measured(job, {}, folder, "cpu")
+    (record,) = labelling.measured([job], {}, folder, "cpu")
     assert len(set(record["nodes"])) == 12
     assert labelling.key_of(record) == job
     lesson = labelling.Lesson(job, "small")
-    again = labelling.measured(lesson, record, folder, "cpu")
+    (again,) = labelling.measured([lesson], record, folder, "cpu")
     assert labelling.key_of(again) == lesson
     assert list(again["accuracy"]) == ["1", "2", "3", "4"]
     assert again["accuracy"]["4"] > 0.5
 
 
+def test_strategies_begin_with_the_same_model_and_do_not_touch_each_other(labelling, folder):
+    jobs = [labelling.Choice("small", 1, strategy, 0.0, first=1, last=3) for strategy in ("entropy", "default")]
+    both = labelling.measured(jobs, {}, folder, "cpu")
+    assert [labelling.key_of(record) for record in both] == jobs
+    assert both[0]["first_fit_seconds"] == both[1]["first_fit_seconds"]
+    labelling.begun.cache_clear()
+    (alone,) = labelling.measured(jobs[1:], {}, folder, "cpu")
+    assert both[1]["nodes"] == alone["nodes"] != both[0]["nodes"]
+
+
 def test_a_person_who_errs_looks_again(labelling, folder):
     job = labelling.Choice("small", 1, "default", 0.3, first=2, last=5)
-    record = labelling.measured(job, {}, folder, "cpu")
+    (record,) = labelling.measured([job], {}, folder, "cpu")
     assert record["looked"]
     assert all(node in record["nodes"][6:] and labels == 15 for node, labels in record["looked"])
     task, _ = labelling.split_task("small", 1, 2, folder)
@@ -86,6 +97,15 @@ def test_a_person_who_errs_looks_again(labelling, folder):
     y = person.given(task.train, task.labels, np.array(record["nodes"]), twice)
     np.testing.assert_array_equal(y[twice], person.again[twice])
     assert (y >= 0).sum() == 15
+
+
+def test_updates_and_suggestions_are_timed_beside_fits_from_scratch(scripts, folder, tmp_path):
+    updating, out = scripts["updating"], tmp_path / "updating.jsonl"
+    found = list(updating.records("small", 0, folder, "cpu", 3))
+    assert [one["labels"] for one in found] == [16, 26, 36, 46, 56]
+    assert [("scratch" in one) for one in found] == [False, False, True, False, False]
+    out.write_text("".join(json.dumps(one) + "\n" for one in found))
+    assert f"| {found[2]['updated']:.3f} | {found[2]['scratch']:.3f} | {found[2]['ece']:.3f} |" in updating.table(out)
 
 
 def test_a_record_without_a_mark_is_refused(labelling):
