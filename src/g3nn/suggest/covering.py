@@ -24,6 +24,9 @@ table of likeness, which is made once, below so many cells."""
 _POWER = 2
 """Nodes count as alike to this power of their cosine: nearness counts more than a faint resemblance."""
 
+_HERDING = 0.3
+"""What it counts that labels are as numerous where there are more nodes, beside that every node is covered."""
+
 
 @dataclass(frozen=True, eq=False)
 class Likeness:
@@ -102,12 +105,12 @@ def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndar
 class Cover:
     """Nodes that cover others, and are as numerous where there are more of them: greedily the most of
 
-        sum over targets v of w_v (max over chosen u of s(u, v) + sum over chosen u of s(u, v))
-            - price times the sum over pairs of chosen nodes of s,
+        sum over targets v of w_v (max over chosen u of s(u, v) + h sum over chosen u of s(u, v))
+            - h price times the sum over pairs of chosen nodes of s,
 
-    where s is likeness and the price T divided by the number of labels there will be. The maximum covers; the rest
-    keeps the mean of the chosen nodes near that of all, in the space where s is a product (kernel herding). What a node
-    adds only shrinks with every other.
+    where s is likeness, h is 0.3 and the price T divided by the number of labels there will be. The maximum covers; the
+    rest keeps the mean of the chosen nodes near that of all, in the space where s is a product (kernel herding). What a
+    node adds only shrinks with every other.
 
     candidates: (m,). left: (T,), how well each target is covered so far. worth: (T,), w, that sum to the number of
     targets. crowd: (m,), how alike each candidate is to all labelled nodes together. batch: nodes chosen since.
@@ -147,9 +150,9 @@ class Cover:
         found = np.empty(len(places))
         for start, nodes in _parts(self.candidates[places], len(self.left)):
             near = self.likeness.to_targets(nodes)
-            found[start : start + len(nodes)] = (np.maximum(near - self.left, 0.0) + near) @ self.worth
+            found[start : start + len(nodes)] = (np.maximum(near - self.left, 0.0) + _HERDING * near) @ self.worth
         near = self.likeness.between(self.candidates[places], np.array(self.batch, dtype=np.int64)).sum(1)
-        return found - self.price * (self.crowd[places] + near)
+        return found - _HERDING * self.price * (self.crowd[places] + near)
 
     def covers(self, place: int) -> float:
         """How many targets the candidate at this place would cover that are not covered yet."""

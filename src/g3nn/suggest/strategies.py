@@ -84,20 +84,21 @@ def coverage(situation: Situation, k: int) -> Worth:
     return Worth(None)
 
 
-_ANYWAY = 2.0
-"""What it is worth to cover a node whose answer is certain; one whose answer is certainly wrong has 1 more. A model
-with few labels is too sure, and does not know either what it should ask."""
+_ANYWAY, _LABELS = 2.0, 3.0
+"""What it is worth to cover a node whose answer is certain, at so many labels of each class; one whose answer is
+certainly wrong has 1 more. A model with few labels is too sure, and does not know either what it should ask."""
 
 
 def default(situation: Situation, k: int) -> Worth:
-    """Coverage, in which nodes count more the likelier their answers are wrong, or the less certain they are; as far as
-    labels so far say that alike nodes have the same label."""
+    """Coverage, in which nodes count more the likelier their answers are wrong, or the less certain they are: the more,
+    the more labels there are. As far as labels so far say that alike nodes have the same label."""
     if situation.uncertainty is None:
         return coverage(situation, k)
     if situation.beliefs is not None:
-        labelled = situation.labelled
+        labelled, K = situation.labelled, situation.beliefs.shape[1]
         trust = chance_of_agreement(situation.likeness.vectors[labelled], situation.beliefs[labelled])
-        return Worth(_ANYWAY + 1.0 - situation.beliefs.max(1), trust)
+        anyway = _ANYWAY * _LABELS * K / max(len(labelled), 1)
+        return Worth(anyway + 1.0 - situation.beliefs.max(1), trust)
     return Worth(_ANYWAY + situation.uncertainty / max(float(situation.uncertainty.max(initial=0.0)), 1e-12))
 
 
