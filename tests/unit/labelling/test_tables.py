@@ -96,6 +96,14 @@ def test_a_record_holds_what_a_page_shows(tmp_path):
     assert records.rows(["p7", "nobody", "p3"]).tolist() == [7, 3]
 
 
+def test_a_name_is_shown_and_only_learned_from_as_words(tmp_path):
+    names = {"called": [f"paper {row % 5}" for row in range(60)]}
+    for shown, learned in ((Shown("group", "called"), False), (Shown("group", "called", ("called",)), True)):
+        graph = read(tmp_path, shown, **names)
+        assert ("called" in {one.column for one in graph.schema.read}) == learned
+        assert Records(graph, shown, tmp_path).record(7)["title"] == "paper 2"
+
+
 def test_pictures_come_from_below_the_table(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("out.png", "in/a.png", "in/a.txt"):
