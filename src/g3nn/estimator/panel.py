@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -220,31 +220,20 @@ class Trial:
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 
 
-def at_best_trust(trials: Sequence[Trial], log_prob: Callable[[Trial], np.ndarray]) -> list[Trial]:
-    """Of each model one trial: that which believes edges as far as is best. One that doubts edges has to be better than
-    the one that believes all by more than a standard error of the difference.
+def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
+    """All but those that doubt edges although the same model does better if it believes them."""
+    believing = {
+        trial.candidate.key: trial.loss
+        for trial in trials
+        if isinstance(trial.candidate, Candidate) and trial.candidate.trust == 1
+    }
 
-    log_prob: (m,), of the labels that a trial is judged by.
-    """
-    found: dict[Any, list[Trial]] = {}
-    for trial in trials:
-        one = trial.candidate
-        found.setdefault(replace(one, trust=1.0).key if isinstance(one, Candidate) else one.key, []).append(trial)
+    def to_beat(one: AnyCandidate) -> float:
+        if not isinstance(one, Candidate) or one.trust == 1:
+            return math.inf
+        return believing.get(replace(one, trust=1.0).key, math.inf)
 
-    def helps(trial: Trial, believing: Trial) -> bool:
-        finite = math.isfinite(trial.loss) and math.isfinite(believing.loss)
-        if not finite or not np.array_equal(trial.nodes, believing.nodes):
-            return trial.loss < believing.loss
-        gains = log_prob(trial) - log_prob(believing)
-        return bool(gains.mean() > gains.std() / math.sqrt(len(gains)))
-
-    def best(group: Sequence[Trial]) -> Trial:
-        believing = [one for one in group if not isinstance(one.candidate, Candidate) or one.candidate.trust == 1]
-        if believing:
-            group = [one for one in group if one is believing[0] or helps(one, believing[0])]
-        return min(group, key=lambda one: one.loss)
-
-    return [best(group) for group in found.values()]
+    return [trial for trial in trials if trial.loss <= to_beat(trial.candidate)]
 
 
 def candidates(

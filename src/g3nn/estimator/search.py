@@ -16,7 +16,7 @@ from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
-from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, at_best_trust, usable
+from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable, worth_doubting
 from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.outcomes import Classes, Outcome
@@ -156,7 +156,7 @@ class Search:
                 trials[one.key] = _unless_too_large(partial(self._short, one, share), Trial(one))
 
         def leading(most: int) -> list[Trial]:
-            return sorted(at_best_trust(list(trials.values()), self._log_prob), key=lambda trial: trial.loss)[:most]
+            return sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)[:most]
 
         best = self._ranked_views()[: self.effort.views]
         # A view that looks like the first one is left out; models of tables then take that one.
@@ -274,8 +274,8 @@ class Search:
 
     def _promising(self, trials: Sequence[Trial]) -> list[int]:
         """Those with a weight in the mixture of all, then those whose loss is close to the lowest."""
-        best = at_best_trust(trials, self._log_prob)
-        finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in best]
+        helped = worth_doubting(trials)
+        finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in helped]
         if not finite:
             return list(range(min(1, len(trials))))
         weights = member_weights(np.stack([self._log_prob(trials[place]) for place in finite]), most=99)
