@@ -19,12 +19,13 @@ from g3nn.report.views import rates
 
 
 def drawing(store: Store) -> str:
-    """Kinds of noise on graphs that g3nn itself was measured on, one panel each."""
+    """Kinds of noise on graphs that g3nn itself and others were measured on, one panel each."""
     panels = [
         Panel(panel["title"], {line["label"]: (line["rates"], line["means"]) for line in panel["lines"]})
         for panel in rates(compare(load_suite("noise"), store).cells)
     ]
-    whole = [panel for panel in panels if len(panel.lines.get("g3nn", ((),))[0]) > 1]
+    measured = [{name for name, (rates, _) in panel.lines.items() if len(rates) > 1} for panel in panels]
+    whole = [panel for panel, names in zip(panels, measured, strict=True) if "g3nn" in names and len(names) > 1]
     return curves("Test accuracy against wrong edges, in percent of the edges", whole, "g3nn")
 
 
