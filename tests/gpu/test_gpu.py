@@ -135,6 +135,17 @@ def test_node_terms(gpu, of_posterior):
     assert_same(gpu, "node_terms_backward", numbers(R, 4, seed=2), numbers(R, N, 7, seed=3), answers)
 
 
+def test_a_grid_may_have_more_blocks_than_its_second_axis_allows(gpu):
+    """65,535; with so many classes a block is a single node."""
+    n, K = 70_000, 300
+    log_q, log_p = (numbers(1, n, K, seed=seed).log_softmax(2) for seed in (0, 1))
+    label = torch.where(torch.arange(n) % 3 == 0, torch.arange(n) % K, -1)
+    answers = NodeAnswers(log_q, log_p, label, True, (1 / n, 1 / n))
+    assert gpu._rows(K)["ROWS"] == 1
+    assert_same(gpu, "node_terms", answers)
+    assert_same(gpu, "node_terms_backward", numbers(1, 4, seed=2), numbers(1, n, K, seed=3), answers)
+
+
 def test_validation(gpu):
     log_q, labels, nodes = numbers(R, N, 7).log_softmax(2), torch.arange(N) % 7, torch.arange(10, 70)
     right = (log_q.argmax(2) == labels).float()[:, nodes]

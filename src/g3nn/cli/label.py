@@ -39,7 +39,9 @@ def label(
     text: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column of words, to read and to learn from. Repeatable.")
     ] = None,
-    title: Annotated[str | None, typer.Option(metavar="COL", help="Column with a name to show, not to learn from.")] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="COL", help="Column with a name to show, not to learn from.")
+    ] = None,
     image: Annotated[
         str | None, typer.Option(metavar="COL", help="Column with pictures: files below the folder of the node table.")
     ] = None,

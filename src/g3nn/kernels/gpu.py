@@ -20,7 +20,10 @@ _PROGRAMS = 2048
 
 
 def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
-    """Runs a kernel on contiguous tensors; it writes into those of its arguments that are contiguous already."""
+    """Runs a kernel on contiguous tensors; it writes into those of its arguments that are contiguous already.
+
+    What grows with the graph is on the first axis of a grid: the others end at 65,535.
+    """
     kernel[grid](*(entry.contiguous() if isinstance(entry, Tensor) else entry for entry in arguments), **constants)
 
 
@@ -243,7 +246,7 @@ def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:
     blocks = triton.cdiv(n, shape["ROWS"])
     sums, soft = log_q.new_empty(R, blocks, 4), log_q.new_empty(R, n, K)
     inputs = (log_q, log_p, label, *shares)
-    _call(node_kernels.node_terms, (R, blocks), *inputs, sums, soft, n, K, OF_POSTERIOR=of_posterior, **shape)
+    _call(node_kernels.node_terms, (blocks, R), *inputs, sums, soft, n, K, OF_POSTERIOR=of_posterior, **shape)
     return sums.sum(1), soft
 
 

@@ -17,6 +17,12 @@ FIXED_POINT = tl.constexpr(2.0**36)
 
 
 @triton.jit
+def places(COUNT: tl.constexpr):
+    """The COUNT numbers of a program, one after the other; there may be more than 2^31 in all."""
+    return tl.program_id(0).to(tl.int64) * COUNT + tl.arange(0, COUNT)
+
+
+@triton.jit
 def _key(seed, counter):
     z = seed.to(tl.uint64) * 0x9E3779B97F4A7C15 + counter.to(tl.uint64)
     for _ in tl.static_range(2):
@@ -29,6 +35,7 @@ def _key(seed, counter):
 
 @triton.jit
 def _bits(key, position):
+    """Positions that are 2^32 apart have the same bits."""
     x = position.to(tl.uint32) * 0x9E3779B1 + key.to(tl.uint32)
     x = x ^ (x >> 16)
     x = x * 0x7FEB352D
@@ -60,7 +67,7 @@ def _dropped(value, key, position, threshold, scale):
 @triton.jit
 def uniform_bits(seeds, counter, out, size):
     r = tl.program_id(1)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
     tl.store(out + r.to(tl.int64) * size + p, _bits(key, p).to(tl.int64), mask=p < size)
 
@@ -69,7 +76,7 @@ def uniform_bits(seeds, counter, out, size):
 def uniform_integers(seeds, counter, out, size, high):
     """Integers in 0 .. high - 1 from 53 random bits. `high` is an integer, since a float argument has only 24 bits."""
     r = tl.program_id(1)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     key = _key(tl.load(seeds + r), tl.load(counter))
     bits = (_bits(key, p).to(tl.int64) << 21) | (_bits(key, size + p) >> 11).to(tl.int64)
     unit = bits.to(tl.float64) * 1.1102230246251565e-16
@@ -81,7 +88,7 @@ def uniform_integers(seeds, counter, out, size, high):
 @triton.jit
 def dropout(x, seeds, counter, threshold, scale, out, size):
     r = tl.program_id(1)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     at = r.to(tl.int64) * size + p
     key = _key(tl.load(seeds + r), tl.load(counter))
     value = tl.load(x + at, mask=p < size, other=0.0)
@@ -141,7 +148,7 @@ def spmm(
 def pair_dot(left, right, i, j, out, n, h, P, index_stride, PAIRS: tl.constexpr, LANES: tl.constexpr):
     """out (R, P) = left_i . right_j."""
     r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    p = places(PAIRS)
     live = p < P
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]
@@ -159,7 +166,7 @@ def adam(parameter, gradient, first, second, lr, decay, corrections, fresh, best
     For replicas that are `fresh` (R,), the parameter before the update is copied to `best`.
     """
     r = tl.program_id(1)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     inside = p < size
     at = r.to(tl.int64) * size + p
     rate = tl.load(lr + r) / tl.load(corrections)
@@ -182,7 +189,7 @@ def adam(parameter, gradient, first, second, lr, decay, corrections, fresh, best
 def pair_sum(left, right, i, j, out, n, P, index_stride):
     """out (R, P) = left_i + right_j for left, right (R, n)."""
     r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     live = p < P
     first = tl.load(i + r * index_stride + p, mask=live, other=0)
     second = tl.load(j + r * index_stride + p, mask=live, other=0)
@@ -203,7 +210,7 @@ def _fixed_scale(first, second, r):
 def from_fixed(sums, out, first, second, size):
     """Converts the integer sums back to floating point."""
     r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)
     value = value / _fixed_scale(first, second, r)
     tl.store(out + r * size + p, value.to(out.dtype.element_ty), mask=p < size)
@@ -218,7 +225,7 @@ def scatter(
     The amount is grad_p * rows[source_p], with rows (R, m, h), or without grad rows_p, with rows (R, P, h).
     """
     r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    p = places(PAIRS)
     live = p < P
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from g3nn.kernels.gpu_kernels import BLOCK, _draw_key, _dropped
+from g3nn.kernels.gpu_kernels import BLOCK, _draw_key, _dropped, places
 
 
 @triton.jit
@@ -53,7 +53,7 @@ def column_sums(grad, out, n, h, rows_per_part, ROWS: tl.constexpr, LANES: tl.co
 def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
     """out (R, size) = dropout(max(0, x + bias)), with size = n h and bias (R, h)."""
     r = tl.program_id(1)
-    p = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     inside = p < size
     at = r.to(tl.int64) * size + p
     value = tl.load(x + at, mask=inside, other=0.0) + tl.load(bias + r * h + p % h, mask=inside, other=0.0)
@@ -65,7 +65,7 @@ def rectify(x, bias, seeds, counter, threshold, scale, out, size, h):
 @triton.jit
 def rectify_backward(grad, kept, scale, out, size):
     """out = grad * scale where the forward result `kept` is positive: neither rectified nor dropped."""
-    p = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+    p = places(BLOCK)
     inside = p < size
     value = tl.load(grad + p, mask=inside, other=0.0) * scale
     tl.store(out + p, tl.where(tl.load(kept + p, mask=inside, other=0.0) > 0.0, value, 0.0), mask=inside)
@@ -99,8 +99,8 @@ def node_terms(
     LANES: tl.constexpr,
 ):
     """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
-    r = tl.program_id(0).to(tl.int64)
-    block, blocks = tl.program_id(1), tl.num_programs(1)
+    r = tl.program_id(1).to(tl.int64)
+    block, blocks = tl.program_id(0), tl.num_programs(0)
     i = block * ROWS + tl.arange(0, ROWS)
     lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
     free = inside & free
@@ -240,7 +240,7 @@ def expected_logistic(
 ):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
     r = tl.program_id(1).to(tl.int64)
-    p = tl.program_id(0) * PAIRS + tl.arange(0, PAIRS)
+    p = places(PAIRS)
     a, b, logit, _, _, _, _ = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
     score = a[:, :, None] * b[:, None, :] * _log_sigmoid(sign * logit)
     tl.store(out + r * P + p, tl.sum(tl.sum(score, axis=2), axis=1), mask=p < P)
@@ -270,7 +270,7 @@ def expected_logistic_backward(
     """Gradients for every pair, and grad_table (R, blocks, K, K) for each block of pairs."""
     r = tl.program_id(1).to(tl.int64)
     block, blocks = tl.program_id(0), tl.num_programs(0)
-    p = block * PAIRS + tl.arange(0, PAIRS)
+    p = places(PAIRS)
     a, b, logit, at, inside, cell, square = _pair_logits(left, right, base, target, source, table, r, p, P, K, LANES)
     g = tl.load(grad + r * P + p, mask=p < P, other=0.0)
     score = g[:, None, None] * _log_sigmoid(sign * logit)
