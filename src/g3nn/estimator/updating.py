@@ -25,8 +25,9 @@ from g3nn.task import NodeTask
 from g3nn.threads import enough_for
 from g3nn.training.progress import Course
 
-_EPOCHS = 15
-"""More than about ten change little: the networks know all labels but a few."""
+_EPOCHS, _MORE = 15, 4.0
+"""Networks that know all labels but a few learn little after ten epochs; if all labels were new, they would train five
+times as long."""
 _MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
 """Who goes on: members with the largest weights, some replicas of each, as long as an epoch costs no more than so many
 of gcn."""
@@ -195,15 +196,17 @@ def _gone_on(
         heard = plain.answers(replace(fitted.task, train=fitted.seen), None, fitted.answerer.device, outcome).answer[
             new
         ]
-    plan = trial.candidate.plan(request.common, network.seeds, device).going_on(network.model, _EPOCHS)
+    epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
+    plan = trial.candidate.plan(request.common, network.seeds, device).going_on(network.model, epochs)
     result = usable(plan.fit(replace(member.seen(task, outcome), val=task.train), progress, request.weights))
     if not result.trials or "diverged" in result.status:
         raise TrainingError("the model diverged when it went on with the new labels: fit again")
     nodes, answer = np.concatenate([trial.nodes, new]), heard
     if len(trial.nodes):
         answer = np.concatenate([trial.answer, heard])
-    epochs = network.epochs + _EPOCHS
-    learned = replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None)
+    learned = replace(
+        network, model=result.model, epochs=network.epochs + epochs, history=result.history, held_out=None
+    )
     latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
     return _Again(replace(member, learned=learned), latest)
 
