@@ -12,7 +12,8 @@ at most 15 % of all and none twice, and errs as often as before. Where there is 
 
 What was chosen is one record. Then learners get the labels that there were at some marks, a record for each learner:
 
-- gcn: a plain network of two layers, the mean accuracy of three; it stops by the validation nodes;
+- gcn, gcn-128: a plain network of two layers with 16 or 128 units, the mean accuracy of three; it stops by the
+  validation nodes;
 - small: sbm-appnp on every label, two replicas together;
 - quick, default: `G3NNClassifier` with these efforts. Neither sees a validation node, nor does any strategy.
 
@@ -55,7 +56,7 @@ from g3nn.training.plan import Plan
 FIRST, LAST = 2, 20
 MARKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
 """Labels per class."""
-LEARNERS = ("gcn", "small", "quick", "default")
+LEARNERS = ("gcn", "gcn-128", "small", "quick", "default")
 LOOKS, DOUBTED = MARKS[4:], 0.15
 """At how many labels per class a person looks again, and at which share of the labels at most."""
 WITHOUT_MODEL = ("random", "coverage", "featprop")
@@ -228,8 +229,8 @@ def learned(job: Lesson, chosen: Record, folder: Path | None, device: str) -> Re
 def networks(job: Lesson, task: NodeTask, device: str) -> list[np.ndarray]:
     """(n,) classes, by every network or by all together."""
     seed, K = job.choice.seed, task.num_classes
-    if job.learner == "gcn":
-        options: dict[str, Any] = {"epochs": 300, "patience": 100}
+    if job.learner.startswith("gcn"):
+        options: dict[str, Any] = {"epochs": 300, "patience": 100, "hidden": 128 if job.learner == "gcn-128" else 16}
         plan = Plan.check("gcn", "elbo", 3, 100 * seed, "mlp", device, options)
         return list(plan.fit(task, progress=False).probabilities.argmax(2))
     options = {"graph_weight": 1 / K, "kl_weight": 1 / K, "hidden": 64}
