@@ -156,9 +156,14 @@ class Person:
         return {**before, **dict.fromkeys(found, labels)}
 
 
+def begun(*start: Any) -> tuple[g3nn.G3NNClassifier, float]:
+    """A model of the first labels, and the seconds it took: the same for all strategies, each with a copy of its own.
+    start: see `first_fit`."""
+    return copy.deepcopy(first_fit(*start))
+
+
 @lru_cache(maxsize=1)
-def begun(graph: str, seed: int, first: int, folder: Path | None, device: str) -> tuple[g3nn.G3NNClassifier, float]:
-    """A model of the first labels, and the seconds it took: the same for all strategies."""
+def first_fit(graph: str, seed: int, first: int, folder: Path | None, device: str) -> tuple[g3nn.G3NNClassifier, float]:
     task, _ = split_task(graph, seed, first, folder)
     y, started = np.full(task.num_nodes, -1), time.perf_counter()
     y[task.train] = task.labels[task.train]
@@ -174,9 +179,9 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
     nodes, asking, learning = task.train, 0.0, 0.0
     # The first labels are right.
     looked = dict.fromkeys(task.train.tolist(), 0)
-    model, first_fit, questions = None, 0.0, 0
+    model, first_seconds, questions = None, 0.0, 0
     if job.strategy not in WITHOUT_MODEL:
-        model, first_fit = copy.deepcopy(begun(job.graph, job.seed, job.first, folder, device))
+        model, first_seconds = begun(job.graph, job.seed, job.first, folder, device)
     situation = Situation(task.edges, task.features, nodes, pool, task.num_nodes, task.weights, seed=job.seed)
     while len(nodes) < most:
         count, start = min(K, most - len(nodes)), time.perf_counter()
@@ -200,7 +205,7 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
         **asdict(job),
         "nodes": nodes.tolist(),
         "looked": [[node, labels] for node, labels in looked.items() if labels],
-        "first_fit_seconds": first_fit,
+        "first_fit_seconds": first_seconds,
         "question_seconds": asking / max(questions, 1),
         "update_seconds": learning / max(questions, 1),
     }

@@ -27,7 +27,7 @@ def read_unlabelled(
     nodes: Path, edges: Path, shown: Shown, ignore: Sequence[str], problems: Problems, **options: Any
 ) -> TableGraph:
     """As `g3nn fit` reads them, but the label column describes nothing and may be missing or empty. Names, pictures and
-    links are to look at: no features, unless they are also named as such. options: of `read_tables`."""
+    links are to look at: no features, unless a name is also named as one. options: of `read_tables`."""
     source = None
     remarks = Remarks()
     with remarks.of_table("nodes"):
@@ -35,8 +35,10 @@ def read_unlabelled(
         looked_at = {"title": (shown.title,), "image": (shown.image,), "url": (shown.url,)}
         source.check_roles(looked_at, problems)
     there = set() if source is None else set(source.names)
-    used = {*ignore, *shown.text, *options.get("categorical", ()), options.get("id")}
-    left_out = [name for name in (shown.label, shown.title, shown.image, shown.url) if name in there - used]
+    seen_only = [shown.label, shown.image, shown.url]
+    if shown.title not in {*shown.text, *options.get("categorical", ()), options.get("id")}:
+        seen_only.append(shown.title)
+    left_out = [name for name in seen_only if name in there and name not in ignore]
     graph = read_tables(
         nodes, edges, text=shown.text, ignore=[*ignore, *left_out], problems=problems, outcome=Classes.name, **options
     )

@@ -82,7 +82,7 @@ def test_strategies_begin_with_the_same_model_and_do_not_touch_each_other(labell
     both = labelling.measured(jobs, {}, folder, "cpu")
     assert [labelling.key_of(record) for record in both] == jobs
     assert both[0]["first_fit_seconds"] == both[1]["first_fit_seconds"]
-    labelling.begun.cache_clear()
+    labelling.first_fit.cache_clear()
     (alone,) = labelling.measured(jobs[1:], {}, folder, "cpu")
     assert both[1]["nodes"] == alone["nodes"] != both[0]["nodes"]
 

@@ -104,6 +104,11 @@ def test_a_name_is_shown_and_only_learned_from_as_words(tmp_path):
         assert Records(graph, shown, tmp_path).record(7)["title"] == "paper 2"
 
 
+def test_labels_are_never_learned_from_as_words(tmp_path):
+    with pytest.raises(InputError, match="group"):
+        read(tmp_path, Shown("group", text=("group",)))
+
+
 def test_pictures_come_from_below_the_table(tmp_path):
     (tmp_path / "in").mkdir()
     for name in ("out.png", "in/a.png", "in/a.txt"):
