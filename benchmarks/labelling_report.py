@@ -119,8 +119,9 @@ def _times(records: Sequence[Record]) -> str:
 
 
 def drawing(records: Sequence[Record]) -> str:
-    """An SVG: a panel for each group with true answers, a line for each strategy."""
+    """An SVG: a panel for each group with true answers, a line for each strategy; the graphs of a learner together."""
     drawn = [group for group in groups(records) if not group.wrong and "random" in group.curves]
+    drawn.sort(key=lambda group: (group.marks, group.learner))
     panels = [
         Panel(one.title, {name: (one.marks, one.mean(name).tolist()) for name in one.strategies}) for one in drawn
     ]
