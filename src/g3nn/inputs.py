@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import Pattern
+from g3nn.mapped import blocks
 from g3nn.outcomes import Outcome, Targets
 from g3nn.replicas import Noise, optional_draw, optional_dropout
 from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
@@ -22,34 +23,93 @@ Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
-    """X (n, d), sparse or dense, and its product with the stacked weights of a first layer."""
+class MappedRows:
+    """X (n, d) in a file. It is read as a whole only where training needs it so, and otherwise in blocks."""
 
-    matrix: SparseMatrix | Tensor
+    matrix: np.memmap
+    device: torch.device
+    dtype: torch.dtype
+
+    @cached_property
+    def whole(self) -> Tensor:
+        return torch.from_numpy(np.array(self.matrix)).to(self.device, self.dtype)
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        """(R, n, h) = X W_r"""
+        out = weight.new_empty(weight.shape[0], len(self.matrix), weight.shape[2])
+        for rows, block in blocks(self.matrix):
+            out[:, rows] = torch.matmul(torch.from_numpy(block).to(self.device, self.dtype), weight)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """X (n, d), sparse, dense or in a file, and its product with the stacked weights of a first layer."""
+
+    matrix: SparseMatrix | Tensor | MappedRows
 
     def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
         """(R, n, h) = dropout(X) W_r for weight (R, d, h). With noise, stored values are dropped."""
         if isinstance(self.matrix, SparseMatrix):
             draw = optional_draw(noise, rate)
             return self.matrix.matmul(weight, draw)
+        if isinstance(self.matrix, MappedRows):
+            if noise is None and not torch.is_grad_enabled():
+                return self.matrix.matmul(weight)
+            return Features(self.matrix.whole).matmul(weight, noise, rate)
         if noise is None or rate == 0:
             return torch.matmul(self.matrix, weight)
         rows = self.matrix.expand(weight.shape[0], *self.matrix.shape)
         return torch.matmul(optional_dropout(noise, rows, rate), weight)
 
+    def first(self, count: int) -> Features:
+        """The features of the first nodes."""
+        if isinstance(self.matrix, SparseMatrix):
+            return Features(self.matrix.first(count))
+        return Features(self._tensor[:count])
+
+    @property
+    def _tensor(self) -> Tensor:
+        """Of features that are not sparse."""
+        assert not isinstance(self.matrix, SparseMatrix)
+        return self.matrix.whole if isinstance(self.matrix, MappedRows) else self.matrix
+
     def map(self, change: Callable[[Tensor], Tensor]) -> Features:
         """Apply a function that maps 0 to 0 to every value."""
         if isinstance(self.matrix, SparseMatrix):
             return Features(replace(self.matrix, values=change(self.matrix.values)))
-        return Features(change(self.matrix))
+        return Features(change(self._tensor))
 
     def dense(self) -> Tensor:
         """X as one dense tensor (n, d), for modules that cannot handle sparse features."""
         if not isinstance(self.matrix, SparseMatrix):
-            return self.matrix
+            return self._tensor
         n, d = self.matrix.shape
         rows, cols = self.matrix.pattern.row.long(), self.matrix.pattern.col.long()
         return self.matrix.values.new_zeros(n, d).index_put((rows, cols), self.matrix.values[0])
+
+
+Rowwise = TypeVar("Rowwise", Tensor, Features)
+"""A row for each node: features, or (R, n, h)."""
+
+
+class Hop(Protocol):
+    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns those that they hear."""
+
+    @property
+    def adjacency(self) -> SparseMatrix: ...
+
+    @property
+    def neighbour_mean(self) -> SparseMatrix: ...
+
+    @property
+    def neighbours(self) -> Pattern: ...
+
+    @property
+    def log_weights(self) -> Tensor | None: ...
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """The rows of the nodes that remain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +145,8 @@ class Inputs:
         """A task as tensors. outcome: that of a trained model, with its unit; by default it follows from the labels."""
         if sp.issparse(task.features):
             features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
+        elif isinstance(task.features, np.memmap):
+            features = Features(MappedRows(task.features, torch.device(device), dtype))
         else:
             features = Features(torch.from_numpy(task.features).to(device, dtype))
         outcome = outcome or task.outcome_model()
@@ -102,6 +164,29 @@ class Inputs:
         task = self.task.without_edges_of(nodes)
         edges = torch.from_numpy(task.edges).to(self.device)
         return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
+
+    @property
+    def heard(self) -> Inputs:
+        """What the posterior computes with: these nodes and those that they hear."""
+        return self
+
+    def hops(self, count: int) -> tuple[Hop, ...]:
+        """So many steps over the graph, in the order in which a network takes them."""
+        return (self,) * count
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """Of a whole graph all nodes remain."""
+        return x
+
+    @property
+    def counted(self) -> int | None:
+        """So many nodes, the first, count in the terms of nodes; None for all."""
+        return None
+
+    @property
+    def repeats(self) -> tuple[float, float]:
+        """How many nodes each node of L and of U stands for."""
+        return 1.0, 1.0
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
@@ -218,16 +303,12 @@ class Inputs:
     @cached_property
     def degrees(self) -> Tensor:
         """(n, 1), on a directed graph (n, 2) for out- and in-degree: the sum of the weights of a node's edges."""
-        ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
-        weights = None if self.task.weights is None else np.resize(self.task.weights, ends.shape[1])
-        counts = np.stack([np.bincount(end, weights, minlength=self.n) for end in ends], axis=1)
-        return torch.from_numpy(counts).to(self.device, self.dtype)
+        return torch.from_numpy(degree_table(self.task)).to(self.device, self.dtype)
 
     @cached_property
     def log_degrees(self) -> Tensor:
         """(n, 1 or 2): log(1 + degree), centred over the nodes."""
-        logs = self.degrees.double().log1p()
-        return (logs - logs.mean(0)).to(self.dtype)
+        return centred_log_degrees(self.degrees).to(self.dtype)
 
     @cached_property
     def arcs(self) -> Tensor:
@@ -240,6 +321,18 @@ class Inputs:
         if self.edge_weight is None or self.task.directed:
             return self.edge_weight
         return self.edge_weight.repeat(2)
+
+
+def degree_table(task: NodeTask) -> np.ndarray:
+    """(n, 1), on a directed graph (n, 2): the sum of the weights of a node's edges, out and in."""
+    ends = task.edges if task.directed else task.edges.reshape(1, -1)
+    weights = None if task.weights is None else np.resize(task.weights, ends.shape[1])
+    return np.stack([np.bincount(end, weights, minlength=task.num_nodes) for end in ends], axis=1)
+
+
+def centred_log_degrees(degrees: Tensor) -> Tensor:
+    logs = degrees.double().log1p()
+    return logs - logs.mean(0)
 
 
 def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:

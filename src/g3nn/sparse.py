@@ -33,6 +33,13 @@ class SparseMatrix:
     def to(self, device: torch.device | str, dtype: torch.dtype) -> SparseMatrix:
         return SparseMatrix(self.pattern.to(device), self.values.to(device, dtype))
 
+    def first(self, count: int) -> SparseMatrix:
+        """The first rows."""
+        rowptr = self.pattern.rowptr[: count + 1]
+        stored = int(rowptr[-1])
+        pattern = Pattern.from_rows(rowptr, self.pattern.col[:stored], self.shape[1])
+        return SparseMatrix(pattern, self.values[:, :stored])
+
     def matmul(self, dense: Tensor, draw: Draw | None = None) -> Tensor:
         """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, separately for each replica."""
         return spmm(self.pattern, self.values, dense, draw)

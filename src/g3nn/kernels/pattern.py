@@ -44,6 +44,15 @@ class Pattern:
             torch.from_numpy(transposed.data.astype(np.int32)),
         )
 
+    @classmethod
+    def from_rows(cls, rowptr: Tensor, col: Tensor, width: int) -> Pattern:
+        """From compressed rows, on their device."""
+        row = torch.repeat_interleave(rowptr.diff(), output_size=col.numel())
+        ordered, perm = col.sort(stable=True)
+        t_rowptr = torch.searchsorted(ordered, torch.arange(width + 1, device=col.device, dtype=col.dtype))
+        narrow = [part.to(torch.int32) for part in (col, row, row[perm], perm)]
+        return cls((rowptr.numel() - 1, width), rowptr, narrow[0], narrow[1], t_rowptr, narrow[2], narrow[3])
+
     @property
     def nnz(self) -> int:
         return int(self.col.numel())
