@@ -12,11 +12,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Pattern
+from g3nn.kernels import Pattern, dropped_linear
 from g3nn.mapped import blocks
 from g3nn.outcomes import Outcome, Targets
-from g3nn.replicas import Noise, optional_draw, optional_dropout
-from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
+from g3nn.replicas import Noise, optional_draw
+from g3nn.sparse import SparseMatrix, arc_mean, edge_rows, neighbour_mean, neighbour_rows, normalised_adjacency
 from g3nn.task import NodeTask
 
 Made = TypeVar("Made")
@@ -50,17 +50,12 @@ class Features:
 
     def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
         """(R, n, h) = dropout(X) W_r for weight (R, d, h). With noise, stored values are dropped."""
+        draw = optional_draw(noise, rate)
         if isinstance(self.matrix, SparseMatrix):
-            draw = optional_draw(noise, rate)
             return self.matrix.matmul(weight, draw)
-        if isinstance(self.matrix, MappedRows):
-            if noise is None and not torch.is_grad_enabled():
-                return self.matrix.matmul(weight)
-            return Features(self.matrix.whole).matmul(weight, noise, rate)
-        if noise is None or rate == 0:
-            return torch.matmul(self.matrix, weight)
-        rows = self.matrix.expand(weight.shape[0], *self.matrix.shape)
-        return torch.matmul(optional_dropout(noise, rows, rate), weight)
+        if isinstance(self.matrix, MappedRows) and draw is None and not torch.is_grad_enabled():
+            return self.matrix.matmul(weight)
+        return torch.matmul(self._tensor, weight) if draw is None else dropped_linear(self._tensor, weight, draw)
 
     def first(self, count: int) -> Features:
         """The features of the first nodes."""
@@ -77,7 +72,7 @@ class Features:
     def map(self, change: Callable[[Tensor], Tensor]) -> Features:
         """Apply a function that maps 0 to 0 to every value."""
         if isinstance(self.matrix, SparseMatrix):
-            return Features(replace(self.matrix, values=change(self.matrix.values)))
+            return Features(replace(self.matrix, stored=change(self.matrix.values)))
         return Features(change(self._tensor))
 
     def dense(self) -> Tensor:
@@ -240,6 +235,8 @@ class Inputs:
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
+        if self.task.weights is None:
+            return SparseMatrix.normalised(self.neighbours, self.dtype)
         matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
@@ -264,29 +261,42 @@ class Inputs:
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
         """D^-1 A: the mean over the neighbours of a node, without the node itself."""
+        if self.task.weights is None:
+            rows = neighbour_rows(self.task.edges, self.n, loops=False)
+            return SparseMatrix.row_mean(rows.pattern().to(self.device), self.dtype)
         matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
     @cached_property
     def neighbours(self) -> Pattern:
         """The pattern of A + I, over which attention runs."""
-        return Pattern.from_scipy(neighbourhoods(self.task.edges, self.n)).to(self.device)
+        return neighbour_rows(self.task.edges, self.n).pattern().to(self.device)
 
     @cached_property
     def log_weights(self) -> Tensor | None:
         """(nnz,): the logarithm of the weight of each entry of `neighbours`, None if all edges are alike."""
         if self.task.weights is None:
             return None
-        looped = neighbourhoods(self.task.edges, self.n, self.task.weights)
-        return torch.from_numpy(np.log(looped.data)).to(self.device, self.dtype)
+        values = neighbour_rows(self.task.edges, self.n, self.task.weights).values
+        assert values is not None
+        return torch.from_numpy(np.log(values)).to(self.device, self.dtype)
 
     @cached_property
     def edge_pattern(self) -> tuple[Pattern, Tensor | None]:
         """Each edge once, as a pattern (n, n), and the weights of its entries, None if all edges are alike."""
-        i, j = self.task.edges
-        place = sp.csr_array((np.arange(i.size), (i, j)), shape=(self.n, self.n))
-        order = torch.from_numpy(place.data).to(self.device)
-        return Pattern.from_scipy(place).to(self.device), None if self.edge_weight is None else self.edge_weight[order]
+        rows, order = edge_rows(self.task.edges, self.n)
+        weight = self.edge_weight
+        if weight is not None and order is not None:
+            weight = weight[torch.from_numpy(order).to(self.device)]
+        return rows.pattern(symmetric=False).to(self.device), weight
+
+    @cached_property
+    def taken(self) -> Pattern:
+        """The pairs (i, j) that are no non-edges: those of an edge, in both orders unless it is directed, and i = j."""
+        if not self.task.directed:
+            return self.neighbours
+        loops = np.stack([np.arange(self.n)] * 2)
+        return edge_rows(np.concatenate([self.task.edges, loops], axis=1), self.n)[0].pattern(False).to(self.device)
 
     @cached_property
     def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from g3nn.inputs import Inputs
-from g3nn.kernels import FreePairs
+from g3nn.kernels import FreePairs, Pattern
 from g3nn.likelihoods import Pairs
 from g3nn.replicas import Noise
 
@@ -26,15 +26,15 @@ class PairSource:
         self.n = inputs.n
         self.directed = inputs.task.directed
         pattern, weight = inputs.edge_pattern
-        self.edges = Pairs(pattern.row.long(), pattern.col.long(), present=True, pattern=pattern, weight=weight)
-        self._arcs, self._dtype = inputs.arcs, inputs.dtype
+        self.edges = Pairs(pattern.row, pattern.col, present=True, pattern=pattern, weight=weight)
+        self._inputs, taken = inputs, inputs.taken
         self._nodes: Tensor | None = None
         """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
         if isolated_nodes == MISSING and bool(inputs.isolated.any()):
             self._nodes = (~inputs.isolated).squeeze(1).nonzero().squeeze(1)
-            self._arcs = torch.searchsorted(self._nodes, self._arcs)
+            taken = _among(taken, self._nodes)
         self._size = self.n if self._nodes is None else int(self._nodes.numel())
-        self._free = FreePairs(self._arcs, self._size)
+        self._free = FreePairs(taken)
 
     @property
     def num_edges(self) -> int:
@@ -84,11 +84,17 @@ class PairSource:
         i, j = (end[noise.integers(end.numel(), count)] for end in self._ends)
         chance = self._chances[0][i] * self._chances[1][j]
         ordered = self._free.contains(i, j) / (chance * len(self._free))
-        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self._dtype))
+        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self._inputs.dtype))
 
     def _nodes_at(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
         """The nodes at these positions."""
         return (i, j) if self._nodes is None else (self._nodes[i], self._nodes[j])
+
+    @cached_property
+    def _arcs(self) -> Tensor:
+        """(2, A): both directions of every edge, unless it is directed."""
+        arcs = self._inputs.arcs
+        return arcs if self._nodes is None else torch.searchsorted(self._nodes, arcs)
 
     @cached_property
     def _ends(self) -> tuple[Tensor, Tensor]:
@@ -112,3 +118,12 @@ class PairSource:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
         return Pairs(*self._nodes_at(i[once], j[once]), present=False)
+
+
+def _among(pattern: Pattern, nodes: Tensor) -> Pattern:
+    """The rows and columns of some nodes, of which the others have no entries but in their own row."""
+    keep = torch.zeros(pattern.shape[0], dtype=torch.bool, device=nodes.device)
+    keep[nodes] = True
+    number, rowptr = keep.cumsum(0) - 1, torch.zeros(len(nodes) + 1, dtype=torch.int64, device=nodes.device)
+    torch.cumsum(pattern.rowptr.diff()[nodes], 0, out=rowptr[1:])
+    return Pattern.from_rows(rowptr, number[pattern.col[keep[pattern.row]]], len(nodes), pattern.symmetric)

@@ -9,7 +9,7 @@ import torch
 import g3nn
 from g3nn.batches import BatchSource
 from g3nn.batches.hops import SampledHop
-from g3nn.batches.rows import Rows
+from g3nn.batches.rows import GraphRows
 from g3nn.batches.sampling import Sampler
 from g3nn.inputs import Inputs
 from g3nn.model import ModelSpec
@@ -91,7 +91,7 @@ def test_the_mean_over_batches_is_the_gradient_of_the_whole_graph(task, reductio
 
 @pytest.mark.parametrize("matrix", ["adjacency", "neighbour_mean"])
 def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
-    rows = Rows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
     sampler = Sampler(rows)
     x = torch.randn(1, task.num_nodes, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     nodes = torch.arange(task.num_nodes)
@@ -108,7 +108,7 @@ def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
 
 @pytest.mark.parametrize("fan_out", [(0, 0), (2, 1), (3, 0, 2), ()])
 def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
-    rows = Rows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
     targets, more = torch.tensor([4, 9, 4, 30]), torch.tensor([9, 2, 2, 58])
     one, two = (Sampler(rows, compiled).around(targets, more, fan_out, noise()) for compiled in (True, False))
     assert one.sizes == two.sizes
@@ -118,7 +118,7 @@ def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
 
 
 def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
-    rows = Rows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
     near = Sampler(rows).around(torch.arange(task.num_nodes), torch.zeros(0, dtype=torch.int64), (3,), noise())
     degree = rows.rowptr.diff()
     assert torch.equal(near.rowptr.diff(), degree.clamp_max(3))
@@ -129,7 +129,7 @@ def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
 
 
 def test_rows_know_which_entries_they_contain(task):
-    rows = Rows.of_arcs(task.edges, task.num_nodes)
+    rows = GraphRows.of_arcs(task.edges, task.num_nodes)
     n = task.num_nodes
     i, j = (part.flatten() for part in torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij"))
     linked = torch.zeros(n, n, dtype=torch.bool)

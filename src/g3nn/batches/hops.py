@@ -8,7 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from g3nn.batches.rows import Rows
+from g3nn.batches.rows import GraphRows
 from g3nn.batches.sampling import Neighbourhood
 from g3nn.inputs import Rowwise
 from g3nn.kernels import Pattern
@@ -32,7 +32,9 @@ class SampledHop:
     total: Tensor
 
     @classmethod
-    def steps(cls, near: Neighbourhood, rows: Rows, device: torch.device, dtype: torch.dtype) -> tuple[SampledHop, ...]:
+    def steps(
+        cls, near: Neighbourhood, rows: GraphRows, device: torch.device, dtype: torch.dtype
+    ) -> tuple[SampledHop, ...]:
         """In the order in which a network takes them: the widest first."""
         nodes = near.nodes
         degree = rows.rowptr[nodes + 1] - rows.rowptr[nodes]
@@ -75,7 +77,7 @@ class SampledHop:
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
-        """Rows of D^-1/2 (A + I) D^-1/2, right on average."""
+        """GraphRows of D^-1/2 (A + I) D^-1/2, right on average."""
         rowptr, col, others = self._looped
         scale = (self.total + 1).rsqrt()
         values = scale.new_empty(col.numel())
@@ -85,7 +87,7 @@ class SampledHop:
 
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
-        """Rows of D^-1 A, right on average."""
+        """GraphRows of D^-1 A, right on average."""
         values = self._standing_for / self.total[self._row]
         return SparseMatrix(Pattern.from_rows(self.rowptr, self.col, self.width), values.unsqueeze(0))
 

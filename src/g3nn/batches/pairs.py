@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.batches.rows import Rows
+from g3nn.batches.rows import GraphRows
 from g3nn.likelihoods import Pairs
 from g3nn.pairs import MISSING
 from g3nn.replicas import Noise
@@ -37,11 +37,11 @@ class PairDraws:
     isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges.
     """
 
-    def __init__(self, task: NodeTask, rows: Rows, isolated_nodes: str) -> None:
+    def __init__(self, task: NodeTask, rows: GraphRows, isolated_nodes: str) -> None:
         device = rows.rowptr.device
         self._edges = torch.from_numpy(task.edges).to(device)
         self._weights = None if task.weights is None else torch.from_numpy(task.weights).to(device)
-        self._taken = Rows.of_arcs(task.edges, task.num_nodes).to(device) if task.directed else rows
+        self._taken = GraphRows.of_arcs(task.edges, task.num_nodes).to(device) if task.directed else rows
         alone = task.isolated if isolated_nodes == MISSING else np.zeros(0, dtype=bool)
         self._nodes = torch.from_numpy(np.flatnonzero(~alone)).to(device) if alone.any() else None
         self._size = task.num_nodes if self._nodes is None else self._nodes.numel()

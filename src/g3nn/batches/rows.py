@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.sparse import neighbourhoods
+from g3nn.sparse import Rows, edge_rows, neighbour_rows
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class GraphRows:
     """rowptr (n + 1,), col (A,): compressed rows, sorted. weight: (A,) of the edges; None if all are alike."""
 
     rowptr: Tensor
@@ -22,28 +21,23 @@ class Rows:
     weight: Tensor | None
 
     @classmethod
-    def of_neighbours(cls, edges: np.ndarray, n: int, weights: np.ndarray | None) -> Rows:
+    def of_neighbours(cls, edges: np.ndarray, n: int, weights: np.ndarray | None) -> GraphRows:
         """Directions are ignored, as in every network."""
-        looped = neighbourhoods(edges, n, weights)
-        looped.setdiag(0.0)
-        looped.eliminate_zeros()
-        return cls._of(looped, weights is not None)
+        return cls._of(neighbour_rows(edges, n, weights, loops=False))
 
     @classmethod
-    def of_arcs(cls, edges: np.ndarray, n: int) -> Rows:
-        arcs = sp.csr_array((np.ones(edges.shape[1], dtype=np.int8), tuple(edges)), shape=(n, n))
-        arcs.sort_indices()
-        return cls._of(arcs, False)
+    def of_arcs(cls, edges: np.ndarray, n: int) -> GraphRows:
+        return cls._of(edge_rows(edges, n)[0])
 
     @classmethod
-    def _of(cls, matrix: sp.csr_array, weighted: bool) -> Rows:
-        weight = torch.from_numpy(matrix.data) if weighted else None
-        rowptr = torch.from_numpy(matrix.indptr.astype(np.int64))
-        return cls(rowptr, torch.from_numpy(matrix.indices.astype(np.int32)), weight)
+    def _of(cls, rows: Rows) -> GraphRows:
+        weight = None if rows.values is None else torch.from_numpy(rows.values)
+        pattern = rows.pattern(symmetric=False)
+        return cls(pattern.rowptr, pattern.col, weight)
 
-    def to(self, device: torch.device | str) -> Rows:
+    def to(self, device: torch.device | str) -> GraphRows:
         weight = None if self.weight is None else self.weight.to(device)
-        return Rows(self.rowptr.to(device), self.col.to(device), weight)
+        return GraphRows(self.rowptr.to(device), self.col.to(device), weight)
 
     @property
     def n(self) -> int:

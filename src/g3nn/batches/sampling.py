@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.batches.rows import Rows
+from g3nn.batches.rows import GraphRows
 from g3nn.kernels import cpu_sampling, uniform_bits
 from g3nn.replicas import Noise
 
@@ -37,7 +37,7 @@ class Sampler:
     compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same.
     """
 
-    def __init__(self, rows: Rows, compiled: bool | None = None) -> None:
+    def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:
         self.rows = rows
         device = rows.rowptr.device
         self._compiled = device.type == "cpu" if compiled is None else compiled

@@ -16,7 +16,7 @@ from torch import Tensor
 from g3nn.batches.features import FeatureRows
 from g3nn.batches.hops import SampledHop
 from g3nn.batches.pairs import BatchPairs, PairDraws
-from g3nn.batches.rows import Rows
+from g3nn.batches.rows import GraphRows
 from g3nn.batches.sampled import Sampled
 from g3nn.batches.sampling import Neighbourhood, Sampler
 from g3nn.inputs import centred_log_degrees, degree_table
@@ -49,7 +49,7 @@ class BatchSource:
         self.task, self.outcome, self.device, self.dtype = task, outcome, device, dtype
         self.fan_out = fan_out
         place = device if on_device else torch.device("cpu")
-        self.rows = Rows.of_neighbours(task.edges, task.num_nodes, task.weights).to(place)
+        self.rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights).to(place)
         self._sampler = Sampler(self.rows)
         self._x = FeatureRows(task.features, device, dtype, on_device)
         self._draws = PairDraws(task, self.rows, isolated_nodes) if task.num_edges else None
