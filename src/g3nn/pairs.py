@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -68,11 +69,11 @@ class PairSource:
 
     def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` true non-edges for each replica, uniform and independent."""
-        return Pairs(*self._nodes_at(*self._free.pairs(noise.integers(len(self._free), count))), present=False)
+        return Pairs(*self._nodes_at(*self._free.pairs(_numbers(noise, len(self._free), count))), present=False)
 
     def sample_uniform(self, noise: Noise, count: int) -> Pairs:
         """`count` uniform pairs treated as non-edges, as in the authors' code: some are edges or self-pairs."""
-        number = noise.integers(self._size * self._size, count)
+        number = _numbers(noise, self._size * self._size, count)
         return Pairs(*self._nodes_at(number // self._size, number % self._size), present=False)
 
     def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
@@ -118,6 +119,12 @@ class PairSource:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
         return Pairs(*self._nodes_at(i[once], j[once]), present=False)
+
+
+def _numbers(noise: Noise, high: int, count: int) -> Tensor:
+    """(R, count) uniform in 0 .. high - 1. Their order does not matter; a CPU finds sorted ones close in memory."""
+    numbers = noise.integers(high, count)
+    return torch.from_numpy(np.sort(numbers.numpy(), axis=1)) if numbers.device.type == "cpu" else numbers
 
 
 def _among(pattern: Pattern, nodes: Tensor) -> Pattern:

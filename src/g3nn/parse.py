@@ -27,6 +27,9 @@ SHOWN = 5
 
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
+_AT_A_TIME = 1 << 22
+"""How many edges are looked at together."""
+
 _NO_WEIGHTS = "Mend them, or take all edges as alike with weights=False."
 
 _SPLIT = "a boolean mask or a list of node numbers"
@@ -194,6 +197,8 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: A
         problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
         return Edges(NO_EDGES)
     pairs = pairs.astype(np.int64)
+    if values is None and not directed and _is_clean(pairs, n):
+        return Edges(pairs)
     outside = (pairs < 0) | (pairs >= n)
     if outside.any():
         found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
@@ -220,6 +225,17 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: A
         return Edges(merged)
     i, j = pairs if directed else (pairs.min(0), pairs.max(0))
     return Edges(merged, np.bincount(np.searchsorted(arcs, i * n + j), values[apart], minlength=arcs.size))
+
+
+def _is_clean(pairs: np.ndarray, n: int) -> bool:
+    """Whether pairs (2, E) are as `edge_list` would leave them; looks at some at a time, so it takes no memory."""
+    count = pairs.shape[1]
+    for start in range(0, count, _AT_A_TIME):
+        # The last pair of each part is the first of the next one.
+        i, j = pairs[:, start : start + _AT_A_TIME + 1]
+        if not ((i >= 0) & (i < j) & (j < n)).all() or not (np.diff(i * n + j) > 0).all():
+            return False
+    return True
 
 
 def _edge_weights(weights: Any, count: int | None, problems: Problems) -> np.ndarray | None:

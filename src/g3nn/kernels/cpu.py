@@ -83,7 +83,10 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
     out = dense.new_empty(dense.shape[0], n, dense.shape[2])
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
     if isinstance(values, Scales):
-        _call(kernels.spmm_scaled, rowptr, col, *values.turned(transpose), dense, out)
+        left, right = values.turned(transpose)
+        # One pass over the rows is cheaper than a second number to look up for each entry.
+        scaled = dense if right is None else dense * right.unsqueeze(1)
+        _call(kernels.spmm_scaled, rowptr, col, left, scaled, out)
         return out
     perm = pattern.perm if transpose else None
     if draw is None:

@@ -33,12 +33,18 @@ def _bits(key, position):
     """32 random bits at `position` of the stream `key`: three multiply-and-shift rounds, the key enters twice, and
     after the first round the upper half of the position."""
     page = np.uint32(np.uint64(position) >> np.uint64(32))
-    x = np.uint32(np.uint32(position) * np.uint32(0x9E3779B1) + np.uint32(key))
+    return _bits_of_page(np.uint32(key), np.uint32(key >> np.uint64(32)), page, np.uint32(position))
+
+
+@njit(inline="always")
+def _bits_of_page(low, high, page, position):
+    """The same with 32 bits for each half of the key and of the position: a loop over these runs in wide registers."""
+    x = np.uint32(position * np.uint32(0x9E3779B1) + low)
     x = np.uint32(x ^ (x >> np.uint32(16)))
     x = np.uint32(x * np.uint32(0x7FEB352D) + page * np.uint32(0x85EBCA77))
     x = np.uint32(x ^ (x >> np.uint32(15)))
     x = np.uint32(x * np.uint32(0x846CA68B))
-    x = np.uint32(x + np.uint32(key >> np.uint64(32)))
+    x = np.uint32(x + high)
     x = np.uint32(x ^ (x >> np.uint32(16)))
     x = np.uint32(x * np.uint32(0x7FEB352D))
     return np.uint32(x ^ (x >> np.uint32(16)))
@@ -88,12 +94,22 @@ def dropout(x, seeds, counter, threshold, scale, first, out):
     """
     R, size = out.shape
     chunks = (size + _CHUNK - 1) // _CHUNK
+    least, zero = np.uint32(threshold), out.dtype.type(0.0)
     for job in prange(R * chunks):
         r, start, stop = _span(job, chunks, _CHUNK, size)
         key = _key(seeds[r], counter)
-        values = _of_replica(x, r)
-        for p in range(start, stop):
-            out[r, p] = values[p] * scale if _bits(key, first + p) >= threshold else 0.0
+        low, high = np.uint32(key), np.uint32(key >> np.uint64(32))
+        while start < stop:
+            # As far as the upper half of the position stays the same.
+            page = (first + start) >> 32
+            end = min(stop, ((page + 1) << 32) - first)
+            values, target = _of_replica(x, r)[start:end], out[r, start:end]
+            upper, position = np.uint32(page), np.uint32(first + start)
+            for p in range(end - start):
+                value = values[p] * scale
+                bits = _bits_of_page(low, high, upper, np.uint32(position + np.uint32(p)))
+                target[p] = value if bits >= least else zero
+            start = end
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
@@ -114,8 +130,8 @@ def spmm(rowptr, col, perm, values, dense, out):
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
-def spmm_scaled(rowptr, col, left, right, dense, out):
-    """As `spmm`, for values left_i right_j; left (n,), right (m,), None for ones."""
+def spmm_scaled(rowptr, col, left, dense, out):
+    """As `spmm`, where all values of row i are left_i; left (n,), None for ones."""
     R, n, h = out.shape
     for job in prange(R * n):
         r = job // n
@@ -124,13 +140,8 @@ def spmm_scaled(rowptr, col, left, right, dense, out):
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
             source = dense[r, col[k]]
-            if right is None:
-                for c in range(h):
-                    target[c] += source[c]
-            else:
-                weight = right[col[k]]
-                for c in range(h):
-                    target[c] += weight * source[c]
+            for c in range(h):
+                target[c] += source[c]
         if left is not None:
             for c in range(h):
                 target[c] *= left[i]

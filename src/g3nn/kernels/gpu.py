@@ -8,6 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
+from g3nn.errors import Problems
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels import gpu_node_kernels as node_kernels
@@ -15,6 +16,8 @@ from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, Nod
 from g3nn.kernels.pattern import Pattern
 
 _BLOCK = kernels.BLOCK.value
+_LARGEST_SIDE = 65_535
+"""Of a grid, but for its first axis."""
 _PROGRAMS = 2048
 """The number of programs that fills the device; sums over nodes are split into parts to reach it."""
 
@@ -24,6 +27,11 @@ def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any)
 
     What grows with the graph is on the first axis of a grid: the others end at 65,535.
     """
+    if max(grid[1:], default=0) > _LARGEST_SIDE:
+        problems = Problems()
+        advice = "Train them in several calls, or with fewer trials at once."
+        problems.add("trials", f"{max(grid[1:])} replicas at once", f"at most {_LARGEST_SIDE} on a GPU", advice)
+        problems.raise_if_any()
     kernel[grid](*(entry.contiguous() if isinstance(entry, Tensor) else entry for entry in arguments), **constants)
 
 

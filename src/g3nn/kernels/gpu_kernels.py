@@ -233,7 +233,7 @@ def _fixed_scale(first, second, units, r):
     largest = tl.load(first + r).to(tl.float64)
     if second is not None:
         largest *= tl.load(second + r).to(tl.float64)
-    return units.to(tl.float64) / tl.maximum(largest, 1e-30)
+    return units / tl.maximum(largest, 1e-30)
 
 
 @triton.jit
