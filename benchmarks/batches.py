@@ -6,8 +6,8 @@
     python benchmarks/batches.py --table batches.json
 
 - epoch: 2.45 M nodes, 61.9 M edges, 100 features, 47 classes, 200,000 training nodes; SAGE of three layers with 256
-  units, batches of 1,024, at most 15, 10 and 5 neighbours, and the same as posterior of `sbm-sage`. Validation, of 39,000
-  nodes, is timed apart.
+  units, batches of 1,024, at most 15, 10 and 5 neighbours, and the same as posterior of `sbm-sage`. Validation, of
+  39,000 nodes, is timed apart.
 - accuracy: 20 labels of each class on Pubmed (public split), amazon_photo and a drawn graph of 10^6 nodes and 10^7
   edges.
 - disk: 10 M nodes with 500 features each; the most memory that the process ever had, mapped pages included.

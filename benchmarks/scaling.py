@@ -32,7 +32,7 @@ SHAPES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
         {"nodes": 2_449_029, "edges": 61_859_140, "features": 100, "classes": 47},
         ("sbm-gcn", "sbm-sage", "sbm-gat", "gcn", PLAIN),
     ),
-    "billion": ({"nodes": 10**8, "edges": 10**9, "features": 64, "classes": 10}, ("sbm-gcn",)),
+    "billion": ({"nodes": 10**8, "edges": 10**9, "features": 64, "classes": 5, "pairs": 10**7}, ("sbm-gcn",)),
 }
 """Sizes, and the models that are measured on them."""
 

@@ -37,14 +37,14 @@ def host_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def epoch_of(task: g3nn.NodeTask, model: str, device: str) -> Callable[[], None]:
-    """A function that trains for one epoch and evaluates."""
+def epoch_of(task: g3nn.NodeTask, model: str, device: str, pairs: int = 0) -> Callable[[], None]:
+    """A function that trains for one epoch and evaluates. pairs: edges and non-edges of a step, 0 for all edges."""
     if model == PLAIN:
         return Plain(task, "gcn", device).epoch
     replicas = Replicas((0,))
     built = ModelSpec.parse(model).build(Sizes.of(task), replicas, {})
     endless = TrainingOptions(epochs=10**9, patience=10**9)
-    return Stack(built, Objective.elbo(), Inputs.of(task, device), replicas, endless)._repeated
+    return Stack(built, Objective.elbo(edges_per_step=pairs), Inputs.of(task, device), replicas, endless)._repeated
 
 
 def seconds_per_epoch(epoch: Callable[[], None], device: str) -> float:
@@ -62,7 +62,14 @@ def seconds_per_epoch(epoch: Callable[[], None], device: str) -> float:
 
 
 def measured(
-    nodes: int, edges: int, features: int, classes: int, model: str, device: str, homophily: float = 0.8
+    nodes: int,
+    edges: int,
+    features: int,
+    classes: int,
+    model: str,
+    device: str,
+    homophily: float = 0.8,
+    pairs: int = 0,
 ) -> dict[str, Any]:
     """Seconds and memory; host memory without that of the loaded libraries and compiled kernels."""
     # Compiles the kernels.
@@ -75,7 +82,7 @@ def measured(
     made = time.perf_counter() - start
     record = {"edges": task.num_edges, "seconds_to_make": made, "host_gib_to_make": (host_bytes() - libraries) / 2**30}
     try:
-        epoch = epoch_of(task, model, device)
+        epoch = epoch_of(task, model, device, pairs)
         record["seconds_per_epoch"] = seconds_per_epoch(epoch, device)
     except torch.OutOfMemoryError as error:
         return {**record, "status": f"out of memory: {error}".splitlines()[0]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -29,8 +29,6 @@ class BatchStack(Stack):
     neighbourhoods that are drawn alike in every epoch, so that losses can be compared.
     """
 
-    repeatable: ClassVar[bool] = False
-
     def __init__(
         self,
         model: GenerativeModel,
@@ -46,6 +44,10 @@ class BatchStack(Stack):
         )
         self._order = np.random.default_rng([replicas.seeds[0] % 2**64, _DRAWING])
         super().__init__(model, objective, cast(Any, batches), replicas, options)
+
+    def _capturable(self) -> bool:
+        """No two batches have the same shapes."""
+        return False
 
     def _learn(self, step: int | Tensor) -> tuple[Tensor, Tensor]:
         """An epoch: the means over its batches."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,6 +27,9 @@ HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 
 _WARM_UP = 3
 """Calls before a function is captured."""
+
+_LARGE = 50_000_000
+"""Nodes and edges, times replicas, from which on an epoch is not captured."""
 
 _EPOCHS_PER_LOOK = 25
 """How many captured epochs run before the host checks which replicas have stopped."""
@@ -93,9 +95,6 @@ class Stack:
     replayed, and the host checks only every few dozen epochs; a replica that stopped in between is frozen.
     """
 
-    repeatable: ClassVar[bool] = True
-    """Whether every epoch is the same sequence of operations."""
-
     def __init__(
         self, model: GenerativeModel, objective: Objective, inputs: Inputs, replicas: Replicas, options: TrainingOptions
     ) -> None:
@@ -113,13 +112,17 @@ class Stack:
         # A model without parameters has nothing to learn: one epoch is enough.
         limit = options.epochs if self._adam.parameters else 1
         self._track = Track.start(self.model.state_dict(), replicas.size, limit, options.patience, device, dtype)
-        capturable = self.repeatable and model.posterior.capturable and bool(self._adam.parameters)
-        captured = device.type == "cuda" and capturable
+        captured = device.type == "cuda" and bool(self._adam.parameters) and self._capturable()
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
         self._repeated = Repeated(self.advance, captured)
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
+
+    def _capturable(self) -> bool:
+        """Whether an epoch is worth capturing and can be: on a large graph launches cost nothing beside the work, and a
+        capture would hold memory of its own."""
+        return self.model.posterior.capturable and self.inputs.task.extent * self._size < _LARGE
 
     @cached_property
     def source(self) -> PairSource:
