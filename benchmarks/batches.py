@@ -108,11 +108,12 @@ def _write_features(path: Path, labels: np.ndarray, features: int) -> None:
     """A faint centre for each class and noise, some rows at a time."""
     rng = np.random.default_rng(0)
     centres = rng.standard_normal((labels.max() + 1, features), dtype=np.float32) / 10
-    file = np.lib.format.open_memmap(path, "w+", np.float32, (len(labels), features))
-    for start in range(0, len(labels), 100_000):
-        part = labels[start : start + 100_000]
-        file[start : start + len(part)] = centres[part] + rng.standard_normal((len(part), features), dtype=np.float32)
-    file.flush()
+    with path.open("wb") as file:
+        header = {"descr": "<f4", "fortran_order": False, "shape": (len(labels), features)}
+        np.lib.format.write_array_header_1_0(file, header)
+        for start in range(0, len(labels), 100_000):
+            part = labels[start : start + 100_000]
+            file.write((centres[part] + rng.standard_normal((len(part), features), dtype=np.float32)).tobytes())
 
 
 def _peak() -> int:
