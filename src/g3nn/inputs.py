@@ -111,8 +111,9 @@ class Hop(Protocol):
 class Inputs:
     """X, G and Y_L of one task.
 
-    edges: (2, E), each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K), one-hot rows
-    for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a network.
+    edges: (2, E) on the CPU, each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K),
+    one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a
+    network.
     edge_weight: (E,), as how many edges each one counts; None if all are alike. beliefs: (n, width), those of the task.
     """
 
@@ -149,7 +150,7 @@ class Inputs:
         train = torch.from_numpy(task.train).to(device)
         val = torch.from_numpy(task.val).to(device)
         unlabelled = torch.from_numpy(task.unlabelled).to(device)
-        edges = torch.from_numpy(task.edges).to(device)
+        edges = torch.from_numpy(task.edges)
         observed = outcome.as_inputs(targets)
         own = _edge_weight(task, device, dtype), _tensor(task.beliefs, device, dtype)
         return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, *own)
@@ -157,7 +158,7 @@ class Inputs:
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
         task = self.task.without_edges_of(nodes)
-        edges = torch.from_numpy(task.edges).to(self.device)
+        edges = torch.from_numpy(task.edges)
         return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
 
     @property
@@ -323,7 +324,8 @@ class Inputs:
     @cached_property
     def arcs(self) -> Tensor:
         """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
-        return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)
+        edges = self.edges.to(self.device)
+        return edges if self.task.directed else torch.cat([edges, edges.flip(0)], dim=1)
 
     @cached_property
     def arc_weight(self) -> Tensor | None:

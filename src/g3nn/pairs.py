@@ -26,20 +26,26 @@ class PairSource:
     def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED) -> None:
         self.n = inputs.n
         self.directed = inputs.task.directed
-        pattern, weight = inputs.edge_pattern
-        self.edges = Pairs(pattern.row, pattern.col, present=True, pattern=pattern, weight=weight)
-        self._inputs, taken = inputs, inputs.taken
+        self._inputs = inputs
         self._nodes: Tensor | None = None
         """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
         if isolated_nodes == MISSING and bool(inputs.isolated.any()):
             self._nodes = (~inputs.isolated).squeeze(1).nonzero().squeeze(1)
-            taken = _among(taken, self._nodes)
         self._size = self.n if self._nodes is None else int(self._nodes.numel())
-        self._free = FreePairs(taken)
+
+    @cached_property
+    def edges(self) -> Pairs:
+        pattern, weight = self._inputs.edge_pattern
+        return Pairs(pattern.row, pattern.col, present=True, pattern=pattern, weight=weight)
+
+    @cached_property
+    def _free(self) -> FreePairs:
+        taken = self._inputs.taken
+        return FreePairs(taken if self._nodes is None else _among(taken, self._nodes))
 
     @property
     def num_edges(self) -> int:
-        return int(self.edges.i.numel())
+        return self._inputs.task.num_edges
 
     @property
     def num_non_edges(self) -> int:

@@ -108,7 +108,7 @@ def test_rows_and_columns_of_a_pattern_are_those_of_the_cpu(pattern, square):
 
 def test_a_pattern_that_is_too_long_to_sort_on_a_gpu_is_turned_on_the_cpu(monkeypatch, pattern):
     expected = [part.long() for part in (pattern.t_rowptr, pattern.t_col, pattern.perm)]
-    monkeypatch.setattr("g3nn.kernels.pattern._INT32", 10)
+    monkeypatch.setattr("g3nn.kernels.pattern._SORTED_THERE", 10)
     there = pattern.to("cuda")
     for part, own in zip((there.t_rowptr, there.t_col, there.perm), expected, strict=True):
         assert part.is_cuda

@@ -12,7 +12,9 @@ from torch import Tensor
 from g3nn.kernels.backend import fast
 
 _INT32 = 2**31 - 1
-"""The largest number of 32 bits; torch sorts at most so many numbers on a GPU."""
+"""The largest number of 32 bits."""
+_SORTED_THERE = 1 << 28
+"""A GPU sorts at most so many entries by column: it needs several times their memory, counting on the CPU does not."""
 
 
 def index_type(most: int) -> torch.dtype:
@@ -74,7 +76,7 @@ class Pattern:
     @cached_property
     def _turned(self) -> tuple[Tensor, Tensor, Tensor]:
         """t_rowptr, t_col and perm; of a symmetric pattern the first two are its own."""
-        if self.col.device.type != "cpu" and self.nnz > _INT32:
+        if self.col.device.type != "cpu" and self.nnz > _SORTED_THERE:
             t_rowptr, t_col, perm = (part.to(self.col.device) for part in self.to("cpu")._turned)
         else:
             turn = getattr(fast(self.col), "turned", _turned)
