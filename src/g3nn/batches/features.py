@@ -13,6 +13,10 @@ from g3nn.parse import Matrix
 from g3nn.sparse import SparseMatrix
 
 
+_AT_ONCE = 4096
+"""Rows that are read of a file before its pages are given back: the system maps many pages around each."""
+
+
 class FeatureRows:
     """X (n, d), of which rows are taken."""
 
@@ -34,11 +38,13 @@ class FeatureRows:
         if self._file is None:
             return self._moved(self._rows[places])
         self._file.check()
+        rows = np.empty((len(places), self._rows.shape[1]), dtype=self._rows.dtype)
         # In the order of the file, so that it is read forwards.
         order = np.argsort(places, kind="stable")
-        rows = np.empty((len(places), self._rows.shape[1]), dtype=self._rows.dtype)
-        rows[order] = self._rows[places[order]]
-        forget(self._rows)
+        for start in range(0, len(order), _AT_ONCE):
+            some = order[start : start + _AT_ONCE]
+            rows[some] = self._rows[places[some]]
+            forget(self._rows)
         return self._moved(rows)
 
     def _moved(self, rows: np.ndarray) -> Features:
