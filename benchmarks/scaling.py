@@ -1,86 +1,113 @@
 """How time and memory grow with edges and replicas, and how close we are to the memory bandwidth.
 
-python benchmarks/scaling.py edges [--largest 10000000]     # one training step of sbm-gcn on synthetic graphs
+python benchmarks/scaling.py edges --out F [--largest 10000000] [--device cuda]   # sbm-gcn, and a GCN in plain PyG
+python benchmarks/scaling.py shapes --out F [--only products] [--device cuda]     # graphs of the shape of known ones
 python benchmarks/scaling.py replicas [--device cuda]       # time per replica and epoch, Cora lsm-gcn
 python benchmarks/scaling.py roofline [--device cuda]       # bytes that must move, and how fast they move
+
+Graphs are synthetic, and an epoch is full batch with evaluation. Records go to a file, and what is there already is not
+measured again.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import resource
 import subprocess
 import sys
-import time
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from records import Record, records_to_extend, write_records
+from scaling_case import PLAIN
 from speed import make_stack, run_stack, timed
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.replicas import Replicas, Sizes
-from g3nn.training import Stack, TrainingOptions
+from g3nn.errors import G3NNError, Problems
 
-DEGREE = 20
-FEATURES = 128
+SHAPES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
+    "products": (
+        {"nodes": 2_449_029, "edges": 61_859_140, "features": 100, "classes": 47},
+        ("sbm-gcn", "sbm-sage", "sbm-gat", "gcn", PLAIN),
+    ),
+    "billion": ({"nodes": 10**8, "edges": 10**9, "features": 64, "classes": 5, "pairs": 10**7}, ("sbm-gcn",)),
+}
+"""Sizes, and the models that are measured on them."""
 
-
-def peak_bytes() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def one_size(edges: int) -> dict[str, float]:
-    """Seconds per epoch and peak memory for one number of edges; memory without that of the loaded libraries."""
-    small = g3nn.synthetic(nodes=200, degree=4, features=8, labels_per_class=5, val=20)
-    g3nn.fit(small, "sbm-gcn", epochs=2, device="cpu")
-    libraries = peak_bytes()
-    nodes = 2 * edges // DEGREE
-    start = time.perf_counter()
-    task = g3nn.synthetic(nodes=nodes, classes=5, degree=DEGREE, features=FEATURES, labels_per_class=20, val=500)
-    made = time.perf_counter() - start
-    replicas = Replicas((0,))
-    model = ModelSpec.parse("sbm-gcn").build(Sizes(FEATURES, 5), replicas, {})
-    endless = TrainingOptions(epochs=10**9, patience=10**9)
-    stack = Stack(model, Objective.elbo(), Inputs.of(task), replicas, endless)
-    stack.step()
-    epochs = max(3, min(50, 10**6 // edges))
-    seconds = timed(lambda: run_stack(stack, epochs), epochs, "cpu")
-    return {
-        "nodes": nodes,
-        "edges": task.num_edges,
-        "seconds_per_epoch": seconds,
-        "seconds_to_make": made,
-        "peak_gib": peak_bytes() / 2**30,
-        "working_gib": (peak_bytes() - libraries) / 2**30,
-    }
+FOUND = ("seconds_per_epoch", "peak_gib")
 
 
-def exponent(rows: list[dict[str, float]], value: str) -> float:
+def key(record: Record) -> tuple[Any, ...]:
+    """What tells a record from the others; a record without it is damaged."""
+    return record["what"], record["model"], record["device"], record["wanted"]
+
+
+def growing(largest: int) -> list[dict[str, int]]:
+    """One node for ten edges, from ten thousand edges on."""
+    sizes = [10**power for power in range(4, 12) if 10**power <= largest]
+    return [{"nodes": edges // 10, "edges": edges, "features": 64, "classes": 5} for edges in sizes]
+
+
+def measure(what: str, sizes: dict[str, int], model: str, device: str) -> Record:
+    case = Path(__file__).with_name("scaling_case.py")
+    command = [sys.executable, str(case), json.dumps({**sizes, "model": model, "device": device})]
+    done = subprocess.run(command, capture_output=True, text=True)
+    record = {"what": what, "wanted": sizes["edges"], "model": model, "device": device, **sizes}
+    if done.returncode:
+        lines = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]
+        return {**record, "status": f"failed: {lines[-1]}"}
+    return {**record, **json.loads(done.stdout.splitlines()[-1])}
+
+
+def measure_all(out: Path | None, cases: list[tuple[str, dict[str, int], str]], device: str) -> list[Record]:
+    """The records of these cases, measured unless they are in the file."""
+    problems = Problems()
+    records = records_to_extend(out, key, problems)
+    problems.raise_if_any()
+    assert out is not None
+    chosen = []
+    for what, sizes, model in cases:
+        wanted = (what, model, device, sizes["edges"])
+        found = [record for record in records if key(record) == wanted]
+        if not found:
+            found = [measure(what, sizes, model, device)]
+            records += found
+            write_records(out, records)
+        print(line(found[0]), flush=True)
+        chosen += found
+    return chosen
+
+
+def line(record: Record) -> str:
+    title = f"{record['what']:9} {record['edges']:>11} edges, {record['nodes']:>9} nodes, {record['model']:9}"
+    if record["status"] != "done":
+        return f"{title}: {record['status']}"
+    seconds, memory = (record[name] for name in FOUND)
+    return f"{title}: {1e3 * seconds:9.1f} ms per epoch, {memory:6.2f} GiB, made in {record['seconds_to_make']:.1f} s"
+
+
+def exponent(rows: list[Record], value: str) -> float:
     """Slope of log(value) against log(edges), least squares."""
-    x, y = (np.log([row[key] for row in rows]) for key in ("edges", value))
+    x, y = (np.log([row[name] for row in rows]) for name in ("edges", value))
     return float(np.polyfit(x, y, 1)[0])
 
 
-def edges(largest: int) -> None:
-    rows = []
-    size = 10**4
-    while size <= largest:
-        # In a separate process, because peak memory never goes down again.
-        command = [sys.executable, __file__, "one-size", str(size)]
-        rows.append(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
-        row = rows[-1]
-        sizes = f"{row['edges']:>10.0f} edges, {row['nodes']:>8.0f} nodes"
-        memory = f"{row['working_gib']:6.2f} GiB beyond the libraries, {row['peak_gib']:5.2f} GiB in all"
-        print(f"{sizes}: {1e3 * row['seconds_per_epoch']:9.1f} ms per epoch, {memory}", flush=True)
-        size *= 10
-    # From 10^5 edges on; below that, fixed costs make the exponent look better.
-    for what, chosen in (("all sizes", rows), ("10^5 edges and more", [row for row in rows if row["edges"] > 5e4])):
-        time_, memory = (exponent(chosen, value) for value in ("seconds_per_epoch", "working_gib"))
-        print(f"exponent over {what}: time {time_:.2f}, memory {memory:.2f}")
+def edges(out: Path | None, largest: int, device: str) -> None:
+    models = ("sbm-gcn", PLAIN)
+    records = measure_all(out, [("edges", sizes, model) for sizes in growing(largest) for model in models], device)
+    for model in models:
+        # From 10^5 edges on; below that, fixed costs make the exponent look better.
+        rows = [row for row in records if row["model"] == model and row["wanted"] >= 10**5 and row["status"] == "done"]
+        if len(rows) > 1:
+            time, memory = (exponent(rows, value) for value in FOUND)
+            print(f"{model}, exponents from 10^5 edges on: time {time:.2f}, memory {memory:.2f}")
+
+
+def shapes(out: Path | None, only: str | None, device: str) -> None:
+    chosen = {only: SHAPES[only]} if only else SHAPES
+    measure_all(out, [(what, sizes, model) for what, (sizes, models) in chosen.items() for model in models], device)
 
 
 def replicas(device: str) -> None:
@@ -121,18 +148,23 @@ def roofline(device: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
-    commands.add_parser("edges").add_argument("--largest", type=int, default=10**7)
-    commands.add_parser("one-size").add_argument("size", type=int)
-    for name in ("replicas", "roofline"):
-        default = "cuda" if torch.cuda.is_available() else "cpu"
+    default = "cuda" if torch.cuda.is_available() else "cpu"
+    for name in ("edges", "shapes", "replicas", "roofline"):
         commands.add_parser(name).add_argument("--device", default=default, choices=("cpu", "cuda"))
-    arguments = parser.parse_args()
-    if arguments.command == "edges":
-        edges(arguments.largest)
-    elif arguments.command == "one-size":
-        print(json.dumps(one_size(arguments.size)))
-    else:
-        {"replicas": replicas, "roofline": roofline}[arguments.command](arguments.device)
+    for name in ("edges", "shapes"):
+        commands.choices[name].add_argument("--out", type=Path)
+    commands.choices["edges"].add_argument("--largest", type=int, default=10**7)
+    commands.choices["shapes"].add_argument("--only", choices=tuple(SHAPES))
+    given = parser.parse_args()
+    try:
+        if given.command == "edges":
+            edges(given.out, given.largest, given.device)
+        elif given.command == "shapes":
+            shapes(given.out, given.only, given.device)
+        else:
+            {"replicas": replicas, "roofline": roofline}[given.command](given.device)
+    except G3NNError as error:
+        raise SystemExit(str(error)) from None
 
 
 if __name__ == "__main__":

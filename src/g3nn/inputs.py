@@ -5,59 +5,115 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Pattern
+from g3nn.kernels import Pattern, dropped_linear
+from g3nn.mapped import blocks
 from g3nn.outcomes import Outcome, Targets
-from g3nn.replicas import Noise, optional_draw, optional_dropout
-from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
+from g3nn.replicas import Noise, optional_draw
+from g3nn.sparse import SparseMatrix, arc_mean, edge_rows, neighbour_mean, neighbour_rows, normalised_adjacency
 from g3nn.task import NodeTask
 
 Made = TypeVar("Made")
 
 
 @dataclass(frozen=True, eq=False)
-class Features:
-    """X (n, d), sparse or dense, and its product with the stacked weights of a first layer."""
+class MappedRows:
+    """X (n, d) in a file. It is read as a whole only where training needs it so, and otherwise in blocks."""
 
-    matrix: SparseMatrix | Tensor
+    matrix: np.memmap
+    device: torch.device
+    dtype: torch.dtype
+
+    @cached_property
+    def whole(self) -> Tensor:
+        return torch.from_numpy(np.array(self.matrix)).to(self.device, self.dtype)
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        """(R, n, h) = X W_r"""
+        out = weight.new_empty(weight.shape[0], len(self.matrix), weight.shape[2])
+        for rows, block in blocks(self.matrix):
+            out[:, rows] = torch.matmul(torch.from_numpy(block).to(self.device, self.dtype), weight)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """X (n, d), sparse, dense or in a file, and its product with the stacked weights of a first layer."""
+
+    matrix: SparseMatrix | Tensor | MappedRows
 
     def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
         """(R, n, h) = dropout(X) W_r for weight (R, d, h). With noise, stored values are dropped."""
+        draw = optional_draw(noise, rate)
         if isinstance(self.matrix, SparseMatrix):
-            draw = optional_draw(noise, rate)
             return self.matrix.matmul(weight, draw)
-        if noise is None or rate == 0:
-            return torch.matmul(self.matrix, weight)
-        rows = self.matrix.expand(weight.shape[0], *self.matrix.shape)
-        return torch.matmul(optional_dropout(noise, rows, rate), weight)
+        if isinstance(self.matrix, MappedRows) and draw is None and not torch.is_grad_enabled():
+            return self.matrix.matmul(weight)
+        return torch.matmul(self._tensor, weight) if draw is None else dropped_linear(self._tensor, weight, draw)
+
+    def first(self, count: int) -> Features:
+        """The features of the first nodes."""
+        if isinstance(self.matrix, SparseMatrix):
+            return Features(self.matrix.first(count))
+        return Features(self._tensor[:count])
+
+    @property
+    def _tensor(self) -> Tensor:
+        """Of features that are not sparse."""
+        assert not isinstance(self.matrix, SparseMatrix)
+        return self.matrix.whole if isinstance(self.matrix, MappedRows) else self.matrix
 
     def map(self, change: Callable[[Tensor], Tensor]) -> Features:
         """Apply a function that maps 0 to 0 to every value."""
         if isinstance(self.matrix, SparseMatrix):
-            return Features(replace(self.matrix, values=change(self.matrix.values)))
-        return Features(change(self.matrix))
+            return Features(replace(self.matrix, stored=change(self.matrix.values)))
+        return Features(change(self._tensor))
 
     def dense(self) -> Tensor:
         """X as one dense tensor (n, d), for modules that cannot handle sparse features."""
         if not isinstance(self.matrix, SparseMatrix):
-            return self.matrix
+            return self._tensor
         n, d = self.matrix.shape
         rows, cols = self.matrix.pattern.row.long(), self.matrix.pattern.col.long()
         return self.matrix.values.new_zeros(n, d).index_put((rows, cols), self.matrix.values[0])
+
+
+Rowwise = TypeVar("Rowwise", Tensor, Features)
+"""A row for each node: features, or (R, n, h)."""
+
+
+class Hop(Protocol):
+    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns those that they hear."""
+
+    @property
+    def adjacency(self) -> SparseMatrix: ...
+
+    @property
+    def neighbour_mean(self) -> SparseMatrix: ...
+
+    @property
+    def neighbours(self) -> Pattern: ...
+
+    @property
+    def log_weights(self) -> Tensor | None: ...
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """The rows of the nodes that remain."""
 
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
     """X, G and Y_L of one task.
 
-    edges: (2, E), each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K), one-hot rows
-    for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a network.
+    edges: (2, E) on the CPU, each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K),
+    one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a
+    network.
     edge_weight: (E,), as how many edges each one counts; None if all are alike. beliefs: (n, width), those of the task.
     """
 
@@ -85,6 +141,8 @@ class Inputs:
         """A task as tensors. outcome: that of a trained model, with its unit; by default it follows from the labels."""
         if sp.issparse(task.features):
             features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
+        elif isinstance(task.features, np.memmap):
+            features = Features(MappedRows(task.features, torch.device(device), dtype))
         else:
             features = Features(torch.from_numpy(task.features).to(device, dtype))
         outcome = outcome or task.outcome_model()
@@ -92,7 +150,7 @@ class Inputs:
         train = torch.from_numpy(task.train).to(device)
         val = torch.from_numpy(task.val).to(device)
         unlabelled = torch.from_numpy(task.unlabelled).to(device)
-        edges = torch.from_numpy(task.edges).to(device)
+        edges = torch.from_numpy(task.edges)
         observed = outcome.as_inputs(targets)
         own = _edge_weight(task, device, dtype), _tensor(task.beliefs, device, dtype)
         return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, *own)
@@ -100,8 +158,31 @@ class Inputs:
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
         task = self.task.without_edges_of(nodes)
-        edges = torch.from_numpy(task.edges).to(self.device)
+        edges = torch.from_numpy(task.edges)
         return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
+
+    @property
+    def heard(self) -> Inputs:
+        """What the posterior computes with: these nodes and those that they hear."""
+        return self
+
+    def hops(self, count: int) -> tuple[Hop, ...]:
+        """So many steps over the graph, in the order in which a network takes them."""
+        return (self,) * count
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """Of a whole graph all nodes remain."""
+        return x
+
+    @property
+    def counted(self) -> int | None:
+        """So many nodes, the first, count in the terms of nodes; None for all."""
+        return None
+
+    @property
+    def repeats(self) -> tuple[float, float]:
+        """How many nodes each node of L and of U stands for."""
+        return 1.0, 1.0
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
@@ -155,6 +236,8 @@ class Inputs:
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
+        if self.task.weights is None:
+            return SparseMatrix.normalised(self.neighbours, self.dtype)
         matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
@@ -179,29 +262,42 @@ class Inputs:
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
         """D^-1 A: the mean over the neighbours of a node, without the node itself."""
+        if self.task.weights is None:
+            rows = neighbour_rows(self.task.edges, self.n, loops=False)
+            return SparseMatrix.row_mean(rows.pattern().to(self.device), self.dtype)
         matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))
         return matrix.to(self.device, self.dtype)
 
     @cached_property
     def neighbours(self) -> Pattern:
         """The pattern of A + I, over which attention runs."""
-        return Pattern.from_scipy(neighbourhoods(self.task.edges, self.n)).to(self.device)
+        return neighbour_rows(self.task.edges, self.n).pattern().to(self.device)
 
     @cached_property
     def log_weights(self) -> Tensor | None:
         """(nnz,): the logarithm of the weight of each entry of `neighbours`, None if all edges are alike."""
         if self.task.weights is None:
             return None
-        looped = neighbourhoods(self.task.edges, self.n, self.task.weights)
-        return torch.from_numpy(np.log(looped.data)).to(self.device, self.dtype)
+        values = neighbour_rows(self.task.edges, self.n, self.task.weights).values
+        assert values is not None
+        return torch.from_numpy(np.log(values)).to(self.device, self.dtype)
 
     @cached_property
     def edge_pattern(self) -> tuple[Pattern, Tensor | None]:
         """Each edge once, as a pattern (n, n), and the weights of its entries, None if all edges are alike."""
-        i, j = self.task.edges
-        place = sp.csr_array((np.arange(i.size), (i, j)), shape=(self.n, self.n))
-        order = torch.from_numpy(place.data).to(self.device)
-        return Pattern.from_scipy(place).to(self.device), None if self.edge_weight is None else self.edge_weight[order]
+        rows, order = edge_rows(self.task.edges, self.n)
+        weight = self.edge_weight
+        if weight is not None and order is not None:
+            weight = weight[torch.from_numpy(order).to(self.device)]
+        return rows.pattern(symmetric=False).to(self.device), weight
+
+    @cached_property
+    def taken(self) -> Pattern:
+        """The pairs (i, j) that are no non-edges: those of an edge, in both orders unless it is directed, and i = j."""
+        if not self.task.directed:
+            return self.neighbours
+        loops = np.stack([np.arange(self.n)] * 2)
+        return edge_rows(np.concatenate([self.task.edges, loops], axis=1), self.n)[0].pattern(False).to(self.device)
 
     @cached_property
     def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:
@@ -218,21 +314,18 @@ class Inputs:
     @cached_property
     def degrees(self) -> Tensor:
         """(n, 1), on a directed graph (n, 2) for out- and in-degree: the sum of the weights of a node's edges."""
-        ends = self.task.edges if self.task.directed else self.task.edges.reshape(1, -1)
-        weights = None if self.task.weights is None else np.resize(self.task.weights, ends.shape[1])
-        counts = np.stack([np.bincount(end, weights, minlength=self.n) for end in ends], axis=1)
-        return torch.from_numpy(counts).to(self.device, self.dtype)
+        return torch.from_numpy(degree_table(self.task)).to(self.device, self.dtype)
 
     @cached_property
     def log_degrees(self) -> Tensor:
         """(n, 1 or 2): log(1 + degree), centred over the nodes."""
-        logs = self.degrees.double().log1p()
-        return (logs - logs.mean(0)).to(self.dtype)
+        return centred_log_degrees(self.degrees).to(self.dtype)
 
     @cached_property
     def arcs(self) -> Tensor:
         """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
-        return self.edges if self.task.directed else torch.cat([self.edges, self.edges.flip(0)], dim=1)
+        edges = self.edges.to(self.device)
+        return edges if self.task.directed else torch.cat([edges, edges.flip(0)], dim=1)
 
     @cached_property
     def arc_weight(self) -> Tensor | None:
@@ -240,6 +333,18 @@ class Inputs:
         if self.edge_weight is None or self.task.directed:
             return self.edge_weight
         return self.edge_weight.repeat(2)
+
+
+def degree_table(task: NodeTask) -> np.ndarray:
+    """(n, 1), on a directed graph (n, 2): the sum of the weights of a node's edges, out and in."""
+    ends = task.edges if task.directed else task.edges.reshape(1, -1)
+    weights = None if task.weights is None else np.resize(task.weights, ends.shape[1])
+    return np.stack([np.bincount(end, weights, minlength=task.num_nodes) for end in ends], axis=1)
+
+
+def centred_log_degrees(degrees: Tensor) -> Tensor:
+    logs = degrees.double().log1p()
+    return logs - logs.mean(0)
 
 
 def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:

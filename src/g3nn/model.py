@@ -58,10 +58,10 @@ class GenerativeModel(nn.Module):
         the same thing there: `isolated_answer` says which one is used.
         """
         if self.prior is None:
-            return self.posterior.log_prob(inputs, None)
+            return self.posterior.log_prob(inputs.heard, None)
         if not inputs.has_edges:
             return self.prior.log_prob(inputs, None)
-        answer = self.posterior.log_prob(inputs, None)
+        answer = self.posterior.log_prob(inputs.heard, None)
         if self.options.isolated_answer == POSTERIOR:
             return answer
         isolated = self.prior.log_prob(inputs, None)

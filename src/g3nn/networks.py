@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,6 +22,23 @@ _REACH = 3.0
 class PerceptronOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
+
+
+class HiddenLayers(nn.Module):
+    """Square weights and a bias for each of some layers between the first and the last; there may be none."""
+
+    def __init__(self, replicas: Replicas, hidden: int, count: int, names: Sequence[str]) -> None:
+        super().__init__()
+        self._names = (*names, "bias") if count else ()
+        for name in names if count else ():
+            drawn = replicas.within("between").glorot(name, hidden, hidden, count, hidden, hidden)
+            self.register_parameter(name, drawn)
+        if count:
+            self.bias = replicas.zeros(count, hidden)
+
+    def forward(self, layer: int) -> tuple[Tensor, ...]:
+        """The weights by their names, (R, hidden, hidden) each, and the bias (R, hidden)."""
+        return tuple(getattr(self, name)[:, layer] for name in self._names)
 
 
 class _TwoLayers(nn.Module):

@@ -188,6 +188,11 @@ class Objective:
         preset: Objective = getattr(cls, name)(**changes)
         return preset
 
+    @property
+    def needs_pairs(self) -> bool:
+        """Whether a model without a likelihood is trained on edges too."""
+        return self._wants(self.laplacian_weight)
+
     def weights(
         self, replicas: Replicas, device: torch.device | str = "cpu", dtype: torch.dtype = torch.float32
     ) -> Weights:
@@ -214,9 +219,8 @@ class Objective:
 
     def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
         """Every term of the loss, for each replica."""
-        log_qs = [model.posterior.log_prob(inputs, noise) for _ in range(self.samples)]
-        R, K = log_qs[0].shape[0], inputs.outcome.columns
-        zero = log_qs[0].new_zeros(R)
+        log_qs = [model.posterior.log_prob(inputs.heard, noise) for _ in range(self.samples)]
+        zero = log_qs[0].new_zeros(log_qs[0].shape[0])
         own = _mean([self._own(model, log_q, inputs, noise) for log_q in log_qs])
         laplacian = self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero
         consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
@@ -226,8 +230,8 @@ class Objective:
             no_joint = dict.fromkeys(("graph", "cross_entropy", "entropy", "prior", "features", "distillation"), zero)
             return Terms(**no_joint, supervised=supervised, own=own, laplacian=laplacian, consistency=consistency)
         log_p, log_evidence = model.prior.log_joint(inputs, noise)
-        how = (inputs.targets, self.graph_labels == "posterior", self._shares(inputs, K))
-        samples = [inputs.outcome.node_terms(log_q, log_p, *how) for log_q in log_qs]
+        of_posterior = self.graph_labels == "posterior"
+        samples = [self._node_terms(log_q, log_p, inputs, of_posterior) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
         graph = _mean([self._graph(model.likelihood, inputs, source, labels, noise) for labels in beliefs])
@@ -244,6 +248,15 @@ class Objective:
             distillation=self._lesson(log_qs, log_p, inputs) if self._wants(self.distillation_weight) else zero,
         )
 
+    def _node_terms(self, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool) -> tuple[Tensor, Tensor]:
+        """The sums (R, 4) over the nodes that count, and the beliefs of all."""
+        how = (of_posterior, self._shares(inputs))
+        sums, beliefs = inputs.outcome.node_terms(log_q, log_p, inputs.targets, *how)
+        if inputs.counted is not None:
+            some, targets = (slice(None), slice(inputs.counted)), inputs.targets.first(inputs.counted)
+            sums, _ = inputs.outcome.node_terms(log_q[some], log_p[some], targets, *how)
+        return sums, beliefs
+
     def _weighted_labels(self, sums: NodeSums, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> NodeSums:
         """The terms of observed labels, in which nodes count as often as their weights say."""
         outcome, targets = inputs.outcome, inputs.targets
@@ -254,15 +267,15 @@ class Objective:
     def _over_labels(self, values: Tensor, inputs: Inputs) -> Tensor:
         """(R,): mean or sum over the training nodes of values (R, |L|)."""
         weight = inputs.targets.weight
-        if weight is None:
-            return self._reduce(values)
-        return (values * (weight / weight.sum() if self.reduction == "mean" else weight)).sum(1)
+        if self.reduction == "mean":
+            return values.mean(1) if weight is None else (values * (weight / weight.sum())).sum(1)
+        return inputs.repeats[0] * (values if weight is None else values * weight).sum(1)
 
-    def _shares(self, inputs: Inputs, K: int) -> tuple[float, float]:
+    def _shares(self, inputs: Inputs) -> tuple[float, float]:
         """The weight of one node in the sums over L and over U."""
-        classes = K if self.class_mean else 1
+        classes = inputs.outcome.columns if self.class_mean else 1
         if self.reduction == "sum":
-            return 1.0, 1.0 / classes
+            return inputs.repeats[0], inputs.repeats[1] / classes
         return 1.0 / inputs.train.numel(), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
 
     def _graph(
@@ -274,31 +287,16 @@ class Objective:
         if likelihood.expectation == "samples":
             labels = _sampled(labels, noise)
         score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
-        pairs, repeats = self._edges(source, noise)
-        edges = repeats * self._reduce(_weighted(score(state, labels, pairs), pairs))
+
+        def total(pairs: Pairs, repeats: float) -> Tensor:
+            found = self._reduce(_weighted(score(state, labels, pairs), pairs))
+            return found if self.reduction == "mean" else repeats * found
+
+        edges = total(*source.observed(noise, self.edges_per_step))
         if source.num_non_edges == 0:
             return -edges
-        non_edges, repeats = self._non_edges(source, noise)
-        return -edges - repeats * self._reduce(_weighted(score(state, labels, non_edges), non_edges))
-
-    def _edges(self, source: PairSource, noise: Noise) -> tuple[Pairs, float]:
-        """Edges, and how many edges each of them represents in a sum."""
-        count = self.edges_per_step
-        if count == 0 or count >= source.num_edges:
-            return source.edges, 1.0
-        return source.sample_edges(noise, count), source.num_edges / count if self.reduction == "sum" else 1.0
-
-    def _non_edges(self, source: PairSource, noise: Noise) -> tuple[Pairs, float]:
-        """Non-edges, and how many non-edges each of them represents in a sum."""
-        if self.pairs == "all":
-            return source.all_non_edges(), 1.0
-        sample = {
-            "non-edges": source.sample_non_edges,
-            "uniform": source.sample_uniform,
-            "degrees": source.sample_by_degree,
-        }[self.negatives]
-        count = min(self.edges_per_step or source.num_edges, source.num_edges)
-        return sample(noise, count), source.num_non_edges / count if self.reduction == "sum" else 1.0
+        how = "all" if self.pairs == "all" else self.negatives
+        return -edges - total(*source.absent(noise, self.edges_per_step, how))
 
     @staticmethod
     def _own(model: GenerativeModel, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:
@@ -323,8 +321,7 @@ class Objective:
 
     def _lesson(self, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> Tensor:
         """- E_q log p over U, without a gradient for q."""
-        how = (inputs.targets, True, self._shares(inputs, inputs.outcome.columns))
-        samples = [inputs.outcome.node_terms(log_q.detach(), log_p, *how) for log_q in log_qs]
+        samples = [self._node_terms(log_q.detach(), log_p, inputs, True) for log_q in log_qs]
         return _mean([NodeSums(*sums.unbind(1)).cross_entropy for sums, _ in samples])
 
     def _reduce(self, values: Tensor) -> Tensor:

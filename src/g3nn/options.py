@@ -1,6 +1,6 @@
 """Options: what can be set on a component, an objective or a training run, declared once with its limits.
 
-A component declares a frozen dataclass whose fields are made by `number`, `integer`, `choice` and `flag`. The
+A component declares a frozen dataclass whose fields are made by `number`, `integer`, `choice`, `counts` and `flag`. The
 declaration provides the default, the check, the help text, and whether the option may differ between replicas.
 """
 
@@ -24,11 +24,14 @@ class Rule:
     high: float | None = None
     open_ends: bool = False
     choices: tuple[str, ...] = ()
+    form: str = ""
     per_replica: bool = False
 
     def allowed(self) -> str:
         if self.choices:
             return any_of(self.choices)
+        if self.form:
+            return self.form
         if self.kind is bool:
             return "true or false"
         what = "a whole number" if self.kind is int else "a number"
@@ -47,6 +50,8 @@ class Rule:
     def _accepts_one(self, value: Any) -> bool:
         if self.choices:
             return value in self.choices
+        if self.form:
+            return isinstance(value, str) and all(part.isascii() and part.isdigit() for part in value.split("/"))
         if self.kind is bool:
             return isinstance(value, bool)
         if isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
@@ -77,6 +82,11 @@ def integer(default: int, help: str, *, low: int | None = None, high: int | None
 
 def choice(default: str, choices: Sequence[str], help: str) -> Any:
     return _field(default, Rule(str, help, choices=tuple(choices)))
+
+
+def counts(default: str, help: str) -> Any:
+    """Several whole numbers in a row, as text, since a sequence means one value for each replica."""
+    return _field(default, Rule(str, help, form="whole numbers with / between them, such as 15/10/5"))
 
 
 def flag(default: bool, help: str) -> Any:

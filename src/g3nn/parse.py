@@ -6,6 +6,7 @@ Each function records what is wrong in a `Problems` list and returns None where 
 from __future__ import annotations
 
 import warnings
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -13,9 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.errors import G3NNWarning, Problems
+from g3nn.mapped import blocks, map_features
 
 Matrix = Any
-"""A scipy CSR array or a dense numpy array."""
+"""A scipy CSR array or a dense numpy array, which may be a file that is mapped."""
 
 UNKNOWN = -1
 """The label of a node whose class is not known."""
@@ -24,6 +26,9 @@ SHOWN = 5
 """How many examples a message gives."""
 
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
+
+_AT_A_TIME = 1 << 22
+"""How many edges are looked at together."""
 
 _NO_WEIGHTS = "Mend them, or take all edges as alike with weights=False."
 
@@ -37,13 +42,17 @@ def to_numpy(value: Any) -> np.ndarray:
 
 
 def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Matrix:
-    """(n, d) float32, or float64 where that is needed to be `exact`; sparse if it came sparse. Raises at once if there
-    is no matrix at all."""
+    """(n, d) float32, or float64 where that is needed to be `exact`; sparse if it came sparse; as it is if it is a
+    file, or the name of one, that is mapped. Raises at once if there is no matrix at all."""
+    if isinstance(features, str | Path):
+        features = map_features(Path(features), problems)
+        problems.raise_if_any()
     if getattr(features, "is_sparse", False) or str(getattr(features, "layout", "")) == "torch.sparse_csr":
         coo = features.to_sparse_coo().coalesce().cpu()
         rows, cols = coo.indices().numpy()
         features = sp.csr_array((coo.values().numpy(), (rows, cols)), shape=tuple(coo.shape))
     matrix: Matrix = sp.csr_array(features) if sp.issparse(features) else to_numpy(features)
+    mapped = isinstance(features, np.memmap) and not exact and matrix.dtype.kind == "f"
     if matrix.dtype.kind not in "biuf":
         advice = "Complex data not supported." if matrix.dtype.kind == "c" else ""
         problems.add("features", f"values of type {matrix.dtype}", "numbers", advice)
@@ -55,16 +64,22 @@ def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Ma
         allowed = "a matrix (n, d) with at least one node and one feature"
         problems.add("features", f"shape {matrix.shape}", allowed, advice)
         problems.raise_if_any()
+    if mapped:
+        _check_finite(sum(int((~np.isfinite(rows)).sum()) for _, rows in blocks(features)), problems)
+        return features
     with np.errstate(over="ignore"):
         matrix = matrix.astype(np.float64 if exact and matrix.dtype != np.float32 else np.float32)
     stored = matrix.data if sp.issparse(matrix) else matrix
-    if not np.isfinite(stored).all():
-        bad = int((~np.isfinite(stored)).sum())
-        problems.add("features", f"{bad} NaN or infinite values", "finite numbers", "Fill or drop them first.")
+    _check_finite(0 if np.isfinite(stored).all() else int((~np.isfinite(stored)).sum()), problems)
     if sp.issparse(matrix):
         matrix.sum_duplicates()
         matrix.sort_indices()
     return matrix
+
+
+def _check_finite(bad: int, problems: Problems) -> None:
+    if bad:
+        problems.add("features", f"{bad} NaN or infinite values", "finite numbers", "Fill or drop them first.")
 
 
 def is_frame(value: Any) -> bool:
@@ -182,6 +197,8 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: A
         problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
         return Edges(NO_EDGES)
     pairs = pairs.astype(np.int64)
+    if values is None and not directed and _is_clean(pairs, n):
+        return Edges(pairs)
     outside = (pairs < 0) | (pairs >= n)
     if outside.any():
         found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
@@ -208,6 +225,17 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: A
         return Edges(merged)
     i, j = pairs if directed else (pairs.min(0), pairs.max(0))
     return Edges(merged, np.bincount(np.searchsorted(arcs, i * n + j), values[apart], minlength=arcs.size))
+
+
+def _is_clean(pairs: np.ndarray, n: int) -> bool:
+    """Whether pairs (2, E) are as `edge_list` would leave them; looks at some at a time, so it takes no memory."""
+    count = pairs.shape[1]
+    for start in range(0, count, _AT_A_TIME):
+        # The last pair of each part is the first of the next one.
+        i, j = pairs[:, start : start + _AT_A_TIME + 1]
+        if not ((i >= 0) & (i < j) & (j < n)).all() or not (np.diff(i * n + j) > 0).all():
+            return False
+    return True
 
 
 def _edge_weights(weights: Any, count: int | None, problems: Problems) -> np.ndarray | None:

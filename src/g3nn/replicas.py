@@ -110,14 +110,15 @@ class Noise:
             self._counters = range(step * _DRAWS_PER_PAGE, (step + 1) * _DRAWS_PER_PAGE)
         self._used = 0
 
-    def _counter(self) -> int | Tensor:
+    def next_counter(self) -> int | Tensor:
+        """The number of the next draw."""
         self._used += 1
         page, place = divmod(self._used, _DRAWS_PER_PAGE)
         counter: int | Tensor = self._counters[place]
         return counter + page * _FURTHER_PAGES if page else counter
 
     def draw(self, rate: float) -> Draw:
-        return Draw(self.seeds, self._counter(), rate)
+        return Draw(self.seeds, self.next_counter(), rate)
 
     def dropout(self, x: Tensor, rate: float) -> Tensor:
         """Dropout on x (R, ...), independent for every replica."""
@@ -125,11 +126,11 @@ class Noise:
 
     def integers(self, high: int, count: int) -> Tensor:
         """(R, count) int64, uniform in 0 .. high - 1."""
-        return uniform_integers(self.seeds, self._counter(), high, count)
+        return uniform_integers(self.seeds, self.next_counter(), high, count)
 
     def normal(self, like: Tensor) -> Tensor:
         """(R, ...) standard normal numbers in the shape of `like`, by the inverse of the distribution function."""
-        bits = uniform_bits(self.seeds, self._counter(), like[0].numel())
+        bits = uniform_bits(self.seeds, self.next_counter(), like[0].numel())
         return torch.special.ndtri((bits.double() + 0.5) * 2.0**-32).to(like.dtype).view_as(like)
 
 

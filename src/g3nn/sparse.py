@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Draw, Pattern, spmm
+from g3nn.kernels import Draw, Pattern, Scales, spmm
 
 
 @dataclass(frozen=True, eq=False)
 class SparseMatrix:
-    """An (n, m) matrix: a pattern and its values (1, nnz)."""
+    """An (n, m) matrix: a pattern, and its values (1, nnz) or the scales of rows and columns that they follow from."""
 
     pattern: Pattern
-    values: Tensor
+    stored: Tensor | Scales
 
     @classmethod
     def from_scipy(cls, matrix: sp.csr_array) -> SparseMatrix:
@@ -26,16 +28,58 @@ class SparseMatrix:
         values = torch.from_numpy(np.array(matrix.data)).unsqueeze(0)
         return cls(Pattern.from_scipy(matrix), values)
 
+    @classmethod
+    def normalised(cls, looped: Pattern, dtype: torch.dtype) -> SparseMatrix:
+        """D^-1/2 (A + I) D^-1/2 from the pattern of A + I, for edges of weight 1."""
+        scale = looped.rowptr.diff().double().rsqrt().to(dtype)
+        return cls(looped, Scales(scale, scale))
+
+    @classmethod
+    def row_mean(cls, pattern: Pattern, dtype: torch.dtype) -> SparseMatrix:
+        """D^-1 A from the pattern of A: row i averages over its entries."""
+        return cls(pattern, Scales(pattern.rowptr.diff().clamp_min(1).double().reciprocal().to(dtype), None))
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.pattern.shape
 
+    @cached_property
+    def values(self) -> Tensor:
+        """(1, nnz): the value of each entry."""
+        return self.stored.values(self.pattern) if isinstance(self.stored, Scales) else self.stored
+
     def to(self, device: torch.device | str, dtype: torch.dtype) -> SparseMatrix:
         return SparseMatrix(self.pattern.to(device), self.values.to(device, dtype))
 
+    def first(self, count: int) -> SparseMatrix:
+        """The first rows."""
+        rowptr = self.pattern.rowptr[: count + 1]
+        stored = int(rowptr[-1])
+        pattern = Pattern.from_rows(rowptr, self.pattern.col[:stored], self.shape[1])
+        return SparseMatrix(pattern, self.values[:, :stored])
+
+    def squared(self) -> SparseMatrix:
+        """The matrix of the squares of the values."""
+        if isinstance(self.stored, Scales):
+            return SparseMatrix(self.pattern, Scales(*(None if s is None else s.square() for s in self.stored)))
+        return SparseMatrix(self.pattern, self.stored.square())
+
     def matmul(self, dense: Tensor, draw: Draw | None = None) -> Tensor:
         """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, separately for each replica."""
-        return spmm(self.pattern, self.values, dense, draw)
+        return spmm(self.pattern, self.stored if draw is None else self.values, dense, draw)
+
+
+class Rows(NamedTuple):
+    """Compressed rows: rowptr (n + 1,) int64, col (nnz,), and values (nnz,), None if all are 1."""
+
+    rowptr: np.ndarray
+    col: np.ndarray
+    values: np.ndarray | None = None
+
+    def pattern(self, symmetric: bool = True) -> Pattern:
+        """Of an (n, n) matrix."""
+        rowptr, col = torch.from_numpy(self.rowptr), torch.from_numpy(self.col)
+        return Pattern.from_rows(rowptr, col, len(self.rowptr) - 1, symmetric)
 
 
 def normalised_adjacency(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
@@ -48,10 +92,7 @@ def normalised_adjacency(edges: np.ndarray, n: int, weights: np.ndarray | None =
 
 def neighbour_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A: row i averages over the neighbours of i, without i itself. The row of an isolated node is zero."""
-    looped = neighbourhoods(edges, n, weights)
-    looped.setdiag(0.0)
-    looped.eliminate_zeros()
-    return _row_mean(looped)
+    return _row_mean(_as_scipy(neighbour_rows(edges, n, weights, loops=False)))
 
 
 def arc_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
@@ -67,10 +108,63 @@ def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
 def neighbourhoods(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """A + I: row i holds the weights of the edges of i, and 1 for i itself. Directions are ignored: of two opposite
     arcs the heavier one counts."""
-    half = _arcs(edges, n, weights)
-    looped = sp.csr_array(half.maximum(half.T) + sp.eye_array(n))
-    looped.sort_indices()
-    return looped
+    return _as_scipy(neighbour_rows(edges, n, weights))
+
+
+def neighbour_rows(edges: np.ndarray, n: int, weights: np.ndarray | None = None, loops: bool = True) -> Rows:
+    """The rows of A + I, or of A without loops, for edges (2, E) in any order and direction.
+
+    Counts and places ends instead of sorting them, so it needs no memory but that of the result.
+    """
+    from numba import get_num_threads
+
+    from g3nn.kernels import cpu_rows
+
+    if not cpu_rows.is_sorted(edges, True):
+        edges, weights = _sorted_pairs(edges, n, weights)
+    parts = get_num_threads()
+    smaller, larger = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
+    cpu_rows.count(edges[1], parts, smaller)
+    cpu_rows.count(edges[0], parts, larger)
+    rowptr = np.empty(n + 1, dtype=np.int64)
+    cpu_rows.starts(smaller + larger + loops, rowptr)
+    col = np.empty(rowptr[-1], dtype=np.int32 if n <= 2**31 else np.int64)
+    values = None if weights is None else np.empty(rowptr[-1])
+    middle = rowptr[:-1] + smaller
+    if loops:
+        col[middle] = np.arange(n)
+        if values is not None:
+            values[middle] = 1.0
+    cpu_rows.place_neighbours(edges, weights, rowptr[:-1].copy(), middle + loops, parts, col, values)
+    return Rows(rowptr, col, values)
+
+
+def edge_rows(edges: np.ndarray, n: int) -> tuple[Rows, np.ndarray | None]:
+    """The rows of a matrix with an entry for each edge (2, E), and the number of the edge of each entry, None if they
+    are in the order of the entries already."""
+    from g3nn.kernels import cpu_rows
+
+    order = None if cpu_rows.is_sorted(edges, False) else np.lexsort(edges[::-1])
+    source, target = edges if order is None else edges[:, order]
+    rowptr = np.empty(n + 1, dtype=np.int64)
+    cpu_rows.starts(np.bincount(source, minlength=n), rowptr)
+    return Rows(rowptr, target), order
+
+
+def _sorted_pairs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
+    """Each pair once, with i < j, in the order of i and then j, and the heaviest weight of each."""
+    codes, place = np.unique(np.minimum(*edges) * n + np.maximum(*edges), return_inverse=True)
+    pairs = np.stack([codes // n, codes % n])
+    if weights is None:
+        return pairs, None
+    heaviest = np.zeros(codes.size)
+    np.maximum.at(heaviest, place, weights)
+    return pairs, heaviest
+
+
+def _as_scipy(rows: Rows) -> sp.csr_array:
+    n, values = len(rows.rowptr) - 1, np.ones(len(rows.col)) if rows.values is None else rows.values
+    return sp.csr_array((values, rows.col, rows.rowptr), shape=(n, n))
 
 
 def _arcs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> sp.csr_array:

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from g3nn import parse
 from g3nn.errors import Problems
 from g3nn.parse import read_edges, read_weighted_edges
 
@@ -113,3 +114,16 @@ def test_direction_is_kept_where_it_counts():
 def test_what_is_no_list_of_pairs_is_refused(given, said):
     _, (problem,) = edges(given)
     assert said in problem
+
+
+@pytest.mark.parametrize("part", [1, 2, 3, 100])
+def test_clean_edges_are_seen_to_be_clean(monkeypatch, part):
+    monkeypatch.setattr(parse, "_AT_A_TIME", part)
+    clean = np.array([[0, 0, 1, 3], [1, 4, 2, 4]])
+    assert parse._is_clean(clean, 5)
+    assert parse._is_clean(parse.NO_EDGES, 5)
+    assert not parse._is_clean(clean, 4)
+    assert not parse._is_clean(clean[::-1], 5)
+    assert not parse._is_clean(clean[:, ::-1], 5)
+    assert not parse._is_clean(clean[:, [0, 0, 1]], 5)
+    assert not parse._is_clean(clean - 1, 5)

@@ -6,7 +6,15 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Draw, reference
-from g3nn.sparse import SparseMatrix, arc_mean, neighbour_mean, neighbourhoods, normalised_adjacency
+from g3nn.sparse import (
+    SparseMatrix,
+    arc_mean,
+    edge_rows,
+    neighbour_mean,
+    neighbour_rows,
+    neighbourhoods,
+    normalised_adjacency,
+)
 
 EDGES = np.array([[0, 1, 0], [1, 2, 2]])
 """A triangle; with four nodes, node 3 is alone."""
@@ -115,3 +123,31 @@ def test_weights_below_one_are_averaged_too():
 def test_of_two_opposite_arcs_the_heavier_one_counts():
     found = neighbourhoods(np.array([[0, 1, 1], [1, 0, 2]]), 3, np.array([0.2, 3.0, 0.5])).toarray()
     np.testing.assert_array_equal(found, [[1, 3, 0], [3, 1, 0.5], [0, 0.5, 1]])
+
+
+def test_rows_are_those_of_scipy_for_edges_in_any_order():
+    rng = np.random.default_rng(3)
+    A = np.triu(rng.random((40, 40)) < 0.1, 1)
+    edges = np.array(np.nonzero(A))
+    weights = rng.random(edges.shape[1])
+    W = np.zeros((40, 40))
+    W[edges[0], edges[1]] = weights
+    shuffled, turned = rng.permutation(edges.shape[1]), rng.random(edges.shape[1]) < 0.5
+    other = np.where(turned, edges[::-1], edges)[:, shuffled]
+    for given, own in ((edges, weights), (other, weights[shuffled])):
+        np.testing.assert_array_equal(neighbourhoods(given, 40).toarray(), A + A.T + np.eye(40))
+        np.testing.assert_array_equal(neighbourhoods(given, 40, own).toarray(), W + W.T + np.eye(40))
+        rowptr, col, _ = neighbour_rows(given, 40, loops=False)
+        np.testing.assert_array_equal(sp.csr_array((np.ones(col.size), col, rowptr), shape=(40, 40)).toarray(), A + A.T)
+        assert col.dtype == np.int32
+        rows, order = edge_rows(given, 40)
+        assert (order is None) == (given is edges)
+        entries = np.stack([np.repeat(np.arange(40), np.diff(rows.rowptr)), rows.col])
+        np.testing.assert_array_equal(entries, given if order is None else given[:, order])
+
+
+def test_squared_values(dense):
+    matrix = SparseMatrix.from_scipy(sp.csr_array(dense))
+    torch.testing.assert_close(matrix.squared().values, matrix.values.square())
+    mean = SparseMatrix.row_mean(matrix.pattern, torch.float64)
+    torch.testing.assert_close(mean.squared().values, mean.values.square())

@@ -108,7 +108,7 @@ def _of_edges(likelihood: NeighbourLatentSpace, state: NodeState, inputs: Inputs
     """(E,): each edge is left out of the graph that judges it."""
     weights: Any = inputs.edge_weight
     parts = zip(
-        inputs.edges.split(_CHUNK, dim=1),
+        inputs.edges.to(inputs.device).split(_CHUNK, dim=1),
         repeat(None) if weights is None else weights.split(_CHUNK),
         strict=False,
     )

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
@@ -21,6 +22,9 @@ from g3nn.parse import distinct
 
 _CHUNK = 1 << 20
 """Candidate pairs held at once."""
+
+_MANY = 4_000_000
+"""From so many expected edges on, every node draws its own, on all cores."""
 
 _CALIBRATION_PAIRS = 200_000
 """Pairs drawn to solve for an intercept; the mean degree then comes out within a fraction of a percent."""
@@ -88,9 +92,16 @@ def draw_edges(
     labels: np.ndarray, p_same: float, p_other: float, latent: Latent | None, rng: np.random.Generator
 ) -> np.ndarray:
     """Codes of the edges. p_same and p_other are the means of p_ij over the pairs inside and between classes."""
-    n = labels.size
-    grouped = np.argsort(labels, kind="stable")
-    sizes = np.bincount(labels)
+    n, sizes = labels.size, np.bincount(labels)
+    same, other = _block_samplers(labels, by_class(labels), rng)
+    inside = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
+    between = _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
+    return distinct(np.concatenate([inside, between]))
+
+
+def _block_samplers(labels: np.ndarray, grouped: np.ndarray, rng: np.random.Generator) -> tuple[Sampler, Sampler]:
+    """Of pairs inside classes, and between them. grouped: the nodes class by class."""
+    n, sizes = labels.size, np.bincount(labels)
     starts = np.cumsum(sizes) - sizes
     share = sizes * (sizes - 1) / (2 * _same_pairs(sizes))
 
@@ -104,9 +115,51 @@ def draw_edges(
         differ = labels[i] != labels[j]
         return i[differ], j[differ]
 
-    inside = _draw_block(same, _same_pairs(sizes), p_same, latent, n, rng)
-    between = _draw_block(other, n * (n - 1) / 2, p_other, latent, n, rng)
-    return distinct(np.concatenate([inside, between]))
+    return same, other
+
+
+def draw_graph(
+    labels: np.ndarray, p_same: float, p_other: float, latent: Latent | None, rng: np.random.Generator
+) -> np.ndarray:
+    """The edges (2, E) of such a graph, in rising order."""
+    n, same = labels.size, _same_pairs(np.bincount(labels))
+    if same * p_same + (n * (n - 1) / 2 - same) * p_other < _MANY:
+        return decode(draw_edges(labels, p_same, p_other, latent, rng), n)
+    return _draw_rows(labels, p_same, p_other, latent, rng)
+
+
+def _draw_rows(
+    labels: np.ndarray, p_same: float, p_other: float, latent: Latent | None, rng: np.random.Generator
+) -> np.ndarray:
+    """The edges (2, E), drawn node by node."""
+    from g3nn.kernels import cpu_draws
+
+    n, sizes = labels.size, np.bincount(labels)
+    members = by_class(labels)
+    place = np.empty(n, dtype=np.int64)
+    place[members] = np.arange(n)
+    samplers = _block_samplers(labels, members, rng)
+    intercepts = [
+        intercept(sample, p, latent) if p else 0.0 for sample, p in zip(samplers, (p_same, p_other), strict=True)
+    ]
+    highest = 0.0 if latent is None else latent.highest
+    rates = [np.logaddexp(0.0, a + highest) if p else 0.0 for a, p in zip(intercepts, (p_same, p_other), strict=True)]
+    term = (None, 0.0) if latent is None else (latent.positions, latent.weight)
+    how = (labels, members, place, np.cumsum(sizes), np.array(rates), np.array(intercepts), *term, rng.integers(2**63))
+    rowptr = np.zeros(n + 1, dtype=np.int64)
+    draw: Any = cpu_draws.draw_rows
+    draw(*how, rowptr, None)
+    np.cumsum(rowptr, out=rowptr)
+    edges = np.empty((2, rowptr[-1]), dtype=np.int64)
+    draw(*how, rowptr, edges)
+    return edges
+
+
+def by_class(labels: np.ndarray) -> np.ndarray:
+    """The numbers of the nodes, class by class, in rising order."""
+    # Of 16 bits, numpy sorts by counting.
+    narrow = labels.astype(np.int16) if labels.max() < 2**15 else labels
+    return np.argsort(narrow, kind="stable")
 
 
 def draw_near(values: np.ndarray, weight: float, degree: float, rng: np.random.Generator) -> np.ndarray:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from g3nn.data.arguments import check_arguments, number, whole
-from g3nn.data.random_graph import Latent, block_probabilities, decode, draw_edges, rewire
+from g3nn.data.random_graph import Latent, block_probabilities, by_class, decode, draw_graph, encode, rewire
 from g3nn.errors import Problems
 from g3nn.task import NodeTask
+
+_VALUES_PER_STREAM = 1 << 24
+"""More features than these come from several random streams, on all cores."""
 
 MODELS = ("planted-partition", "latent-space")
 
@@ -57,11 +62,14 @@ def synthetic(
     labels = for_labels.permutation(np.arange(nodes) % classes)
     x = _draw_features(labels, classes, features, signal, for_features)
     latent = _draw_latent(x, latent_dim, latent_weight, for_edges) if model == "latent-space" else None
-    codes = draw_edges(labels, *_probabilities(nodes, classes, degree, homophily), latent, for_edges)
-    edges = decode(rewire(codes, nodes, edge_noise, for_noise), nodes)
+    edges = draw_graph(labels, *_probabilities(nodes, classes, degree, homophily), latent, for_edges)
+    if edge_noise:
+        edges = decode(rewire(encode(edges[0], edges[1], nodes), nodes, edge_noise, for_noise), nodes)
     train, rest = _draw_train(labels, labels_per_class, for_split)
     split = train, rest[:val], rest[val : None if test is None else val + test]
-    return NodeTask.build(x, edges, labels, *split, num_classes=classes, name=f"synthetic-{model}")
+    train, validation, tested = map(np.sort, split)
+    # Everything is in the form that `NodeTask.build` would bring it into, with copies of all of it.
+    return NodeTask(x, edges, labels, train, validation, tested, classes, name=f"synthetic-{model}")
 
 
 def _probabilities(nodes: int, classes: int, degree: float, homophily: float) -> tuple[float, float]:
@@ -74,8 +82,17 @@ def _draw_features(
 ) -> np.ndarray:
     centres = rng.standard_normal((classes, features))
     centres *= signal / np.linalg.norm(centres, axis=1, keepdims=True)
-    x = rng.standard_normal((labels.size, features), dtype=np.float32)
-    x += centres.astype(np.float32)[labels]
+    x = np.empty((labels.size, features), dtype=np.float32)
+    rows = -(-_VALUES_PER_STREAM // features)
+    blocks = [slice(start, start + rows) for start in range(0, labels.size, rows)]
+    streams = [rng] if len(blocks) == 1 else rng.spawn(len(blocks))
+
+    def draw(block: slice, stream: np.random.Generator) -> None:
+        stream.standard_normal(out=x[block], dtype=np.float32)
+        x[block] += centres.astype(np.float32)[labels[block]]
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(draw, blocks, streams))
     return x
 
 
@@ -88,11 +105,13 @@ def _draw_latent(x: np.ndarray, dim: int, weight: float, rng: np.random.Generato
 def _draw_train(labels: np.ndarray, labels_per_class: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """The training nodes, and all others in random order."""
     shuffled = rng.permutation(labels.size)
-    by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    grouped = shuffled[by_class(labels[shuffled])]
     sizes = np.bincount(labels)
     firsts = np.cumsum(sizes) - sizes
-    train = by_class[(firsts[:, None] + np.arange(labels_per_class)).ravel()]
-    return train, rng.permutation(np.setdiff1d(shuffled, train))
+    train = grouped[(firsts[:, None] + np.arange(labels_per_class)).ravel()]
+    rest = np.ones(labels.size, dtype=bool)
+    rest[train] = False
+    return train, rng.permutation(np.flatnonzero(rest))
 
 
 _SIZES = dict(nodes=whole(4), classes=whole(2))

@@ -1,8 +1,8 @@
 """Differentiable operations with a leading replica dimension, in fast CPU and GPU kernels and in plain torch."""
 
-from g3nn.kernels.arguments import Draw
+from g3nn.kernels.arguments import Draw, Scales
 from g3nn.kernels.attention import attend
-from g3nn.kernels.dense import linear, rectify
+from g3nn.kernels.dense import dropped_linear, linear, rectify
 from g3nn.kernels.dropout import dropout, uniform_bits, uniform_integers
 from g3nn.kernels.free import FreePairs
 from g3nn.kernels.logistic import expected_logistic, logistic_bound
@@ -17,8 +17,10 @@ __all__ = [
     "FreePairs",
     "NodeSums",
     "Pattern",
+    "Scales",
     "attend",
     "dropout",
+    "dropped_linear",
     "expected_logistic",
     "gather",
     "linear",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import NamedTuple
 
 import torch
@@ -30,6 +31,22 @@ class Draw(NamedTuple):
 def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
     """The number of a draw as a tensor that a kernel can read."""
     return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)
+
+
+class Scales(NamedTuple):
+    """The values of a matrix whose entry ij is left_i right_j: left (n,) and right (m,), None if all are 1."""
+
+    left: Tensor | None
+    right: Tensor | None
+
+    def turned(self, transpose: bool) -> Scales:
+        """Those of the transpose, if asked for."""
+        return Scales(self.right, self.left) if transpose else self
+
+    def values(self, pattern: Pattern) -> Tensor:
+        """(1, nnz): the value of each entry."""
+        ends = ((self.left, pattern.row), (self.right, pattern.col))
+        return reduce(torch.mul, [scale.index_select(0, at) for scale, at in ends if scale is not None]).unsqueeze(0)
 
 
 class Attention(NamedTuple):

@@ -13,8 +13,9 @@ from torch import Tensor
 from g3nn.kernels import cpu_attention as attention
 from g3nn.kernels import cpu_kernels as kernels
 from g3nn.kernels import cpu_node_kernels as node_kernels
-from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers
-from g3nn.kernels.pattern import Pattern
+from g3nn.kernels import cpu_rows
+from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, Scales
+from g3nn.kernels.pattern import Pattern, index_type
 
 
 def _call(kernel: Callable[..., None], *arguments: Any) -> None:
@@ -60,16 +61,33 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
     return out
 
 
-def dropout(x: Tensor, draw: Draw) -> Tensor:
-    out = x.new_empty(x.shape)
-    _call(kernels.dropout, x, *_noise(draw, x), out)
+def dropout(x: Tensor, draw: Draw, start: int = 0) -> Tensor:
+    out = x.new_empty(len(draw.seeds), x.shape[1])
+    _call(kernels.dropout, x, *_noise(draw, x), start, out)
     return out
 
 
-def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+def turned(rowptr: Tensor, col: Tensor, m: int, places: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    counts, t_rowptr = torch.zeros(m, dtype=torch.int64), torch.empty(m + 1, dtype=torch.int64)
+    parts = numba.get_num_threads()
+    _call(cpu_rows.count, col, parts, counts)
+    _call(cpu_rows.starts, counts, t_rowptr)
+    t_col, perm = torch.empty(len(col), dtype=index_type(len(rowptr) - 2)), torch.empty(len(col), dtype=places)
+    counts.copy_(t_rowptr[:-1])
+    _call(cpu_rows.turn, rowptr, col, parts, counts, t_col, perm)
+    return t_rowptr, t_col, perm
+
+
+def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     n = pattern.shape[1] if transpose else pattern.shape[0]
     out = dense.new_empty(dense.shape[0], n, dense.shape[2])
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
+    if isinstance(values, Scales):
+        left, right = values.turned(transpose)
+        # One pass over the rows is cheaper than a second number to look up for each entry.
+        scaled = dense if right is None else dense * right.unsqueeze(1)
+        _call(kernels.spmm_scaled, rowptr, col, left, scaled, out)
+        return out
     perm = pattern.perm if transpose else None
     if draw is None:
         _call(kernels.spmm, rowptr, col, perm, values, dense, out)
@@ -92,8 +110,9 @@ def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: T
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
-    R = left.shape[0]
-    return left.gather(1, i.expand(R, -1)) + right.gather(1, j.expand(R, -1))
+    out = left.new_empty(left.shape[0], i.shape[-1])
+    _call(kernels.pair_sum, left, right, _rows(i), _rows(j), out)
+    return out
 
 
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
@@ -102,9 +121,10 @@ def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
     return out
 
 
-def unrank_free(rank: Tensor, rowptr: Tensor, col: Tensor, n: int) -> tuple[Tensor, Tensor]:
-    first, second = rank.new_empty(rank.shape), rank.new_empty(rank.shape)
-    _call(kernels.unrank_free, rank.reshape(-1), rowptr, col, n, first.view(-1), second.view(-1))
+def unrank_free(rank: Tensor, taken: Pattern, longest: int) -> tuple[Tensor, Tensor]:
+    first, second = (rank.new_empty(rank.shape, dtype=taken.col.dtype) for _ in range(2))
+    n, ends = taken.shape[0], (first.view(-1), second.view(-1))
+    _call(kernels.unrank_free, rank.reshape(-1), taken.rowptr, taken.col, n, *ends)
     return first, second
 
 

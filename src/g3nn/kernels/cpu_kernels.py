@@ -30,13 +30,21 @@ def _key(seed, counter):
 
 @njit(inline="always")
 def _bits(key, position):
-    """32 random bits at `position` of the stream `key`: three multiply-and-shift rounds, the key enters twice."""
-    x = np.uint32(np.uint32(position) * np.uint32(0x9E3779B1) + np.uint32(key))
+    """32 random bits at `position` of the stream `key`: three multiply-and-shift rounds, the key enters twice, and
+    after the first round the upper half of the position."""
+    page = np.uint32(np.uint64(position) >> np.uint64(32))
+    return _bits_of_page(np.uint32(key), np.uint32(key >> np.uint64(32)), page, np.uint32(position))
+
+
+@njit(inline="always")
+def _bits_of_page(low, high, page, position):
+    """The same with 32 bits for each half of the key and of the position: a loop over these runs in wide registers."""
+    x = np.uint32(position * np.uint32(0x9E3779B1) + low)
     x = np.uint32(x ^ (x >> np.uint32(16)))
-    x = np.uint32(x * np.uint32(0x7FEB352D))
+    x = np.uint32(x * np.uint32(0x7FEB352D) + page * np.uint32(0x85EBCA77))
     x = np.uint32(x ^ (x >> np.uint32(15)))
     x = np.uint32(x * np.uint32(0x846CA68B))
-    x = np.uint32(x + np.uint32(key >> np.uint64(32)))
+    x = np.uint32(x + high)
     x = np.uint32(x ^ (x >> np.uint32(16)))
     x = np.uint32(x * np.uint32(0x7FEB352D))
     return np.uint32(x ^ (x >> np.uint32(16)))
@@ -79,15 +87,29 @@ def uniform_integers(seeds, counter, high, out):
 
 
 @njit(parallel=True, cache=True)
-def dropout(x, seeds, counter, threshold, scale, out):
-    """out = x * scale where the bits reach the threshold, else 0. x, out (R, size)."""
-    R, size = x.shape
+def dropout(x, seeds, counter, threshold, scale, first, out):
+    """out (R, size) = x * scale where the bits, from position `first` on, reach the threshold, else 0.
+
+    x (R or 1, size)
+    """
+    R, size = out.shape
     chunks = (size + _CHUNK - 1) // _CHUNK
+    least, zero = np.uint32(threshold), out.dtype.type(0.0)
     for job in prange(R * chunks):
         r, start, stop = _span(job, chunks, _CHUNK, size)
         key = _key(seeds[r], counter)
-        for p in range(start, stop):
-            out[r, p] = x[r, p] * scale if _bits(key, p) >= threshold else 0.0
+        low, high = np.uint32(key), np.uint32(key >> np.uint64(32))
+        while start < stop:
+            # As far as the upper half of the position stays the same.
+            page = (first + start) >> 32
+            end = min(stop, ((page + 1) << 32) - first)
+            values, target = _of_replica(x, r)[start:end], out[r, start:end]
+            upper, position = np.uint32(page), np.uint32(first + start)
+            for p in range(end - start):
+                value = values[p] * scale
+                bits = _bits_of_page(low, high, upper, np.uint32(position + np.uint32(p)))
+                target[p] = value if bits >= least else zero
+            start = end
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
@@ -105,6 +127,24 @@ def spmm(rowptr, col, perm, values, dense, out):
             source = dense[r, col[k]]
             for c in range(h):
                 target[c] += weight * source[c]
+
+
+@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+def spmm_scaled(rowptr, col, left, dense, out):
+    """As `spmm`, where all values of row i are left_i; left (n,), None for ones."""
+    R, n, h = out.shape
+    for job in prange(R * n):
+        r = job // n
+        i = job % n
+        target = out[r, i]
+        target[:] = 0.0
+        for k in range(rowptr[i], rowptr[i + 1]):
+            source = dense[r, col[k]]
+            for c in range(h):
+                target[c] += source[c]
+        if left is not None:
+            for c in range(h):
+                target[c] *= left[i]
 
 
 @njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
@@ -187,6 +227,18 @@ def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
 
 
 @njit(parallel=True, cache=True)
+def pair_sum(left, right, i, j, out):
+    """out (R, P) = left_i + right_j for pairs (i, j); left, right (R, n); i, j (R or 1, P)."""
+    R, P = out.shape
+    chunks = (P + _CHUNK - 1) // _CHUNK
+    for job in prange(R * chunks):
+        r, start, stop = _span(job, chunks, _CHUNK, P)
+        first, second = _of_replica(i, r), _of_replica(j, r)
+        for p in range(start, stop):
+            out[r, p] = left[r, first[p]] + right[r, second[p]]
+
+
+@njit(parallel=True, cache=True)
 def scatter_rows(rows, index, parts, out):
     """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs; parts as above."""
     R, P, h = rows.shape
@@ -208,20 +260,15 @@ def scatter_rows(rows, index, parts, out):
 def unrank_free(rank, rowptr, col, n, first, second):
     """The pairs (first, second) whose rank among all free pairs, in the order of first * n + second, is given.
 
-    A pattern (n, n) marks the taken pairs. i n - rowptr[i] pairs before row i are free, at most i n, so the row of a
-    rank is rank // n or a little later: on average by as many rows as a row has taken entries.
+    A pattern (n, n) marks the taken pairs. i n - rowptr[i] pairs before row i are free, at least i n - nnz and at most
+    i n, so the row of a rank is at least rank // n and at most (rank + nnz) // n.
     """
-    P = rank.shape[0]
+    P, nnz = rank.shape[0], rowptr[n]
     chunks = (P + _CHUNK - 1) // _CHUNK
     for job in prange(chunks):
         for p in range(job * _CHUNK, min((job + 1) * _CHUNK, P)):
             u = rank[p]
-            low = u // n
-            step = 1
-            while low + step < n and (low + step) * n - rowptr[low + step] <= u:
-                low += step
-                step *= 2
-            high = min(low + step, n)
+            low, high = u // n, min((u + nnz) // n + 1, n)
             while high - low > 1:
                 middle = (low + high) // 2
                 if middle * n - rowptr[middle] <= u:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -55,3 +56,46 @@ class _Rectify(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         return *fast(grads[0]).rectify_backward(grads[0], *ctx.saved_tensors, ctx.scale), None
+
+
+_BLOCK = {"cpu": 1 << 20, "cuda": 1 << 27}
+"""How many dropped values are held at once."""
+
+
+def dropped_linear(x: Tensor, weight: Tensor, draw: Draw) -> Tensor:
+    """(R, n, K) = dropout(x) W_r for constant x (n, h), the same for all replicas, and weight (R, h, K).
+
+    Holds dropped rows only a block at a time: the backward pass draws them again.
+    """
+    if fast(x) is None:
+        return torch.bmm(dropout(x.expand(len(weight), *x.shape), draw), weight)
+    return _DroppedLinear.apply(x, weight, draw)
+
+
+class _DroppedLinear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, draw: Draw) -> Tensor:
+        ctx.save_for_backward(x)
+        ctx.draw = draw
+        out = weight.new_empty(len(weight), len(x), weight.shape[2])
+        for rows, dropped in _dropped_rows(x, draw):
+            out[:, rows] = torch.bmm(dropped, weight)
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None]:
+        (x,) = ctx.saved_tensors
+        total = grads[0].new_zeros(len(grads[0]), x.shape[1], grads[0].shape[2])
+        for rows, dropped in _dropped_rows(x, ctx.draw):
+            total += torch.bmm(dropped.transpose(1, 2), grads[0][:, rows])
+        return None, total, None
+
+
+def _dropped_rows(x: Tensor, draw: Draw) -> Iterator[tuple[slice, Tensor]]:
+    """(R, rows, h): the rows of x after dropout, block by block, and which rows they are."""
+    R, (n, h) = len(draw.seeds), x.shape
+    count = max(1, _BLOCK[x.device.type] // (R * h))
+    for start in range(0, n, count):
+        rows = x[start : start + count]
+        dropped = fast(x).dropout(rows.reshape(1, -1), draw, start * h)
+        yield slice(start, start + count), dropped.view(R, -1, h)

@@ -2,50 +2,60 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
 from g3nn.kernels.backend import fast
+from g3nn.kernels.pattern import Pattern
 
 
 class FreePairs:
-    """All ordered pairs (i, j) of n nodes except arcs (2, A) and self-pairs, in the order of i n + j.
+    """All ordered pairs (i, j) of n nodes that have no entry in a pattern (n, n), in the order of i n + j.
 
-    Let e_0 < e_1 < ... be the numbers i n + j of the taken pairs. There are e_t - t free pairs below e_t, so the free
-    pair of rank u has number u + t, where t counts the taken pairs with e_t - t <= u. One binary search finds t, with
-    the same result on every device.
+    i n - rowptr[i] free pairs come before row i, so one search finds the row of a rank. In a row with the taken columns
+    c_0 < c_1 < ... there are c_t - t free ones before c_t, so the free column of rank u in the row is u + t, where t
+    counts the taken columns with c_t - t <= u: another search. The result is the same on every device.
     """
 
-    def __init__(self, arcs: Tensor, n: int) -> None:
-        self.n = n
-        own = torch.arange(n, device=arcs.device)
-        self._taken = torch.cat([arcs[0] * n + arcs[1], own * (n + 1)]).sort().values
+    def __init__(self, taken: Pattern) -> None:
+        self.n = taken.shape[0]
+        self._taken = taken
 
     def __len__(self) -> int:
-        return self.n * self.n - self._taken.numel()
+        return self.n * self.n - self._taken.nnz
 
     def pairs(self, rank: Tensor) -> tuple[Tensor, Tensor]:
-        """i and j of the free pairs with these ranks, in the same shape."""
+        """i and j of the free pairs with these ranks, in the same shape and the type of the columns."""
         kernels = fast(rank)
-        if kernels is not None and hasattr(kernels, "unrank_free"):
-            return kernels.unrank_free(rank, *self._rows, self.n)
-        number = rank + torch.searchsorted(self._below, rank, right=True)
-        return number // self.n, number % self.n
+        if kernels is not None:
+            return kernels.unrank_free(rank, self._taken, self._longest)
+        rowptr, col = self._taken.rowptr, self._taken.col
+        rows = torch.arange(self.n + 1, device=rank.device) * self.n - rowptr
+        i = torch.searchsorted(rows, rank, right=True) - 1
+        rest, start = rank - rows[i], rowptr[i]
+        t = self._count(i, lambda k: col[k] - (k - start) <= rest)
+        return i.to(col.dtype), (rest + t).to(col.dtype)
 
     def contains(self, i: Tensor, j: Tensor) -> Tensor:
         """Whether these pairs are free, in the shape of i and j."""
-        number = i * self.n + j
-        place = torch.searchsorted(self._taken, number).clamp_max(self._taken.numel() - 1)
-        return self._taken[place] != number
+        col = self._taken.col
+        place = self._taken.rowptr[i] + self._count(i, lambda k: col[k] < j)
+        return (place == self._taken.rowptr[i + 1]) | (col[place.clamp_max(self._taken.nnz - 1)] != j)
+
+    def _count(self, row: Tensor, first: Callable[[Tensor], Tensor]) -> Tensor:
+        """How many entries of each row come first: `first` tells it of entries, and is true up to some entry."""
+        start, low, high = self._taken.rowptr[row], self._taken.rowptr[row], self._taken.rowptr[row + 1]
+        last = max(self._taken.nnz - 1, 0)
+        for _ in range(self._longest.bit_length()):
+            middle = (low + high) // 2
+            ahead = (low < high) & first(middle.clamp_max(last))
+            low, high = torch.where(ahead, middle + 1, low), torch.where(ahead, high, middle)
+        return low - start
 
     @cached_property
-    def _below(self) -> Tensor:
-        return self._taken - torch.arange(self._taken.numel(), device=self._taken.device)
-
-    @cached_property
-    def _rows(self) -> tuple[Tensor, Tensor]:
-        """The taken pairs as compressed rows."""
-        starts = torch.arange(self.n + 1, device=self._taken.device) * self.n
-        return torch.searchsorted(self._taken, starts), (self._taken % self.n).to(torch.int32)
+    def _longest(self) -> int:
+        """The most entries of a row."""
+        return int(self._taken.rowptr.diff().max())

@@ -8,13 +8,16 @@ import torch
 import triton
 from torch import Tensor
 
+from g3nn.errors import Problems
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels import gpu_node_kernels as node_kernels
-from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, on_device
+from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, Scales, on_device
 from g3nn.kernels.pattern import Pattern
 
 _BLOCK = kernels.BLOCK.value
+_LARGEST_SIDE = 65_535
+"""Of a grid, but for its first axis."""
 _PROGRAMS = 2048
 """The number of programs that fills the device; sums over nodes are split into parts to reach it."""
 
@@ -24,6 +27,11 @@ def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any)
 
     What grows with the graph is on the first axis of a grid: the others end at 65,535.
     """
+    if max(grid[1:], default=0) > _LARGEST_SIDE:
+        problems = Problems()
+        advice = "Train them in several calls, or with fewer trials at once."
+        problems.add("trials", f"{max(grid[1:])} replicas at once", f"at most {_LARGEST_SIDE} on a GPU", advice)
+        problems.raise_if_any()
     kernel[grid](*(entry.contiguous() if isinstance(entry, Tensor) else entry for entry in arguments), **constants)
 
 
@@ -84,19 +92,26 @@ def uniform_integers(seeds: Tensor, counter: int | Tensor, high: int, count: int
     return out
 
 
-def dropout(x: Tensor, draw: Draw) -> Tensor:
-    out = x.new_empty(x.shape)
-    _call(kernels.dropout, (triton.cdiv(x.shape[1], _BLOCK), x.shape[0]), x, *_noise(draw, x), out, x.shape[1])
+def dropout(x: Tensor, draw: Draw, start: int = 0) -> Tensor:
+    R, size = len(draw.seeds), x.shape[1]
+    out = x.new_empty(R, size)
+    grid, stride = (triton.cdiv(size, _BLOCK), R), 0 if x.shape[0] == 1 else size
+    _call(kernels.dropout, grid, x, *_noise(draw, x), out, size, stride, start)
     return out
 
 
-def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     n, m = pattern.shape[::-1] if transpose else pattern.shape
     R, _, h = dense.shape
     out = dense.new_empty(R, n, h)
     rowptr, col = (pattern.t_rowptr, pattern.t_col) if transpose else (pattern.rowptr, pattern.col)
-    matrix = (rowptr, col, pattern.perm if transpose else None, values)
-    sizes = (R, m, h, 0 if values.shape[0] == 1 else values.shape[1])
+    matrix: tuple[Tensor | None, ...]
+    if isinstance(values, Scales):
+        matrix, stride = (rowptr, col, None, None, *values.turned(transpose)), 0
+    else:
+        matrix = (rowptr, col, pattern.perm if transpose else None, values, None, None)
+        stride = 0 if values.shape[0] == 1 else values.shape[1]
+    sizes = (R, m, h, stride)
     lanes = min(_WIDEST, _lanes(h))
     blocks = _product_blocks(R, pattern.nnz / n, lanes)
     grid = (n, triton.cdiv(R, blocks["REPLICAS"]), triton.cdiv(h, lanes))
@@ -131,6 +146,15 @@ def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
     return _scatter(None, _largest(rows), rows, None, index, n)
 
 
+def unrank_free(rank: Tensor, taken: Pattern, longest: int) -> tuple[Tensor, Tensor]:
+    first, second = (rank.new_empty(rank.shape, dtype=taken.col.dtype) for _ in range(2))
+    n, nnz, P = taken.shape[0], taken.nnz, rank.numel()
+    steps = {"ROW_STEPS": (nnz // n + 2).bit_length(), "STEPS": longest.bit_length()}
+    ends = (taken.rowptr, taken.col, first, second)
+    _call(kernels.unrank_free, (triton.cdiv(P, _BLOCK),), rank, *ends, n, nnz, P, **steps)
+    return first, second
+
+
 def _largest(values: Tensor) -> Tensor:
     """(R,): the largest absolute value of each replica."""
     return torch.linalg.vector_norm(values.flatten(1), torch.inf, 1)
@@ -144,8 +168,8 @@ def _scatter(
     Sums are of integers, so their order does not matter.
     """
     (R, m, h), P = rows.shape, target.shape[-1]
-    # The largest possible summand sets the scale of the integers.
-    bounds = (largest, None if grad is None else _largest(rows))
+    # The largest possible summand and the number of summands set the scale of the integers.
+    bounds = (largest, None if grad is None else _largest(rows), _units(P))
     sums = torch.zeros(R, n, h, dtype=torch.int64, device=rows.device)
     out = rows.new_empty(R, n, h)
     pairs = 4 * _entries(h)
@@ -153,6 +177,12 @@ def _scatter(
     _call(kernels.scatter, (triton.cdiv(P, pairs), R), *inputs, sums, *bounds, *sizes, PAIRS=pairs, LANES=_lanes(h))
     _call(kernels.from_fixed, (triton.cdiv(n * h, _BLOCK), R), sums, out, *bounds, n * h)
     return out
+
+
+def _units(P: int) -> float:
+    """The largest summand of an integer sum of P: such a sum fits into 63 bits, with a resolution of 1e-11 of the
+    largest up to 2^26 summands, and less by half whenever their number doubles."""
+    return 2.0 ** min(36, 62 - (P - 1).bit_length())
 
 
 def _attention_blocks(H: int, F: int) -> dict[str, int]:
@@ -261,11 +291,13 @@ def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswe
 
 
 def validation(log_q: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
-    R, n, K = log_q.shape
-    out = log_q.new_empty(2, R)
+    (R, n, K), count = log_q.shape, nodes.numel()
+    parts = min(_PROGRAMS, triton.cdiv(count, 4096))
+    out = log_q.new_empty(parts, 2, R)
     blocks = {"NODES": max(1, 1024 // _lanes(K)), "LANES": _lanes(K)}
-    _call(node_kernels.validation, (R,), log_q, labels, nodes, out, n, K, nodes.numel(), **blocks)
-    return out
+    sizes = (n, K, count, triton.cdiv(count, parts))
+    _call(node_kernels.validation, (parts, R), log_q, labels, nodes, out, *sizes, **blocks)
+    return out[0] if parts == 1 else out.sum(0)
 
 
 def keep_book(

@@ -62,7 +62,7 @@ def attend(
         weight = tl.exp(score - top[None, :]) / total[None, :]
         inside = (k < stop)[:, None] & here[None, :]
         tl.store(alpha + (r * nnz + k)[:, None] * H + heads[None, :], weight, mask=inside)
-        weight = _dropped(weight, key, heads[None, :] * nnz + k[:, None], threshold, scale)
+        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale)
         result += tl.sum(weight[:, :, None] * _sources(x, source, k < stop, r, n, H, F, heads, units), axis=0)
     tl.store(out + at, result, mask=inside_node)
 
@@ -147,7 +147,7 @@ def _weights_and_dots(col, x, alpha, g, key, threshold, scale, k, stop, r, n, nn
     inside = live[:, None] & (heads < H)[None, :]
     weight = tl.load(alpha + (r * nnz + k)[:, None] * H + heads[None, :], mask=inside, other=0.0)
     dot = tl.sum(g[None, :, :] * _sources(x, source, live, r, n, H, F, heads, units), axis=2)
-    return weight, _dropped(dot, key, heads[None, :] * nnz + k[:, None], threshold, scale), source
+    return weight, _dropped(dot, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale), source
 
 
 @triton.jit
@@ -184,7 +184,7 @@ def attend_backward_sources(
         inside = live[:, None] & here[None, :]
         entry = (r * nnz + k)[:, None] * H + heads[None, :]
         weight = tl.load(alpha + entry, mask=inside, other=0.0)
-        weight = _dropped(weight, key, heads[None, :] * nnz + k[:, None], threshold, scale)
+        weight = _dropped(weight, key, heads.to(tl.int64)[None, :] * nnz + k[:, None], threshold, scale)
         result += tl.sum(weight[:, :, None] * _sources(grad, target, live, r, n, H, F, heads, units), axis=0)
         total += tl.sum(tl.load(grad_score + entry, mask=inside, other=0.0), axis=0)
     tl.store(grad_x + at, result, mask=inside_node)

@@ -12,8 +12,6 @@ import triton.language as tl
 
 BLOCK = tl.constexpr(1024)
 """The numbers of one program, where every number is computed on its own."""
-FIXED_POINT = tl.constexpr(2.0**36)
-"""The largest summand of an integer sum: leaves room for 2^27 summands, with a resolution of 1e-11 of the largest."""
 
 
 @triton.jit
@@ -35,10 +33,10 @@ def _key(seed, counter):
 
 @triton.jit
 def _bits(key, position):
-    """Positions that are 2^32 apart have the same bits."""
+    page = (position.to(tl.uint64) >> 32).to(tl.uint32)
     x = position.to(tl.uint32) * 0x9E3779B1 + key.to(tl.uint32)
     x = x ^ (x >> 16)
-    x = x * 0x7FEB352D
+    x = x * 0x7FEB352D + page * 0x85EBCA77
     x = x ^ (x >> 15)
     x = x * 0x846CA68B
     x = x + (key >> 32).to(tl.uint32)
@@ -86,13 +84,13 @@ def uniform_integers(seeds, counter, out, size, high):
 
 
 @triton.jit
-def dropout(x, seeds, counter, threshold, scale, out, size):
-    r = tl.program_id(1)
+def dropout(x, seeds, counter, threshold, scale, out, size, stride, start):
+    """x (R, size), or with stride 0 the same (size,) for every replica; random bits from position `start` on."""
+    r = tl.program_id(1).to(tl.int64)
     p = places(BLOCK)
-    at = r.to(tl.int64) * size + p
     key = _key(tl.load(seeds + r), tl.load(counter))
-    value = tl.load(x + at, mask=p < size, other=0.0)
-    tl.store(out + at, _dropped(value, key, p, threshold, scale), mask=p < size)
+    value = tl.load(x + r * stride + p, mask=p < size, other=0.0)
+    tl.store(out + r * size + p, _dropped(value, key, start + p, threshold, scale), mask=p < size)
 
 
 @triton.jit
@@ -101,6 +99,8 @@ def spmm(
     col,
     perm,
     values,
+    left,
+    right,
     dense,
     seeds,
     counter,
@@ -115,7 +115,8 @@ def spmm(
     ENTRIES: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """out (R, n, h): row i of replica r is sum_k values_k dense[col_k].
+    """out (R, n, h): row i of replica r is sum_k values_k dense[col_k], or without values sum_k left_i right_j dense_j
+    with j = col_k.
 
     A program owns LANES columns of row i of REPLICAS replicas, which share the positions of its entries, and processes
     ENTRIES at a time.
@@ -131,15 +132,22 @@ def spmm(
     for block in range(start, stop, ENTRIES):
         k = block + tl.arange(0, ENTRIES)
         live = k < stop
-        position = k if perm is None else tl.load(perm + k, mask=live, other=0)
         inside = here[:, None] & live[None, :]
-        weight = tl.load(values + (r * value_stride)[:, None] + position[None, :], mask=inside, other=0.0)
-        weight = _dropped(weight, key, position[None, :], threshold, scale)
         source = tl.load(col + k, mask=live, other=0).to(tl.int64)
+        if values is not None:
+            position = k if perm is None else tl.load(perm + k, mask=live, other=0)
+            weight = tl.load(values + (r * value_stride)[:, None] + position[None, :], mask=inside, other=0.0)
+            weight = _dropped(weight, key, position[None, :], threshold, scale)
+        elif right is not None:
+            weight = tl.load(right + source[None, :] + 0 * r[:, None], mask=inside, other=0.0)
+        else:
+            weight = tl.where(inside, 1.0, 0.0).to(out.dtype.element_ty)
         at = ((r * m)[:, None] + source[None, :])[:, :, None] * h + lanes[None, None, :]
         # A dropped entry is not even read.
         tile = tl.load(dense + at, mask=(weight != 0.0)[:, :, None] & (lanes < h)[None, None, :], other=0.0)
         total += tl.sum(weight[:, :, None] * tile, axis=1)
+    if left is not None:
+        total *= tl.load(left + i)
     place = (r * n + i)[:, None] * h + lanes[None, :]
     tl.store(out + place, total, mask=here[:, None] & (lanes < h)[None, :])
 
@@ -198,27 +206,63 @@ def pair_sum(left, right, i, j, out, n, P, index_stride):
 
 
 @triton.jit
-def _fixed_scale(first, second, r):
-    """How many integer units make 1, such that the largest possible summand of replica r becomes FIXED_POINT."""
-    largest = tl.load(first + r).to(tl.float64)
-    if second is not None:
-        largest *= tl.load(second + r).to(tl.float64)
-    return FIXED_POINT / tl.maximum(largest, 1e-30)
+def unrank_free(rank, rowptr, col, first, second, n, nnz, P, ROW_STEPS: tl.constexpr, STEPS: tl.constexpr):
+    """See the kernel of the same name for the CPU. Its two searches take these numbers of steps at most."""
+    p = places(BLOCK)
+    live = p < P
+    u = tl.load(rank + p, mask=live, other=0)
+    low, high = u // n, tl.minimum((u + nnz) // n + 1, n)
+    for _ in range(ROW_STEPS):
+        middle = (low + high) // 2
+        before = middle * n - tl.load(rowptr + middle, mask=live, other=0) <= u
+        low, high = tl.where(before, middle, low), tl.where(before, high, middle)
+    start, stop = tl.load(rowptr + low, mask=live, other=0), tl.load(rowptr + low + 1, mask=live, other=0)
+    rest, a = u - (low * n - start), start
+    for _ in range(STEPS):
+        middle = (a + stop) // 2
+        there = live & (a < stop)
+        before = there & (tl.load(col + middle, mask=there, other=0) - (middle - start) <= rest)
+        a, stop = tl.where(before, middle + 1, a), tl.where(before, stop, middle)
+    tl.store(first + p, low.to(first.dtype.element_ty), mask=live)
+    tl.store(second + p, (rest + a - start).to(second.dtype.element_ty), mask=live)
 
 
 @triton.jit
-def from_fixed(sums, out, first, second, size):
+def _fixed_scale(first, second, units, r):
+    """How many integer units make 1, such that the largest possible summand of replica r becomes `units`."""
+    largest = tl.load(first + r).to(tl.float64)
+    if second is not None:
+        largest *= tl.load(second + r).to(tl.float64)
+    return units / tl.maximum(largest, 1e-30)
+
+
+@triton.jit
+def from_fixed(sums, out, first, second, units, size):
     """Converts the integer sums back to floating point."""
     r = tl.program_id(1).to(tl.int64)
     p = places(BLOCK)
     value = tl.load(sums + r * size + p, mask=p < size, other=0).to(tl.float64)
-    value = value / _fixed_scale(first, second, r)
+    value = value / _fixed_scale(first, second, units, r)
     tl.store(out + r * size + p, value.to(out.dtype.element_ty), mask=p < size)
 
 
 @triton.jit
 def scatter(
-    grad, rows, source, target, out, first, second, m, n, h, P, index_stride, PAIRS: tl.constexpr, LANES: tl.constexpr
+    grad,
+    rows,
+    source,
+    target,
+    out,
+    first,
+    second,
+    units,
+    m,
+    n,
+    h,
+    P,
+    index_stride,
+    PAIRS: tl.constexpr,
+    LANES: tl.constexpr,
 ):
     """out (R, n, h) int64 += amount in units at row target_p: integer sums do not depend on their order.
 
@@ -230,7 +274,7 @@ def scatter(
     lanes = tl.arange(0, LANES)
     inside = live[:, None] & (lanes < h)[None, :]
     place = tl.load(target + r * index_stride + p, mask=live, other=0).to(tl.int64)
-    factor = _fixed_scale(first, second, r)
+    factor = _fixed_scale(first, second, units, r)
     if grad is not None:
         origin = tl.load(source + r * index_stride + p, mask=live, other=0).to(tl.int64)
         amount = tl.load(rows + (r * m + origin)[:, None] * h + lanes[None, :], mask=inside, other=0.0)

@@ -20,7 +20,7 @@ def row_products(x, grad, out, n, h, K, rows_per_part, ROWS: tl.constexpr, UNITS
     unit = tl.program_id(2) * UNITS + tl.arange(0, UNITS)
     lane = tl.arange(0, LANES)
     total = tl.zeros((ROWS, UNITS, LANES), dtype=out.dtype.element_ty)
-    start = part * rows_per_part
+    start = part.to(tl.int64) * rows_per_part
     stop = tl.minimum(start + rows_per_part, n)
     for block in range(start, stop, ROWS):
         i = block + tl.arange(0, ROWS)
@@ -40,7 +40,7 @@ def column_sums(grad, out, n, h, rows_per_part, ROWS: tl.constexpr, LANES: tl.co
     part, parts = tl.program_id(1), tl.num_programs(1)
     lane = tl.arange(0, LANES)
     total = tl.zeros((ROWS, LANES), dtype=out.dtype.element_ty)
-    start = part * rows_per_part
+    start = part.to(tl.int64) * rows_per_part
     stop = tl.minimum(start + rows_per_part, n)
     for block in range(start, stop, ROWS):
         i = block + tl.arange(0, ROWS)
@@ -101,7 +101,7 @@ def node_terms(
     """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
     r = tl.program_id(1).to(tl.int64)
     block, blocks = tl.program_id(0), tl.num_programs(0)
-    i = block * ROWS + tl.arange(0, ROWS)
+    i = places(ROWS)
     lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
     free = inside & free
     q = tl.where(free, tl.exp(lq), 0.0)
@@ -132,7 +132,7 @@ def node_terms_backward(
     LANES: tl.constexpr,
 ):
     r = tl.program_id(1).to(tl.int64)
-    i = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+    i = places(ROWS)
     lq, lp, observed, free, at, inside = _answers(log_q, log_p, label, r, i, n, K, LANES)
     slope = tl.load(grad_soft + at, mask=inside, other=0.0)
     supervised, prior = share_l * tl.load(grad_sums + r * 4), share_l * tl.load(grad_sums + r * 4 + 1)
@@ -149,15 +149,17 @@ def node_terms_backward(
 
 
 @triton.jit
-def validation(log_q, labels, nodes, out, n, K, count, NODES: tl.constexpr, LANES: tl.constexpr):
-    """out (2, R): mean of - log q(label) over `nodes`, and the share of them whose most probable class is the label."""
-    r = tl.program_id(0).to(tl.int64)
+def validation(log_q, labels, nodes, out, n, K, count, nodes_per_part, NODES: tl.constexpr, LANES: tl.constexpr):
+    """out (parts, 2, R): what a part adds to the mean of - log q(label) over `nodes`, and to the share of them whose
+    most probable class is the label."""
+    part, r, R = tl.program_id(0).to(tl.int64), tl.program_id(1).to(tl.int64), tl.num_programs(1)
     k = tl.arange(0, LANES)
     loss = tl.zeros((NODES,), dtype=out.dtype.element_ty)
     right = tl.zeros((NODES,), dtype=out.dtype.element_ty)
-    for start in range(0, count, NODES):
+    stop = tl.minimum((part + 1) * nodes_per_part, count)
+    for start in range(part * nodes_per_part, stop, NODES):
         v = start + tl.arange(0, NODES)
-        here = v < count
+        here = v < stop
         i = tl.load(nodes + v, mask=here, other=0)
         y = tl.load(labels + i, mask=here, other=0)
         inside = here[:, None] & (k < K)[None, :]
@@ -165,8 +167,8 @@ def validation(log_q, labels, nodes, out, n, K, count, NODES: tl.constexpr, LANE
         own = tl.sum(tl.where(k[None, :] == y[:, None], row, 0.0), axis=1)
         loss += tl.where(here, own, 0.0)
         right += tl.where(here & (tl.argmax(row, axis=1) == y), 1.0, 0.0)
-    tl.store(out + r, -tl.sum(loss, axis=0) / count)
-    tl.store(out + tl.num_programs(0) + r, tl.sum(right, axis=0) / count)
+    tl.store(out + 2 * part * R + r, -tl.sum(loss, axis=0) / count)
+    tl.store(out + (2 * part + 1) * R + r, tl.sum(right, axis=0) / count)
 
 
 @triton.jit

@@ -39,7 +39,7 @@ def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
 def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
     if index.dim() == 1:
         return nodes.index_select(1, index)
-    return nodes.gather(1, index.unsqueeze(2).expand(*index.shape, nodes.shape[2]))
+    return nodes.gather(1, index.long().unsqueeze(2).expand(*index.shape, nodes.shape[2]))
 
 
 class _Gather(torch.autograd.Function):

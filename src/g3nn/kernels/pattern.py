@@ -3,51 +3,96 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from g3nn.kernels.backend import fast
+
+_INT32 = 2**31 - 1
+"""The largest number of 32 bits."""
+_SORTED_THERE = 1 << 28
+"""A GPU sorts at most so many entries by column: it needs several times their memory, counting on the CPU does not."""
+
+
+def index_type(most: int) -> torch.dtype:
+    """The smallest type of whole numbers that holds this one."""
+    return torch.int32 if most <= _INT32 else torch.int64
+
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The positions of the nnz entries of an (n, m) matrix, stored by row and again by column.
+    """The positions of the nnz entries of an (n, m) matrix: compressed rows, and when they are first asked for the row
+    of each entry and the same by column.
 
-    rowptr (n + 1,), col (nnz,): compressed rows. row (nnz,): the row of each entry.
-    t_rowptr (m + 1,), t_col (nnz,): the same for the transpose. perm (nnz,): maps its entries to the row order.
+    rowptr (n + 1,), col (nnz,): compressed rows, columns in rising order.
+    symmetric: (j, i) has an entry if (i, j) has one, so rows and columns are the same.
     """
 
     shape: tuple[int, int]
     rowptr: Tensor
     col: Tensor
-    row: Tensor
-    t_rowptr: Tensor
-    t_col: Tensor
-    perm: Tensor
+    symmetric: bool = False
 
     @classmethod
-    def from_scipy(cls, matrix: sp.csr_array) -> Pattern:
+    def from_scipy(cls, matrix: sp.csr_array, symmetric: bool = False) -> Pattern:
         matrix = sp.csr_array(matrix)
-        nnz = matrix.nnz
-        positions = sp.csr_array((np.arange(nnz), matrix.indices, matrix.indptr), shape=matrix.shape)
-        transposed = positions.T.tocsr()
-        transposed.sort_indices()
-        row = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        return cls(
-            (int(matrix.shape[0]), int(matrix.shape[1])),
-            torch.from_numpy(matrix.indptr.astype(np.int64)),
-            torch.from_numpy(matrix.indices.astype(np.int32)),
-            torch.from_numpy(row.astype(np.int32)),
-            torch.from_numpy(transposed.indptr.astype(np.int64)),
-            torch.from_numpy(transposed.indices.astype(np.int32)),
-            torch.from_numpy(transposed.data.astype(np.int32)),
-        )
+        rowptr, col = torch.from_numpy(matrix.indptr), torch.from_numpy(matrix.indices)
+        return cls.from_rows(rowptr, col, int(matrix.shape[1]), symmetric)
+
+    @classmethod
+    def from_rows(cls, rowptr: Tensor, col: Tensor, width: int, symmetric: bool = False) -> Pattern:
+        """From compressed rows, on their device."""
+        shape = rowptr.numel() - 1, width
+        return cls(shape, rowptr.to(torch.int64), col.to(index_type(width - 1)), symmetric)
 
     @property
     def nnz(self) -> int:
         return int(self.col.numel())
 
+    @cached_property
+    def row(self) -> Tensor:
+        """(nnz,): the row of each entry."""
+        rows = torch.arange(self.shape[0], dtype=index_type(self.shape[0] - 1), device=self.col.device)
+        return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
+
+    @property
+    def t_rowptr(self) -> Tensor:
+        """(m + 1,): `rowptr` of the transpose."""
+        return self.rowptr if self.symmetric else self._turned[0]
+
+    @property
+    def t_col(self) -> Tensor:
+        """(nnz,): `col` of the transpose."""
+        return self.col if self.symmetric else self._turned[1]
+
+    @property
+    def perm(self) -> Tensor:
+        """(nnz,): where each entry of the transpose is in the row order."""
+        return self._turned[2]
+
+    @cached_property
+    def _turned(self) -> tuple[Tensor, Tensor, Tensor]:
+        """t_rowptr, t_col and perm; of a symmetric pattern the first two are its own."""
+        if self.col.device.type != "cpu" and self.nnz > _SORTED_THERE:
+            t_rowptr, t_col, perm = (part.to(self.col.device) for part in self.to("cpu")._turned)
+        else:
+            turn = getattr(fast(self.col), "turned", _turned)
+            t_rowptr, t_col, perm = turn(self.rowptr, self.col, self.shape[1], index_type(self.nnz - 1))
+        return (self.rowptr, self.col, perm) if self.symmetric else (t_rowptr, t_col, perm)
+
     def to(self, device: torch.device | str) -> Pattern:
-        tensors = (self.rowptr, self.col, self.row, self.t_rowptr, self.t_col, self.perm)
-        return Pattern(self.shape, *(tensor.to(device) for tensor in tensors))
+        if self.col.device == torch.device(device):
+            return self
+        return Pattern(self.shape, self.rowptr.to(device), self.col.to(device), self.symmetric)
+
+
+def _turned(rowptr: Tensor, col: Tensor, m: int, places: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Compressed columns of compressed rows, on any device: t_rowptr, t_col and perm."""
+    perm = col.argsort(stable=True)
+    t_rowptr = torch.zeros(m + 1, dtype=torch.int64, device=col.device)
+    torch.cumsum(torch.bincount(col, minlength=m), 0, out=t_rowptr[1:])
+    row = torch.searchsorted(rowptr, perm, right=True) - 1
+    return t_rowptr, row.to(index_type(len(rowptr) - 2)), perm.to(places)

@@ -8,44 +8,47 @@ import torch
 from torch import Tensor
 
 from g3nn.kernels import reference
-from g3nn.kernels.arguments import Draw
+from g3nn.kernels.arguments import Draw, Scales
 from g3nn.kernels.backend import fast
 from g3nn.kernels.pattern import Pattern
 
 
-def spmm(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None = None) -> Tensor:
+def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None = None) -> Tensor:
     """(R, n, h) = A_r @ dense_r. The stored values are constants: only `dense` gets a gradient.
 
-    values (R, nnz), or (1, nnz) if all replicas share the matrix; dense (R, m, h). A `draw` drops stored values,
-    separately for each replica; the values must then be shared.
+    values (R, nnz), or (1, nnz) if all replicas share the matrix, or what they follow from; dense (R, m, h). A `draw`
+    drops stored values, separately for each replica; the values must then be shared.
     """
+    if isinstance(values, Scales):
+        if draw is None:
+            return _SpMM.apply(dense, pattern, values, None)
+        values = values.values(pattern)
     if values.requires_grad:
         raise ValueError("the stored values of a sparse matrix get no gradient; detach them first")
     if draw is not None and values.shape[0] != 1:
         raise ValueError("dropout on stored values needs shared values of shape (1, nnz)")
-    return _SpMM.apply(values, dense, pattern, draw)
+    return _SpMM.apply(dense, pattern, values, draw)
 
 
 class _SpMM(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, values: Tensor, dense: Tensor, pattern: Pattern, draw: Draw | None) -> Tensor:
-        ctx.save_for_backward(values)
-        ctx.rest = pattern, draw
+    def forward(ctx: Any, dense: Tensor, pattern: Pattern, values: Tensor | Scales, draw: Draw | None) -> Tensor:
+        ctx.rest = pattern, values, draw
         return _multiply(pattern, values, dense, draw, transpose=False)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, Tensor, None, None]:
-        (values,) = ctx.saved_tensors
-        pattern, draw = ctx.rest
-        return None, _multiply(pattern, values, grads[0], draw, transpose=True), None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None, None]:
+        pattern, values, draw = ctx.rest
+        return _multiply(pattern, values, grads[0], draw, transpose=True), None, None, None
 
 
-def _multiply(pattern: Pattern, values: Tensor, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+def _multiply(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
     kernels = fast(dense)
     if kernels is not None:
         return kernels.spmm(pattern, values, dense, draw, transpose)
+    entries = values.values(pattern) if isinstance(values, Scales) else values
     if draw is not None:
         keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
-        values = values * keep * draw.scale
+        entries = entries * keep * draw.scale
     ends = (pattern.col, pattern.row) if transpose else (pattern.row, pattern.col)
-    return reference.spmm(*ends, values, dense, pattern.shape[1] if transpose else pattern.shape[0])
+    return reference.spmm(*ends, entries, dense, pattern.shape[1] if transpose else pattern.shape[0])

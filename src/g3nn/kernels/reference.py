@@ -34,13 +34,14 @@ def _keys(seeds: Tensor, counter: int | Tensor) -> Tensor:
     return z
 
 
-def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
-    """(R, size) int64 tensor of 32 random bits each."""
+def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int, start: int = 0) -> Tensor:
+    """(R, size) int64 tensor of 32 random bits each, those at the positions from `start` on."""
     keys = _keys(seeds, counter).unsqueeze(1)
-    x = torch.arange(size, device=seeds.device).unsqueeze(0)
-    x = (x * 0x9E3779B1 + (keys & _LOW)) & _LOW
+    position = torch.arange(start, start + size, device=seeds.device).unsqueeze(0)
+    page = (position >> 32) * 0x85EBCA77
+    x = ((position & _LOW) * 0x9E3779B1 + (keys & _LOW)) & _LOW
     x = x ^ (x >> 16)
-    x = (x * 0x7FEB352D) & _LOW
+    x = (x * 0x7FEB352D + page) & _LOW
     x = x ^ (x >> 15)
     x = (x * 0x846CA68B) & _LOW
     x = (x + _shift(keys, 32)) & _LOW

@@ -68,7 +68,7 @@ class PlantedPartition(ClassLikelihood):
         q = torch.cat([q, 1 - q], dim=2) if self._has_tags else q
         agreement = pair_dot(q, q, *pairs.index)
         within, between = self._log_probs(pairs)
-        return agreement * within + (1 - agreement) * between
+        return between + agreement * (within - between)
 
     def _bound(self, q: Tensor, pairs: Pairs) -> Tensor:
         """Tags u and v of the two ends agree if 1 - u - v + 2 u v is 1."""

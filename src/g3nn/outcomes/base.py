@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -43,6 +43,10 @@ class Targets:
     train: Tensor
     scale: Tensor
     weight: Tensor | None = None
+
+    def first(self, count: int) -> Targets:
+        """Of the first nodes, among which are all of training."""
+        return replace(self, values=self.values[:count], known=self.known[:count], observed=self.observed[:count])
 
     @cached_property
     def label(self) -> Tensor:

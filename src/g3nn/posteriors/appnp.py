@@ -34,11 +34,16 @@ class APPNP(LabelPosterior):
         self.options = options or APPNPOptions()
         self.network = Perceptron(sizes, replicas, self.options)
 
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        return self.options.steps
+
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         start: Tensor = self.network(inputs, noise)
         a, rate = self.options.teleport, self.options.edge_dropout
         z = start
-        for _ in range(self.options.steps):
+        for hop in inputs.hops(self.steps):
             draw = optional_draw(noise, rate)
-            z = (1 - a) * inputs.adjacency.matmul(z, draw) + a * start
+            start = hop.own(start)
+            z = (1 - a) * hop.adjacency.matmul(z, draw) + a * start
         return self.answer(z)

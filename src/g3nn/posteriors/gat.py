@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import elu, relu
 
 from g3nn.errors import Problems
-from g3nn.inputs import Inputs
+from g3nn.inputs import Hop, Inputs
 from g3nn.kernels import attend, linear
 from g3nn.options import choice, flag, integer, number
 from g3nn.outcomes import Outcome
@@ -37,6 +37,7 @@ class GAT(LabelPosterior):
 
     Options = GATOptions
     uses_graph: ClassVar[bool] = True
+    steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GATOptions | None = None) -> None:
@@ -65,22 +66,22 @@ class GAT(LabelPosterior):
         return hidden // heads
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        rate = self.options.dropout
+        rate, (first, second) = self.options.dropout, inputs.hops(2)
         x = inputs.x.matmul(self.weight1, noise, rate if self.options.input_dropout else 0.0)
-        hidden = self._attention(inputs, x, self.left1, self.right1, noise) + self.bias1.unsqueeze(1)
+        hidden = self._attention(first, x, self.left1, self.right1, noise) + self.bias1.unsqueeze(1)
         hidden = elu(hidden) if self.options.activation == "elu" else relu(hidden)
         x = linear(optional_dropout(noise, hidden, rate), self.weight2)
-        scores = self._attention(inputs, x, self.left2, self.right2, noise) + self.bias2.unsqueeze(1)
+        scores = self._attention(second, x, self.left2, self.right2, noise) + self.bias2.unsqueeze(1)
         return self.answer(scores)
 
-    def _attention(self, inputs: Inputs, x: Tensor, left: Tensor, right: Tensor, noise: Noise | None) -> Tensor:
+    def _attention(self, hop: Hop, x: Tensor, left: Tensor, right: Tensor, noise: Noise | None) -> Tensor:
         """(R, n, H * F) from x (R, n, H * F) and the two halves (R, H, F) of the attention vector."""
         R, n, width = x.shape
         draw = optional_draw(noise, self.options.dropout)
         here, there = (linear(x, _by_head(half)) for half in (left, right))
         x = x.view(R, n, left.shape[1], -1)
-        heard = attend(inputs.neighbours, x, here, there, draw=draw, log_weight=inputs.log_weights)
-        return heard.view(R, n, width)
+        heard = attend(hop.neighbours, x, here, there, draw=draw, log_weight=hop.log_weights)
+        return hop.own(heard.view(R, n, width))
 
 
 def _by_head(vectors: Tensor) -> Tensor:

@@ -46,13 +46,18 @@ class GCNII(LabelPosterior):
         self.weight_out = replicas.glorot("weight_out", hidden, sizes.scores)
         self.bias_out = replicas.zeros(sizes.scores)
 
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        return self.options.layers
+
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate, a = self.options.dropout, self.options.residual
         first = rectify(inputs.x.matmul(self.weight_in, noise, rate), self.bias_in, None)
         hidden = first
-        for layer in range(self.options.layers):
+        for layer, hop in enumerate(inputs.hops(self.steps)):
             share = math.log1p(self.options.decay / (layer + 1))
-            heard = (1 - a) * inputs.adjacency.matmul(optional_dropout(noise, hidden, rate)) + a * first
+            first = hop.own(first)
+            heard = (1 - a) * hop.adjacency.matmul(optional_dropout(noise, hidden, rate)) + a * first
             hidden = torch.relu((1 - share) * heard + share * linear(heard, self.weights[:, layer]))
         hidden = optional_dropout(noise, hidden, rate)
         return self.answer(linear(hidden, self.weight_out) + self.bias_out.unsqueeze(1))

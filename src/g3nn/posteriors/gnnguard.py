@@ -87,4 +87,4 @@ def _of_hidden(hidden: Tensor, inputs: Inputs) -> Tensor:
     """(R, nnz): cosines between the hidden vectors (R, n, h) of neighbours."""
     unit = hidden / hidden.norm(dim=2, keepdim=True).clamp_min(_LEAST_LENGTH)
     pattern = inputs.neighbours
-    return pair_dot(unit, unit, pattern.row.long(), pattern.col.long(), pattern)
+    return pair_dot(unit, unit, pattern.row, pattern.col, pattern)

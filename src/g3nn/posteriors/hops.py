@@ -32,6 +32,7 @@ class Hops(LabelPosterior):
 
     Options = HopsOptions
     uses_graph: ClassVar[bool] = True
+    steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: HopsOptions | None = None) -> None:
@@ -45,9 +46,11 @@ class Hops(LabelPosterior):
         self.out_bias = replicas.zeros(sizes.scores)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        rate, mean = self.options.dropout, inputs.neighbour_mean
-        own = inputs.x.matmul(self.weight0, noise, rate)
-        near = mean.matmul(inputs.x.matmul(self.weight1, noise, rate))
-        far = mean.matmul(mean.matmul(inputs.x.matmul(self.weight2, noise, rate)))
+        rate, (far_off, close) = self.options.dropout, inputs.hops(2)
+        around = far_off.own(inputs.x)
+        own = close.own(around).matmul(self.weight0, noise, rate)
+        near = close.neighbour_mean.matmul(around.matmul(self.weight1, noise, rate))
+        far = far_off.neighbour_mean.matmul(inputs.x.matmul(self.weight2, noise, rate))
+        far = close.neighbour_mean.matmul(far)
         hidden = rectify(torch.cat([own, near, far], dim=2), self.bias, optional_draw(noise, rate))
         return self.answer(linear(hidden, self.out) + self.out_bias.unsqueeze(1))

@@ -18,6 +18,7 @@ class MLPPosterior(LabelPosterior):
 
     Options = PerceptronOptions
     uses_graph: ClassVar[bool] = False
+    steps: ClassVar[int | None] = 0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
@@ -66,8 +66,7 @@ class RGCN(LabelPosterior):
     def _propagated(self, mean: Tensor, variance: Tensor, inputs: Inputs) -> tuple[Tensor, Tensor]:
         weight = torch.exp(-self.options.attention * variance)
         means = inputs.adjacency
-        variances = replace(means, values=means.values.square())
-        return means.matmul(mean * weight), variances.matmul(variance * weight.square())
+        return means.matmul(mean * weight), means.squared().matmul(variance * weight.square())
 
 
 def _activated(mean: Tensor, variance: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from g3nn.inputs import Inputs
 from g3nn.kernels import linear, rectify
+from g3nn.networks import HiddenLayers
 from g3nn.options import integer, number
 from g3nn.outcomes import Outcome
 from g3nn.posteriors.base import LabelPosterior
@@ -19,12 +20,13 @@ from g3nn.replicas import Noise, Replicas, Sizes, optional_draw
 class SageOptions:
     hidden: int = integer(16, "number of hidden units", low=1)
     dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
+    layers: int = integer(2, "number of layers", low=2, high=16)
 
 
 class Sage(LabelPosterior):
     """h_i = relu(W_1 x_i + V_1 mean_j x_j + b_1), q_i = softmax(W_2 h_i + V_2 mean_j h_j + b_2), j the neighbours of i.
 
-    A node's own features have separate weights, which helps on heterophilous graphs.
+    More layers are like the first. A node's own features have separate weights, which helps on heterophilous graphs.
     """
 
     Options = SageOptions
@@ -40,11 +42,22 @@ class Sage(LabelPosterior):
         self.own2 = replicas.glorot("own2", self.options.hidden, sizes.scores)
         self.neighbours2 = replicas.glorot("neighbours2", self.options.hidden, sizes.scores)
         self.bias2 = replicas.zeros(sizes.scores)
+        self.between = HiddenLayers(replicas, self.options.hidden, self.options.layers - 2, ("own", "neighbours"))
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        return self.options.layers
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         rate = self.options.dropout
-        heard = inputs.neighbour_mean.matmul(inputs.x.matmul(self.neighbours1, noise, rate))
-        hidden = inputs.x.matmul(self.own1, noise, rate) + heard
+        first, *middle, last = inputs.hops(self.steps)
+        heard = first.neighbour_mean.matmul(inputs.x.matmul(self.neighbours1, noise, rate))
+        hidden = first.own(inputs.x).matmul(self.own1, noise, rate) + heard
         hidden = rectify(hidden, self.bias1, optional_draw(noise, rate))
-        scores = linear(hidden, self.own2) + inputs.neighbour_mean.matmul(linear(hidden, self.neighbours2))
+        for layer, hop in enumerate(middle):
+            own, neighbours, bias = self.between(layer)
+            heard = hop.neighbour_mean.matmul(linear(hidden, neighbours))
+            hidden = rectify(linear(hop.own(hidden), own) + heard, bias, optional_draw(noise, rate))
+        heard = last.neighbour_mean.matmul(linear(hidden, self.neighbours2))
+        scores = linear(last.own(hidden), self.own2) + heard
         return self.answer(scores + self.bias2.unsqueeze(1))

@@ -14,8 +14,12 @@ from g3nn.model import ModelSpec
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
 from g3nn.outcomes import OUTCOMES, Classes
+from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS, LabelPrior
+from g3nn.priors.base import FeaturePrior
+from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
+from g3nn.training.stack import TrainingOptions
 
 CUSTOM = "custom"
 """The name of an objective that is no preset."""
@@ -75,6 +79,37 @@ def check_beliefs(task: NodeTask, spec: ModelSpec, problems: Problems) -> None:
     if prior is not None and prior.uses_beliefs and task.beliefs is None:
         advice = "NodeTask.build(..., beliefs=...) takes them; an estimator makes them with prior=LogisticRegression()."
         problems.add("prior", f"{prior.__name__} for a task without beliefs", "a task with beliefs", advice)
+
+
+def check_batches(
+    task: NodeTask,
+    spec: ModelSpec,
+    objective: Objective,
+    training: TrainingOptions,
+    options: Mapping[str, Any],
+    problems: Problems,
+) -> None:
+    """Whether this can be trained in batches, if it is to be."""
+    if not training.batch:
+        return
+    model = spec.build(Sizes.of(task, options), Replicas((0,)), options)
+    steps, given = model.posterior.steps, training.fan_out.split("/")
+    advice = "Train the whole graph at once, with batch=0."
+    if steps is None:
+        able = any_of(name for name, part in POSTERIORS.items() if part.steps is not None)
+        problems.add("posterior", f"{spec.name!r} in batches", able, advice)
+    elif len(given) < steps:
+        problems.add("fan_out", repr(training.fan_out), f"{steps} numbers, since {spec.name!r} takes {steps} steps")
+    if isinstance(model.prior, FeaturePrior):
+        problems.add("prior", f"{spec.prior!r} in batches", "one that does not model the features", advice)
+    if objective.pairs == "all" or objective.negatives == "degrees":
+        problems.add(
+            "pairs, negatives", f"{objective.pairs}, {objective.negatives}", "sampled, and non-edges or uniform"
+        )
+    if Objective._wants(objective.consistency_weight):
+        problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
+    if training.validation != "graph":
+        problems.add("validation", repr(training.validation), "graph in batches", advice)
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:

@@ -6,13 +6,18 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+import scipy.sparse as sp
 import torch
 from torch import Tensor
+
+from g3nn.task import NodeTask
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
 _share = 1.0
 """Share of all memory, free or not, that this process may take. It belongs to the process, as memory does."""
+_BYTES_PER_EDGE = 32
+"""Both ends as they are drawn, and twice among the neighbours."""
 _KEPT_PER_SAVED = 2.0
 """On a CPU what the backward pass keeps is counted; gradients and temporary results take as much again."""
 
@@ -21,6 +26,14 @@ def replicas_that_fit(epoch: Callable[[], None], device: torch.device) -> int:
     """At least 1. `epoch` runs one epoch of one replica on the device and leaves nothing behind."""
     measure = _peak_on_gpu if device.type == "cuda" else _kept_on_cpu
     return max(1, int(_USABLE * free_memory(device)) // max(1, measure(epoch, device)))
+
+
+def fits(task: NodeTask, device: torch.device) -> bool:
+    """Whether the graph and dense features may live on the device, with as much room left for what is computed."""
+    if device.type == "cpu":
+        return True
+    features = 0 if sp.issparse(task.features) else 4 * task.features.size
+    return features + _BYTES_PER_EDGE * task.num_edges < free_memory(device) // 2
 
 
 def take_share(share: float) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.batches import BatchSource
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel, ModelSpec, registered_options
@@ -23,8 +24,10 @@ from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
+from g3nn.training.batch_stack import BatchStack
 from g3nn.training.checks import (
     CUSTOM,
+    check_batches,
     check_beliefs,
     check_outcome,
     checked_device,
@@ -33,7 +36,7 @@ from g3nn.training.checks import (
     checked_spec,
     plain,
 )
-from g3nn.training.memory import replicas_that_fit
+from g3nn.training.memory import fits, replicas_that_fit
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
@@ -119,6 +122,7 @@ class Plan:
         problems = Problems()
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         check_beliefs(task, self.spec, problems)
+        check_batches(task, self.spec, self.objective, self.training, self.options, problems)
         problems.raise_if_any()
         if task.num_edges == 0:
             warnings.warn(
@@ -131,11 +135,12 @@ class Plan:
         if label_weights is not None:
             weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
             inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
+        source = self._batches(task, inputs, label_weights) if self.training.batch else inputs
         with (
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
         ):
-            parts = self._run(task, inputs, watch, deadline or math.inf)
+            parts = self._run(task, source, watch, deadline or math.inf)
             return self._result(task, inputs, parts, time.perf_counter() - start)
 
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
@@ -143,8 +148,22 @@ class Plan:
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress)
 
+    def _batches(self, task: NodeTask, inputs: Inputs, label_weights: np.ndarray | None) -> BatchSource:
+        steps = tuple(int(most) for most in self.training.fan_out.split("/"))
+        posterior = self.spec.build(Sizes.of(task, self.options), Replicas(self.seeds[:1]), self.options).posterior
+        assert posterior.steps is not None
+        return BatchSource(
+            task,
+            inputs.outcome,
+            steps[: posterior.steps],
+            self.device,
+            on_device=fits(task, self.device),
+            isolated_nodes=self.objective.isolated_nodes,
+            label_weights=label_weights,
+        )
+
     def _run(
-        self, task: NodeTask, inputs: Inputs, watch: Watch, deadline: float
+        self, task: NodeTask, inputs: Inputs | BatchSource, watch: Watch, deadline: float
     ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
@@ -163,9 +182,10 @@ class Plan:
                 waiting[:0] = [chunk[:half], chunk[half:]]
         return parts
 
-    def _stack_size(self, task: NodeTask, inputs: Inputs) -> int:
-        """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy."""
-        if len(self.seeds) * self.training.ensemble == 1:
+    def _stack_size(self, task: NodeTask, inputs: Inputs | BatchSource) -> int:
+        """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy. In batches one,
+        since what a batch holds depends on the seed."""
+        if len(self.seeds) * self.training.ensemble == 1 or self.training.batch:
             return 1
 
         def epoch() -> None:
@@ -174,7 +194,7 @@ class Plan:
         return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
     def _train(
-        self, task: NodeTask, inputs: Inputs, chunk: list[int], watch: Watch, deadline: float
+        self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int], watch: Watch, deadline: float
     ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
         while not stack.finished and (stack.epoch == 0 or time.monotonic() < deadline):
@@ -183,7 +203,7 @@ class Plan:
             watch(stack, before - stack.num_live)
         return stack.end(), stack.model
 
-    def _stack(self, task: NodeTask, inputs: Inputs, chunk: list[int]) -> Stack:
+    def _stack(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
         members = self.training.ensemble
 
@@ -198,7 +218,10 @@ class Plan:
         model = self.spec.build(sizes, replicas, options)
         if self.start is not None:
             model.restore({name: tensor.detach().cpu()[chunk] for name, tensor in self.start.state_dict().items()})
-        return Stack(model, objective, inputs, replicas, pick(options, TrainingOptions))
+        training = pick(options, TrainingOptions)
+        if isinstance(inputs, BatchSource):
+            return BatchStack(model, objective, inputs, replicas, training)
+        return Stack(model, objective, inputs, replicas, training)
 
     def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:
         return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome

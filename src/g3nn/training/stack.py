@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.networks import moving_buffers
 from g3nn.objective import TERM_NAMES, Objective
-from g3nn.options import choice, flag, integer, number
+from g3nn.options import choice, counts, flag, integer, number
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
@@ -26,6 +27,9 @@ HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 
 _WARM_UP = 3
 """Calls before a function is captured."""
+
+_LARGE = 50_000_000
+"""Nodes and edges, times replicas, from which on an epoch is not captured."""
 
 _EPOCHS_PER_LOOK = 25
 """How many captured epochs run before the host checks which replicas have stopped."""
@@ -47,6 +51,13 @@ class TrainingOptions:
         "keep the parameters of the lowest validation loss and stop early, or train all epochs and keep the last ones",
     )
     ensemble: int = integer(1, "networks of a trial, trained apart, whose mean probabilities are its answer", low=1)
+
+    batch: int = integer(
+        0, "labelled nodes of a step, and as many unlabelled nodes, edges and non-edges; 0 for the whole graph", low=0
+    )
+    fan_out: str = counts(
+        "15/10/5", "in batches, the most neighbours that each step over the graph takes of a node; 0 for all"
+    )
 
     def validation_inputs(self, inputs: Inputs) -> Inputs:
         """The graph on which validation nodes are answered."""
@@ -90,8 +101,6 @@ class Stack:
         device, dtype = inputs.device, inputs.dtype
         self.inputs, self.objective, self.options = inputs, objective, options
         self.model = model.to(device, dtype)
-        self.source = PairSource(inputs, objective.isolated_nodes)
-        self._validation_inputs = options.validation_inputs(inputs)
         self.epoch = 0
         self._size = replicas.size
         self._live = torch.arange(replicas.size)
@@ -103,12 +112,25 @@ class Stack:
         # A model without parameters has nothing to learn: one epoch is enough.
         limit = options.epochs if self._adam.parameters else 1
         self._track = Track.start(self.model.state_dict(), replicas.size, limit, options.patience, device, dtype)
-        captured = device.type == "cuda" and model.posterior.capturable and bool(self._adam.parameters)
+        captured = device.type == "cuda" and bool(self._adam.parameters) and self._capturable()
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
         self._repeated = Repeated(self.advance, captured)
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
+
+    def _capturable(self) -> bool:
+        """Whether an epoch is worth capturing and can be: on a large graph launches cost nothing beside the work, and a
+        capture would hold memory of its own."""
+        return self.model.posterior.capturable and self.inputs.task.extent * self._size < _LARGE
+
+    @cached_property
+    def source(self) -> PairSource:
+        return PairSource(self.inputs, self.objective.isolated_nodes)
+
+    @cached_property
+    def _validation_inputs(self) -> Inputs:
+        return self.options.validation_inputs(self.inputs)
 
     def _trainable(self) -> list[torch.nn.Parameter]:
         return [parameter for parameter in self.model.parameters() if parameter.requires_grad]
@@ -143,23 +165,36 @@ class Stack:
     def advance(self) -> None:
         """One epoch on the device; the host does not wait for it."""
         clock = self._track.clock
-        step = clock if clock.is_cuda else self.epoch
-        terms = self.objective.terms(self.model, self.inputs, self.source, Noise(self._seeds, step))
-        losses = self._weights.total(terms, self._ramp(step))
-        self._adam.zero_grad()
-        if self._adam.parameters:
-            losses.sum().backward()
-            self._adam.step(self._track.fresh, [self._track.best[name] for name in self._names])
+        losses, recorded = self._learn(clock if clock.is_cuda else self.epoch)
         with torch.no_grad():
-            answer = self.model.predict_log_prob(self._validation_inputs)
-            validation = validated(answer, self.inputs, self.options.calibrated)
-            record = torch.cat([self._weights.recorded(terms), validation])
+            validation = self._validated()
+            record = torch.cat([recorded, validation])
             self._recent.index_copy_(0, (clock % self._stride).view(1), record.unsqueeze(0))
             val_loss, val_score = validation
             # Where the last parameters are kept, every epoch counts as better than the one before.
             criterion = val_loss if self.options.keep == BEST else -(clock + 1).to(val_loss).expand_as(val_loss)
-            self._track.update(losses.detach(), criterion.contiguous(), val_score)
+            self._track.update(losses, criterion.contiguous(), val_score)
             self._track.keep(moving_buffers(self.model))
+
+    def _learn(self, step: int | Tensor) -> tuple[Tensor, Tensor]:
+        """Change the parameters; the losses (R,) and the terms to record."""
+        return self._update(self.inputs, self.source, Noise(self._seeds, step), self._ramp(step), self._track.fresh)
+
+    def _update(
+        self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor, fresh: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """One step of Adam. fresh: the replicas whose parameters are at their best before it."""
+        terms = self.objective.terms(self.model, inputs, source, noise)
+        losses = self._weights.total(terms, ramp)
+        self._adam.zero_grad()
+        if self._adam.parameters:
+            losses.sum().backward()
+            self._adam.step(fresh, [self._track.best[name] for name in self._names])
+        return losses.detach(), self._weights.recorded(terms)
+
+    def _validated(self) -> Tensor:
+        """(2, R): loss and score on the validation nodes."""
+        return validated(self.model.predict_log_prob(self._validation_inputs), self.inputs, self.options.calibrated)
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """What the terms without observed labels are multiplied by in this epoch."""

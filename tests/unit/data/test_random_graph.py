@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +27,17 @@ def frequencies(draw: Callable[[np.random.Generator], np.ndarray]) -> np.ndarray
     return linked / DRAWS
 
 
+def by_rows(
+    labels: np.ndarray, p_same: float, p_other: float, latent: Latent | None, rng: np.random.Generator
+) -> np.ndarray:
+    """The codes of a graph in which every node draws its own edges."""
+    i, j = random_graph._draw_rows(labels, p_same, p_other, latent, rng)
+    return random_graph.encode(i, j, labels.size)
+
+
+WAYS = pytest.mark.parametrize("draw", [draw_edges, by_rows], ids=["together", "node by node"])
+
+
 def assert_drawn(frequency: np.ndarray, expected: np.ndarray) -> None:
     """Every pair above the diagonal within five standard errors; nothing below it."""
     upper = np.triu_indices(LABELS.size, 1)
@@ -35,19 +49,21 @@ def assert_drawn(frequency: np.ndarray, expected: np.ndarray) -> None:
 SAME = LABELS[:, None] == LABELS
 
 
+@WAYS
 @pytest.mark.parametrize(("p_same", "p_other"), [(0.6, 0.2), (0.05, 0.4), (0.9, 0.0), (0.0, 0.97)])
-def test_planted_partition_links_each_pair_with_its_probability(p_same, p_other):
-    drawn = frequencies(lambda rng: draw_edges(LABELS, p_same, p_other, None, rng))
+def test_planted_partition_links_each_pair_with_its_probability(draw, p_same, p_other):
+    drawn = frequencies(lambda rng: draw(LABELS, p_same, p_other, None, rng))
     assert_drawn(drawn, np.where(SAME, p_same, p_other))
 
 
+@WAYS
 @pytest.mark.parametrize("weight", [1.5, -3.0])
-def test_latent_space_links_each_pair_with_its_probability(monkeypatch, weight):
+def test_latent_space_links_each_pair_with_its_probability(monkeypatch, draw, weight):
     # Given intercepts: solving for them is tested below, and depends on a sample of pairs.
     monkeypatch.setattr(random_graph, "intercept", lambda _sample, p, _latent: float(logit(p)))
     positions = np.random.default_rng(1).standard_normal((LABELS.size, 3))
     positions /= np.linalg.norm(positions, axis=1, keepdims=True)
-    drawn = frequencies(lambda rng: draw_edges(LABELS, 0.5, 0.2, Latent(positions, weight), rng))
+    drawn = frequencies(lambda rng: draw(LABELS, 0.5, 0.2, Latent(positions, weight), rng))
     assert_drawn(drawn, expit(np.where(SAME, logit(0.5), logit(0.2)) + weight * positions @ positions.T))
 
 
@@ -119,3 +135,38 @@ def test_rewire_draws_uniform_pairs():
     changed = decode(rewire(half[0] * n + half[1], n, 1.0, rng), n)
     same = (changed[0] % 2 == changed[1] % 2).mean()
     assert abs(same - 0.5) < 5 * np.sqrt(0.25 / changed.shape[1])
+
+
+def test_many_edges_are_drawn_node_by_node(monkeypatch):
+    labels = np.random.default_rng(7).permutation(np.arange(5000) % 4)
+    few = random_graph.draw_graph(labels, 0.02, 0.002, None, np.random.default_rng(8))
+    np.testing.assert_array_equal(few, decode(draw_edges(labels, 0.02, 0.002, None, np.random.default_rng(8)), 5000))
+    monkeypatch.setattr(random_graph, "_MANY", 1000)
+    many, again = (random_graph.draw_graph(labels, 0.02, 0.002, None, np.random.default_rng(8)) for _ in range(2))
+    np.testing.assert_array_equal(many, again)
+    assert (np.diff(random_graph.encode(*many, 5000)) > 0).all()
+    assert (many[0] < many[1]).all()
+    assert abs(many.shape[1] - few.shape[1]) < 5 * np.sqrt(2 * few.shape[1])
+    same = [(labels[i] == labels[j]).mean() for i, j in (few, many)]
+    assert abs(same[0] - same[1]) < 5 * np.sqrt(2 * 0.25 / few.shape[1])
+
+
+def test_a_graph_does_not_depend_on_the_number_of_threads():
+    """Rows in both halves of the nodes, and more of them than a thread takes at once."""
+    code = """if True:
+        import numpy as np
+        from g3nn.data import random_graph
+        labels = np.arange(3000) % 3
+        edges = random_graph._draw_rows(labels, 0.01, 0.002, None, np.random.default_rng(0))
+        print(edges.shape[1], edges.sum(), (edges[0] * edges[1]).sum())
+    """
+    found = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "NUMBA_NUM_THREADS": threads},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for threads in ("1", "2")
+    ]
+    assert found[0] == found[1] != b""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.kernels import Draw, cpu_kernels, dropout, reference, uniform_bits, uniform_integers
+from g3nn.kernels import Draw, cpu, cpu_kernels, dropout, reference, uniform_bits, uniform_integers
 
 STANDARD_ERRORS = 5
 """How far a statistic may lie from its expectation. All seeds are fixed, so a pass today is a pass tomorrow."""
@@ -47,15 +47,30 @@ class TestBits:
         bits = uniform_bits(seeds, 3, size)[:, -100_000:]
         assert torch.equal(bits, reference.uniform_bits(seeds, 3, size)[:, -100_000:])
 
-    def test_positions_past_32_bits_wrap(self):
+    def test_positions_past_32_bits_have_bits_of_their_own(self):
         key = 0xFEDCBA9876543210
         for position in (0, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**32 + 5, 2**40 + 1):
-            low = position % 2**32
-            assert int(cpu_kernels._bits(np.uint64(key), position)) == int(cpu_kernels._bits(np.uint64(key), low))
+            page, low = divmod(position, 2**32)
+            extras = page * 0x85EBCA77, key >> 32, 0
             x = (low * 0x9E3779B1 + key) % 2**32
-            for shift, factor, extra in ((16, 0x7FEB352D, 0), (15, 0x846CA68B, key >> 32), (16, 0x7FEB352D, 0)):
+            rounds = (16, 0x7FEB352D), (15, 0x846CA68B), (16, 0x7FEB352D)
+            for (shift, factor), extra in zip(rounds, extras, strict=True):
                 x = ((x ^ (x >> shift)) * factor + extra) % 2**32
             assert int(cpu_kernels._bits(np.uint64(key), position)) == x ^ (x >> 16), position
+
+    @pytest.mark.parametrize("start", [2**32 - 1000, 2**32, 5 * 2**32, 2**45 + 3])
+    def test_far_positions_are_those_of_the_reference(self, start):
+        seeds = torch.tensor([3, -4])
+        draw = Draw(seeds, 5, 0.3)
+        keep = reference.uniform_bits(seeds, 5, 3000, start) >= draw.threshold
+        found = cpu.dropout(torch.ones(1, 3000, dtype=torch.float64), draw, start)
+        torch.testing.assert_close(found, keep.double() * draw.scale)
+
+    def test_positions_that_are_2_to_32_apart_are_independent(self):
+        seeds = torch.tensor([0, 1, 2])
+        for page in (1, 2, 1000):
+            counts = joint_counts(uniform_bits(seeds, 1, N), reference.uniform_bits(seeds, 1, N, page * 2**32))
+            assert abs(excess(counts)) < STANDARD_ERRORS, page
 
     def test_every_byte_is_uniform(self):
         bits = uniform_bits(torch.tensor([0, 1, 2]), 1, N)

@@ -29,7 +29,7 @@ def test_rows_rebuild_the_matrix_entry_by_entry(matrix):
     np.testing.assert_array_equal(np.stack([pattern.row.numpy(), pattern.col.numpy()]), np.argwhere(matrix).T)
 
 
-def test_columns_with_perm_rebuild_the_transpose_in_row_order(matrix):
+def test_columns_with_perm_rebuild_the_transpose_in_row_order(implementation, matrix):
     stored = sp.csr_array(matrix)
     pattern = Pattern.from_scipy(stored)
     values = stored.data[pattern.perm.numpy()]
@@ -47,3 +47,11 @@ def test_moving_to_a_device_keeps_every_number(matrix):
     assert moved.shape == pattern.shape
     for name in ("rowptr", "col", "row", "t_rowptr", "t_col", "perm"):
         assert torch.equal(getattr(moved, name), getattr(pattern, name))
+
+
+def test_a_symmetric_pattern_is_its_own_transpose(implementation):
+    mask = np.array([[1, 1, 0, 1], [1, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 1]])
+    own, other = (Pattern.from_scipy(sp.csr_array(mask), symmetric) for symmetric in (True, False))
+    assert own.t_col is own.col
+    for name in ("t_rowptr", "t_col", "perm", "row"):
+        assert torch.equal(getattr(own, name), getattr(other, name)), name

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.kernels import Draw, Pattern, reference, spmm
+from g3nn.kernels import Draw, Pattern, Scales, reference, spmm
 
 R, N, M, H = 3, 6, 5, 2
 
@@ -131,3 +131,25 @@ def test_the_number_of_threads_changes_no_bit():
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.strip()) == (0, "same"), done.stderr
+
+
+@pytest.mark.parametrize("parts", ["left", "right", "both"])
+def test_values_that_follow_from_rows_and_columns(implementation, pattern, parts):
+    """The product, its gradient and both with dropout are those of the values themselves."""
+    n, m = pattern.shape
+    left = None if parts == "right" else torch.rand(n, dtype=torch.float64)
+    right = None if parts == "left" else torch.rand(m, dtype=torch.float64)
+    scales = Scales(left, right)
+    row, col = (torch.ones(size, dtype=torch.float64) if s is None else s for s, size in ((left, n), (right, m)))
+    values = (row[pattern.row.long()] * col[pattern.col.long()]).unsqueeze(0)
+    torch.testing.assert_close(scales.values(pattern), values)
+    for draw in (None, Draw(torch.tensor([1, 2]), 3, 0.4)):
+        found = []
+        for stored in (scales, values):
+            dense = torch.randn(2, m, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+            dense.requires_grad_()
+            out = spmm(pattern, stored, dense, draw)
+            out.square().sum().backward()
+            found.append((out, dense.grad))
+        for one, two in zip(*found, strict=True):
+            torch.testing.assert_close(one, two)

@@ -1,0 +1,124 @@
+"""Neighbourhoods of some nodes, of which each step takes at most so many neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from g3nn.batches.rows import GraphRows
+from g3nn.kernels import cpu_sampling, uniform_bits
+from g3nn.replicas import Noise
+
+_NOWHERE = torch.iinfo(torch.int64).max
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """Nodes around some targets, and drawn neighbours of all but the outermost.
+
+    nodes: (m,), the targets first, then what one step adds, and so on. sizes: how many of them are within 0, 1, ...
+    steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in `nodes`. entry (S,): their
+    places in the rows of the graph.
+    """
+
+    nodes: Tensor
+    sizes: tuple[int, ...]
+    rowptr: Tensor
+    col: Tensor
+    entry: Tensor
+
+
+class Sampler:
+    """Draws neighbourhoods in the rows of a graph, on their device.
+
+    compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same.
+    """
+
+    def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:
+        self.rows = rows
+        device = rows.rowptr.device
+        self._compiled = device.type == "cpu" if compiled is None else compiled
+        self._place = torch.full((rows.n,), -1, dtype=torch.int64, device=device)
+        self._first = torch.full((0 if self._compiled else rows.n,), _NOWHERE, device=device)
+
+    def around(self, targets: Tensor, more: Tensor, fan_out: tuple[int, ...], noise: Noise) -> Neighbourhood:
+        """The neighbourhood of `targets`, in which a node may be repeated, and of those of `more` that are not among
+        them. fan_out: the most neighbours that each step takes of a node; 0 for all. noise: of one replica."""
+        targets, more = (nodes.to(self.rows.rowptr.device) for nodes in (targets, more))
+        self._begin(targets)
+        nodes = [targets, self._numbered(more, targets.numel())[1]]
+        sizes = [targets.numel() + nodes[1].numel()]
+        counts: list[Tensor] = []
+        cols: list[Tensor] = []
+        entries: list[Tensor] = []
+        frontier = torch.cat(nodes)
+        for most in fan_out:
+            taken, entry = self._drawn(frontier, most, noise)
+            col, frontier = self._numbered(self.rows.col[entry], sizes[-1])
+            nodes.append(frontier)
+            sizes.append(sizes[-1] + frontier.numel())
+            counts.append(taken)
+            cols.append(col)
+            entries.append(entry)
+        around = torch.cat(nodes)
+        self._place[around] = -1
+        none = around[:0]
+        rowptr = torch.cat([around.new_zeros(1), torch.cat([none, *counts]).cumsum(0)])
+        return Neighbourhood(around, tuple(sizes), rowptr, torch.cat([none, *cols]), torch.cat([none, *entries]))
+
+    def positions(self, neighbourhood: Neighbourhood, nodes: Tensor) -> Tensor:
+        """Where these nodes stand among the targets of a neighbourhood."""
+        targets = neighbourhood.nodes[: neighbourhood.sizes[0]]
+        self._begin(targets)
+        found = self._place[nodes.to(targets.device)]
+        self._place[targets] = -1
+        return found
+
+    def _begin(self, targets: Tensor) -> None:
+        """A node that is repeated stands where it is first."""
+        positions = torch.arange(targets.numel(), device=targets.device)
+        if self._compiled:
+            self._place.numpy()[targets.numpy()[::-1]] = positions.numpy()[::-1]
+            return
+        # A GPU writes in any order, so the smallest is sought.
+        self._first.scatter_reduce_(0, targets, positions, "amin")
+        self._place[targets] = self._first[targets]
+        self._first[targets] = _NOWHERE
+
+    def _drawn(self, frontier: Tensor, most: int, noise: Noise) -> tuple[Tensor, Tensor]:
+        """How many neighbours of each node of the frontier are drawn, and which, as places in `col`."""
+        begin = self.rows.rowptr[frontier]
+        degree = self.rows.rowptr[frontier + 1] - begin
+        taken = degree.clamp_max(most) if most else degree
+        bits = uniform_bits(noise.seeds, noise.next_counter(), frontier.numel())[0]
+        uniform = bits.to(frontier.device).double() * 2.0**-32
+        starts = torch.cat([taken.new_zeros(1), taken.cumsum(0)])
+        count = int(starts[-1])
+        if self._compiled:
+            entry = np.empty(count, dtype=np.int64)
+            graph = (self.rows.rowptr.numpy(), self.rows.col.numpy(), frontier.numpy())
+            cpu_sampling.draw_neighbours(*graph, uniform.numpy(), starts.numpy(), entry)
+            return taken, torch.from_numpy(entry)
+        row = torch.repeat_interleave(taken, output_size=count)
+        t = torch.arange(count, device=frontier.device) - starts[row]
+        spread = ((t + uniform[row]) * degree[row] / taken[row]).floor().long()
+        offset = torch.where(taken[row] < degree[row], torch.minimum(spread, degree[row] - 1), t)
+        return taken, begin[row] + offset
+
+    def _numbered(self, found: Tensor, known: int) -> tuple[Tensor, Tensor]:
+        """The positions of these nodes, and those among them that had none, in order of appearance."""
+        found = found.long()
+        if self._compiled:
+            fresh, local = np.empty(found.numel(), dtype=np.int64), np.empty(found.numel(), dtype=np.int64)
+            count = cpu_sampling.number_nodes(found.numpy(), self._place.numpy(), known, fresh, local)
+            return torch.from_numpy(local), torch.from_numpy(fresh[:count].copy())
+        unknown = found[self._place[found] < 0]
+        turn = torch.arange(unknown.numel(), device=found.device)
+        self._first.scatter_reduce_(0, unknown, turn, "amin")
+        fresh_nodes = unknown[self._first[unknown] == turn]
+        self._first[unknown] = _NOWHERE
+        self._place[fresh_nodes] = known + torch.arange(fresh_nodes.numel(), device=found.device)
+        return self._place[found], fresh_nodes

@@ -1,0 +1,137 @@
+"""Batches against the whole graph: the same answers where every neighbour is drawn, elsewhere the same on average."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import g3nn
+from g3nn.batches import BatchSource
+from g3nn.batches.hops import SampledHop
+from g3nn.batches.rows import GraphRows
+from g3nn.batches.sampling import Sampler
+from g3nn.inputs import Inputs
+from g3nn.model import ModelSpec
+from g3nn.objective import Objective
+from g3nn.pairs import PairSource
+from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.task import NodeTask
+
+CPU = torch.device("cpu")
+STEPS = {"gcn": 2, "sage": 2, "gat": 2, "hops": 2, "mlp": 0, "gcnii": 3, "appnp": 3}
+OPTIONS = {"gcnii": {"layers": 3}, "appnp": {"steps": 3}}
+
+
+def noise(step: int = 0) -> Noise:
+    return Noise(torch.tensor([7]), step)
+
+
+@pytest.fixture(scope="module", params=["plain", "weighted", "directed"])
+def task(request) -> NodeTask:
+    drawn = g3nn.synthetic(nodes=60, classes=3, degree=5, features=6, labels_per_class=4, val=10, seed=3)
+    rng = np.random.default_rng(0)
+    weights = rng.uniform(0.2, 3.0, drawn.num_edges) if request.param == "weighted" else None
+    parts = (drawn.features, drawn.edges, drawn.labels, drawn.train, drawn.val, drawn.test)
+    return NodeTask.build(*parts, weights=weights, directed=request.param == "directed")
+
+
+def model_of(task: NodeTask, name: str, **options):
+    built = ModelSpec.parse(name).build(Sizes.of(task), Replicas((0,)), {"dropout": 0.0, **options})
+    return built.double()
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_nodes_with_all_their_neighbours_are_answered_as_in_the_whole_graph(task, name):
+    model = model_of(task, name, **OPTIONS.get(name, {}))
+    source = BatchSource(task, task.outcome_model(), (0,) * STEPS[name], CPU, dtype=torch.float64)
+    whole = model.predict_log_prob(Inputs.of(task, dtype=torch.float64))
+    nodes = torch.tensor([5, 0, 41, 17])
+    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise())), whole[:, nodes])
+
+
+@pytest.mark.parametrize("name", ["gcn", "sage"])
+def test_a_third_layer_works_in_batches_too(task, name):
+    model = model_of(task, name, layers=3)
+    source = BatchSource(task, task.outcome_model(), (0, 0, 0), CPU, dtype=torch.float64)
+    whole = model.predict_log_prob(Inputs.of(task, dtype=torch.float64))
+    nodes = torch.tensor([5, 0, 41, 17])
+    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise())), whole[:, nodes])
+
+
+def gradient(model, losses: torch.Tensor) -> torch.Tensor:
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    found = torch.autograd.grad(losses.sum(), parameters, allow_unused=True)
+    zipped = zip(parameters, found, strict=True)
+    return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in zipped])
+
+
+@pytest.mark.parametrize(("reduction", "isolated"), [("mean", "observed"), ("sum", "missing")])
+def test_the_mean_over_batches_is_the_gradient_of_the_whole_graph(task, reduction, isolated):
+    """Within five standard errors in every coordinate."""
+    model = model_of(task, "dcsbm-sage")
+    replicas = Replicas((0,))
+    objective = Objective.elbo(pairs="all", reduction=reduction, isolated_nodes=isolated)
+    weights = objective.weights(replicas, dtype=torch.float64)
+    inputs = Inputs.of(task, dtype=torch.float64)
+    whole = objective.terms(model, inputs, PairSource(inputs, isolated), noise())
+    expected = gradient(model, weights.total(whole))
+    source = BatchSource(task, task.outcome_model(), (0, 0), CPU, isolated_nodes=isolated, dtype=torch.float64)
+    found = []
+    for epoch in range(150):
+        order = torch.from_numpy(np.random.default_rng(epoch).permutation(task.train))
+        for turn, labelled in enumerate(order.split(6)):
+            batch, pairs = source.batch(labelled, 6, noise(2 * epoch + turn), "non-edges")
+            found.append(gradient(model, weights.total(objective.terms(model, batch, pairs, noise()))))
+    values = torch.stack(found)
+    error = values.std(0) / len(values) ** 0.5
+    assert bool(((values.mean(0) - expected).abs() <= 5 * error + 1e-9).all())
+    assert float(error.max()) < 0.1 * float(expected.abs().max()), "too few batches to tell"
+
+
+@pytest.mark.parametrize("matrix", ["adjacency", "neighbour_mean"])
+def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    sampler = Sampler(rows)
+    x = torch.randn(1, task.num_nodes, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    nodes = torch.arange(task.num_nodes)
+    whole = getattr(Inputs.of(task, dtype=torch.float64), matrix).matmul(x)
+    found = []
+    for step in range(500):
+        near = sampler.around(nodes, nodes[:0], (2,), noise(step))
+        (hop,) = SampledHop.steps(near, rows, CPU, torch.float64)
+        found.append(getattr(hop, matrix).matmul(x[:, near.nodes]))
+    values = torch.stack(found)
+    error = values.std(0) / len(values) ** 0.5
+    assert bool(((values.mean(0) - whole).abs() <= 5 * error + 1e-9).all())
+
+
+@pytest.mark.parametrize("fan_out", [(0, 0), (2, 1), (3, 0, 2), ()])
+def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    targets, more = torch.tensor([4, 9, 4, 30]), torch.tensor([9, 2, 2, 58])
+    one, two = (Sampler(rows, compiled).around(targets, more, fan_out, noise()) for compiled in (True, False))
+    assert one.sizes == two.sizes
+    assert one.nodes[:6].tolist() == [4, 9, 4, 30, 2, 58]
+    for part in ("nodes", "rowptr", "col", "entry"):
+        assert torch.equal(getattr(one, part), getattr(two, part))
+
+
+def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
+    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    near = Sampler(rows).around(torch.arange(task.num_nodes), torch.zeros(0, dtype=torch.int64), (3,), noise())
+    degree = rows.rowptr.diff()
+    assert torch.equal(near.rowptr.diff(), degree.clamp_max(3))
+    for node in range(task.num_nodes):
+        drawn = near.nodes[near.col[near.rowptr[node] : near.rowptr[node + 1]]]
+        assert len(set(drawn.tolist())) == len(drawn)
+        assert set(drawn.tolist()) <= set(rows.col[rows.rowptr[node] : rows.rowptr[node + 1]].tolist())
+
+
+def test_rows_know_which_entries_they_contain(task):
+    rows = GraphRows.of_arcs(task.edges, task.num_nodes)
+    n = task.num_nodes
+    i, j = (part.flatten() for part in torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij"))
+    linked = torch.zeros(n, n, dtype=torch.bool)
+    linked[tuple(torch.from_numpy(task.edges))] = True
+    assert torch.equal(rows.contain(i, j), linked.flatten())
