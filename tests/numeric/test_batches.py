@@ -47,7 +47,7 @@ def test_nodes_with_all_their_neighbours_are_answered_as_in_the_whole_graph(task
     source = BatchSource(task, task.outcome_model(), (0,) * STEPS[name], CPU, dtype=torch.float64)
     whole = model.predict_log_prob(Inputs.of(task, dtype=torch.float64))
     nodes = torch.tensor([5, 0, 41, 17])
-    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise())), whole[:, nodes])
+    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise()))[:, :4], whole[:, nodes])
 
 
 @pytest.mark.parametrize("name", ["gcn", "sage"])
@@ -56,7 +56,7 @@ def test_a_third_layer_works_in_batches_too(task, name):
     source = BatchSource(task, task.outcome_model(), (0, 0, 0), CPU, dtype=torch.float64)
     whole = model.predict_log_prob(Inputs.of(task, dtype=torch.float64))
     nodes = torch.tensor([5, 0, 41, 17])
-    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise())), whole[:, nodes])
+    torch.testing.assert_close(model.predict_log_prob(source.around(nodes, noise()))[:, :4], whole[:, nodes])
 
 
 def gradient(model, losses: torch.Tensor) -> torch.Tensor:
@@ -100,7 +100,7 @@ def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
     for step in range(500):
         near = sampler.around(nodes, nodes[:0], (2,), noise(step))
         (hop,) = SampledHop.steps(near, rows, CPU, torch.float64)
-        found.append(getattr(hop, matrix).matmul(x[:, near.nodes]))
+        found.append(getattr(hop, matrix).matmul(x[:, near.nodes])[:, nodes])
     values = torch.stack(found)
     error = values.std(0) / len(values) ** 0.5
     assert bool(((values.mean(0) - whole).abs() <= 5 * error + 1e-9).all())
@@ -112,6 +112,7 @@ def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
     targets, more = torch.tensor([4, 9, 4, 30]), torch.tensor([9, 2, 2, 58])
     one, two = (Sampler(rows, compiled).around(targets, more, fan_out, noise()) for compiled in (True, False))
     assert one.sizes == two.sizes
+    assert all(size % 16 == 0 for size in one.sizes)
     assert one.nodes[:6].tolist() == [4, 9, 4, 30, 2, 58]
     for part in ("nodes", "rowptr", "col", "entry"):
         assert torch.equal(getattr(one, part), getattr(two, part))
@@ -121,7 +122,7 @@ def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
     rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
     near = Sampler(rows).around(torch.arange(task.num_nodes), torch.zeros(0, dtype=torch.int64), (3,), noise())
     degree = rows.rowptr.diff()
-    assert torch.equal(near.rowptr.diff(), degree.clamp_max(3))
+    assert torch.equal(near.rowptr.diff()[: task.num_nodes], degree.clamp_max(3))
     for node in range(task.num_nodes):
         drawn = near.nodes[near.col[near.rowptr[node] : near.rowptr[node + 1]]]
         assert len(set(drawn.tolist())) == len(drawn)

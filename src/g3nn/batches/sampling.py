@@ -12,6 +12,9 @@ from g3nn.batches.rows import GraphRows
 from g3nn.kernels import cpu_sampling, uniform_bits
 from g3nn.replicas import Noise
 
+_MULTIPLE = 16
+"""Sizes of a neighbourhood are multiples of this: a GPU then has one kernel for all of them, and reads in full width."""
+
 _NOWHERE = torch.iinfo(torch.int64).max
 
 
@@ -19,8 +22,8 @@ _NOWHERE = torch.iinfo(torch.int64).max
 class Neighbourhood:
     """Nodes around some targets, and drawn neighbours of all but the outermost.
 
-    nodes: (m,), the targets first, then what one step adds, and so on. sizes: how many of them are within 0, 1, ...
-    steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in `nodes`. entry (S,): their
+    nodes: (m,), the targets first, then what one step adds, and so on; some are repeated to fill up. sizes: how many of
+    them are within 0, 1, ... steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in `nodes`. entry (S,): their
     places in the rows of the graph.
     """
 
@@ -49,15 +52,15 @@ class Sampler:
         them. fan_out: the most neighbours that each step takes of a node; 0 for all. noise: of one replica."""
         targets, more = (nodes.to(self.rows.rowptr.device) for nodes in (targets, more))
         self._begin(targets)
-        nodes = [targets, self._numbered(more, targets.numel())[1]]
-        sizes = [targets.numel() + nodes[1].numel()]
+        frontier = self._filled(torch.cat([targets, self._numbered(more, targets.numel())[1]]), 0)
+        nodes, sizes = [frontier], [frontier.numel()]
         counts: list[Tensor] = []
         cols: list[Tensor] = []
         entries: list[Tensor] = []
-        frontier = torch.cat(nodes)
         for most in fan_out:
             taken, entry = self._drawn(frontier, most, noise)
-            col, frontier = self._numbered(self.rows.col[entry], sizes[-1])
+            col, fresh = self._numbered(self.rows.col[entry], sizes[-1])
+            frontier = self._filled(fresh, sizes[-1])
             nodes.append(frontier)
             sizes.append(sizes[-1] + frontier.numel())
             counts.append(taken)
@@ -68,6 +71,12 @@ class Sampler:
         none = around[:0]
         rowptr = torch.cat([around.new_zeros(1), torch.cat([none, *counts]).cumsum(0)])
         return Neighbourhood(around, tuple(sizes), rowptr, torch.cat([none, *cols]), torch.cat([none, *entries]))
+
+    @staticmethod
+    def _filled(nodes: Tensor, before: int) -> Tensor:
+        """With some nodes repeated, so that there are a multiple of so many in all."""
+        missing = -(before + nodes.numel()) % _MULTIPLE
+        return torch.cat([nodes, nodes[:1].expand(missing)]) if nodes.numel() else nodes
 
     def positions(self, neighbourhood: Neighbourhood, nodes: Tensor) -> Tensor:
         """Where these nodes stand among the targets of a neighbourhood."""

@@ -76,5 +76,5 @@ class BatchStack(Stack):
         answers = []
         for number, part in enumerate(nodes.split(_AT_ONCE * self.options.batch)):
             inputs = self._batches.around(part, Noise(self._checking, number))
-            answers.append(self.model.predict_log_prob(inputs))
+            answers.append(self.model.predict_log_prob(inputs)[:, : len(part)])
         return validated(torch.cat(answers, dim=1), self._batches.validation, self.options.calibrated)
