@@ -16,6 +16,7 @@ from g3nn.errors import Problems, suggestion
 from g3nn.options import Rule
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
+from g3nn.training.workers import joined_by_torchrun
 
 _RULES = all_options()
 
@@ -48,13 +49,16 @@ def train(
     laplacian_weight: Annotated[float | None, _option("laplacian_weight")] = None,
     epochs: Annotated[int | None, _option("epochs")] = None,
     patience: Annotated[int | None, _option("patience")] = None,
+    batch: Annotated[int | None, _option("batch")] = None,
+    fan_out: Annotated[str | None, _option("fan_out")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
 
-    Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them.
+    Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them. Started by torchrun,
+    several processes train one model in batches.
     """
     options = {name: value for name, value in ctx.params.items() if name in _RULES and value is not None}
     problems = Problems()
@@ -65,7 +69,14 @@ def train(
     with problems.gathered():
         plan = Plan.check(model, objective, trials, seed, prior, device, options)
     problems.raise_if_any()
-    result = plan.fit(task)
+    with joined_by_torchrun(device) as workers:
+        if workers.size > 1 and not plan.training.batch:
+            advice = "Only a training in batches can be shared: pass --batch, or start one process."
+            problems.add("batch", f"0 in {workers.size} processes", "a number of labelled nodes", advice)
+        problems.raise_if_any()
+        result = plan.fit(task)
+    if not workers.leads:
+        return
     if as_json:
         print(json.dumps(result.to_json()))
     else:

@@ -20,6 +20,7 @@ from g3nn.priors.base import FeaturePrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.stack import TrainingOptions
+from g3nn.training.workers import Workers
 
 CUSTOM = "custom"
 """The name of an objective that is no preset."""
@@ -110,6 +111,23 @@ def check_batches(
         problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
     if training.validation != "graph":
         problems.add("validation", repr(training.validation), "graph in batches", advice)
+
+
+def check_workers(
+    task: NodeTask, training: TrainingOptions, device: torch.device, workers: Workers, problems: Problems
+) -> None:
+    """Whether every process has a share of the work, and they can exchange what is on the device."""
+    batches = -(-len(task.train) // max(training.batch, 1))
+    if workers.size > batches:
+        share = len(task.train) // workers.size
+        advice = f"Start at most {batches}" + (f", or use batch={share} or less." if share else ".")
+        given = f"{workers.size} processes for {batches} batches of {training.batch} labelled nodes"
+        problems.add("batch", given, "at least one batch for each process", advice)
+    if workers.size > 1 and not workers.exchanges(device):
+        advice = 'Start the group with the backend "cpu:gloo,cuda:nccl".'
+        problems.add(
+            "device", f"{device.type!r} in a process group without a backend for it", "one that it has", advice
+        )
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:

@@ -33,5 +33,8 @@ def fit(
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.
+
+    In a process group of torch, with `batch`, its processes train together, and each returns the same result.
     """
-    return Plan.check(model, objective, trials, seed, prior, device, options).fit(task, progress)
+    plan = Plan.check(model, objective, trials, seed, prior, device, options)
+    return plan.fit(task, progress)

@@ -30,6 +30,7 @@ from g3nn.training.checks import (
     check_batches,
     check_beliefs,
     check_outcome,
+    check_workers,
     checked_device,
     checked_objective,
     checked_seeds,
@@ -40,6 +41,7 @@ from g3nn.training.memory import fits, replicas_that_fit
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
+from g3nn.training.workers import Workers
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
 """Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
@@ -120,6 +122,7 @@ class Plan:
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
         then, on the clock of `time.monotonic`."""
         problems = Problems()
+        check_workers(task, self.training, self.device, self.workers, problems)
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         check_beliefs(task, self.spec, problems)
         check_batches(task, self.spec, self.objective, self.training, self.options, problems)
@@ -143,10 +146,15 @@ class Plan:
             parts = self._run(task, source, watch, deadline or math.inf)
             return self._result(task, inputs, parts, time.perf_counter() - start)
 
+    @property
+    def workers(self) -> Workers:
+        """Who trains: a whole graph is trained in one process, whichever others there are."""
+        return Workers.current() if self.training.batch else Workers()
+
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
         if isinstance(progress, Course):
             return progress.training(self.training.epochs)
-        return monitor(self.spec.name, len(self.seeds), progress)
+        return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
 
     def _batches(self, task: NodeTask, inputs: Inputs, label_weights: np.ndarray | None) -> BatchSource:
         steps = tuple(int(most) for most in self.training.fan_out.split("/"))
@@ -163,7 +171,11 @@ class Plan:
         )
 
     def _run(
-        self, task: NodeTask, inputs: Inputs | BatchSource, watch: Watch, deadline: float
+        self,
+        task: NodeTask,
+        inputs: Inputs | BatchSource,
+        watch: Watch,
+        deadline: float,
     ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
@@ -194,14 +206,23 @@ class Plan:
         return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
     def _train(
-        self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int], watch: Watch, deadline: float
+        self,
+        task: NodeTask,
+        inputs: Inputs | BatchSource,
+        chunk: list[int],
+        watch: Watch,
+        deadline: float,
     ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
-        while not stack.finished and (stack.epoch == 0 or time.monotonic() < deadline):
+        while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
             before = stack.num_live
             stack.step()
             watch(stack, before - stack.num_live)
         return stack.end(), stack.model
+
+    def _in_time(self, deadline: float) -> bool:
+        """By the clock of the first process."""
+        return deadline == math.inf or self.workers.told(lambda: time.monotonic() < deadline)
 
     def _stack(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
@@ -220,7 +241,7 @@ class Plan:
             model.restore({name: tensor.detach().cpu()[chunk] for name, tensor in self.start.state_dict().items()})
         training = pick(options, TrainingOptions)
         if isinstance(inputs, BatchSource):
-            return BatchStack(model, objective, inputs, replicas, training)
+            return BatchStack(model, objective, inputs, replicas, training, self.workers)
         return Stack(model, objective, inputs, replicas, training)
 
     def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:

@@ -116,6 +116,7 @@ class Stack:
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
         self._repeated = Repeated(self.advance, captured)
+        self._score: Callable[..., tuple[Tensor, Tensor]] = self._scored
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
 
@@ -184,13 +185,17 @@ class Stack:
         self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor, fresh: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """One step of Adam. fresh: the replicas whose parameters are at their best before it."""
-        terms = self.objective.terms(self.model, inputs, source, noise)
-        losses = self._weights.total(terms, ramp)
+        losses, recorded = self._score(inputs, source, noise, ramp)
         self._adam.zero_grad()
         if self._adam.parameters:
             losses.sum().backward()
             self._adam.step(fresh, [self._track.best[name] for name in self._names])
-        return losses.detach(), self._weights.recorded(terms)
+        return losses.detach(), recorded
+
+    def _scored(self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor) -> tuple[Tensor, Tensor]:
+        """The losses (R,), and the terms to record."""
+        terms = self.objective.terms(self.model, inputs, source, noise)
+        return self._weights.total(terms, ramp), self._weights.recorded(terms)
 
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes."""

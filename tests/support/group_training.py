@@ -1,0 +1,69 @@
+"""What each process of `torchrun` does in tests/integration/test_many_processes.py: trains, and writes what it found.
+
+Arguments: a folder for the findings, and a folder for checkpoints. With KILLED=1, the second process kills itself in
+the first of its lives, in the middle of the training.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import g3nn
+from g3nn.training.batch_stack import BatchStack
+from g3nn.training.workers import joined_by_torchrun
+
+OPTIONS: dict[str, Any] = {"epochs": 12, "device": "cpu", "batch": 10, "fan_out": "4/3", "hidden": 8, "seed": 3}
+STEPS: list[int] = []
+
+
+def make_task() -> g3nn.NodeTask:
+    return g3nn.synthetic(nodes=300, classes=3, degree=8, features=12, labels_per_class=15, val=50, seed=1)
+
+
+def refusals(task: g3nn.NodeTask, folder: Path) -> list[str]:
+    """What is said about trainings that cannot be."""
+    wrong: list[dict[str, Any]] = [
+        {"batch": 50},
+    ]
+    found = []
+    for changes in wrong:
+        try:
+            g3nn.fit(task, "sbm-gcn", **{**OPTIONS, **changes})
+        except g3nn.InputError as error:
+            found.append(str(error))
+    return found
+
+
+def count_steps(rank: int) -> None:
+    """Note the epoch of every step; one process ends without a word if it is to."""
+    step, first_life = BatchStack.step, os.environ["TORCHELASTIC_RESTART_COUNT"] == "0"
+
+    def counted(self: BatchStack) -> None:
+        if self.epoch == 7 and rank == 1 and first_life and os.environ.get("KILLED"):
+            os.kill(os.getpid(), signal.SIGKILL)
+        STEPS.append(self.epoch)
+        step(self)
+
+    BatchStack.step = counted  # type: ignore[method-assign]
+
+
+def main(out: Path, folder: Path) -> None:
+    task = make_task()
+    with joined_by_torchrun("cpu") as workers:
+        count_steps(workers.rank)
+        result = g3nn.fit(task, "sbm-gcn", **OPTIONS)
+        steps = list(STEPS)
+        said = [] if os.environ.get("KILLED") else refusals(task, folder)
+    np.savez(out / f"rank-{workers.rank}.npz", answers=result.answers.numpy(), history=result.history)
+    (out / f"rank-{workers.rank}.json").write_text(json.dumps({"steps": steps, "refusals": said}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
