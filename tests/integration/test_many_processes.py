@@ -71,6 +71,15 @@ def test_processes_agree_and_train_as_well_as_one(undisturbed, alone):
 def test_what_cannot_be_is_said_alike_by_all(undisturbed):
     one, other = undisturbed
     assert one.refusals == other.refusals
-    (too_few,) = one.refusals
+    too_few, changed, absent = one.refusals
     assert "2 processes for 1 batches of 50 labelled nodes; expected at least one batch for each" in too_few
     assert "Start at most 1, or use batch=22 or less." in too_few
+    assert "hidden 8 (now 9)" in changed
+    assert "a folder inside one that exists" in absent
+
+
+def test_a_killed_process_is_started_again_and_goes_on(undisturbed, tmp_path):
+    one, other = trained(tmp_path / "killed", restarts=1, KILLED="1")
+    assert one.steps == other.steps == list(range(7, OPTIONS["epochs"])), "the epochs before were not repeated"
+    np.testing.assert_array_equal(one.answers, undisturbed[0].answers)
+    np.testing.assert_array_equal(one.history, undisturbed[0].history)

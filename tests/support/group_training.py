@@ -31,6 +31,8 @@ def refusals(task: g3nn.NodeTask, folder: Path) -> list[str]:
     """What is said about trainings that cannot be."""
     wrong: list[dict[str, Any]] = [
         {"batch": 50},
+        {"checkpoint": folder, "hidden": 9},
+        {"checkpoint": folder / "absent" / "inner"},
     ]
     found = []
     for changes in wrong:
@@ -58,7 +60,7 @@ def main(out: Path, folder: Path) -> None:
     task = make_task()
     with joined_by_torchrun("cpu") as workers:
         count_steps(workers.rank)
-        result = g3nn.fit(task, "sbm-gcn", **OPTIONS)
+        result = g3nn.fit(task, "sbm-gcn", **OPTIONS, checkpoint=folder, checkpoint_every=0)
         steps = list(STEPS)
         said = [] if os.environ.get("KILLED") else refusals(task, folder)
     np.savez(out / f"rank-{workers.rank}.npz", answers=result.answers.numpy(), history=result.history)

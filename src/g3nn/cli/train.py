@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -15,6 +16,7 @@ from g3nn.data import DATASETS, SETTINGS, load
 from g3nn.errors import Problems, suggestion
 from g3nn.options import Rule
 from g3nn.training import FitResult
+from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
 from g3nn.training.workers import joined_by_torchrun
 
@@ -53,6 +55,10 @@ def train(
     fan_out: Annotated[str | None, _option("fan_out")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder that keeps the training; the same command goes on from there.")
+    ] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints, at least.")] = EVERY,
     as_json: AsJson = False,
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
@@ -74,7 +80,7 @@ def train(
             advice = "Only a training in batches can be shared: pass --batch, or start one process."
             problems.add("batch", f"0 in {workers.size} processes", "a number of labelled nodes", advice)
         problems.raise_if_any()
-        result = plan.fit(task)
+        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
     if not workers.leads:
         return
     if as_json:

@@ -130,6 +130,15 @@ def check_workers(
         )
 
 
+def check_kept(training: TrainingOptions, replicas: int, problems: Problems) -> None:
+    """Whether the training can be kept in checkpoints: each replica has one of its own."""
+    if replicas > 1 and not training.batch:
+        advice = "A stack of several is short work; one that is not is trained with trials=1 and ensemble=1."
+        problems.add(
+            "checkpoint", f"{replicas} networks that train as one stack", "one, or a training in batches", advice
+        )
+
+
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:
     """The name of a preset, or "custom" with the fields of an objective of the caller's own."""
     if isinstance(objective, Objective):

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,12 @@ from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
 from g3nn.training.batch_stack import BatchStack
+from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.checks import (
     CUSTOM,
     check_batches,
     check_beliefs,
+    check_kept,
     check_outcome,
     check_workers,
     checked_device,
@@ -117,12 +120,15 @@ class Plan:
         progress: bool | Course | None = None,
         label_weights: np.ndarray | None = None,
         deadline: float | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = EVERY,
     ) -> FitResult:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
-        then, on the clock of `time.monotonic`."""
+        then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on."""
         problems = Problems()
         check_workers(task, self.training, self.device, self.workers, problems)
+        checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         check_beliefs(task, self.spec, problems)
         check_batches(task, self.spec, self.objective, self.training, self.options, problems)
@@ -143,13 +149,25 @@ class Plan:
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
         ):
-            parts = self._run(task, source, watch, deadline or math.inf)
+            parts = self._run(task, source, watch, deadline or math.inf, checkpoints)
             return self._result(task, inputs, parts, time.perf_counter() - start)
 
     @property
     def workers(self) -> Workers:
         """Who trains: a whole graph is trained in one process, whichever others there are."""
         return Workers.current() if self.training.batch else Workers()
+
+    def _checkpoints(
+        self, task: NodeTask, folder: str | Path | None, every: float, problems: Problems
+    ) -> Checkpoints | None:
+        if folder is None:
+            return None
+        check_kept(self.training, len(self.seeds) * self.training.ensemble, problems)
+        with problems.gathered():
+            self.workers.told(lambda: check_folder(folder, every))
+        same = {"model": self.spec.name, "objective": self.objective_name, **self.hyperparameters(task.outcome)}
+        own = {**same, "seeds": self.seeds, **described(task), "processes": self.workers.size}
+        return Checkpoints(Path(folder), own, every, self.workers)
 
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
         if isinstance(progress, Course):
@@ -176,6 +194,7 @@ class Plan:
         inputs: Inputs | BatchSource,
         watch: Watch,
         deadline: float,
+        checkpoints: Checkpoints | None,
     ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
@@ -184,7 +203,7 @@ class Plan:
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, watch, deadline))
+                parts.append(self._train(task, inputs, chunk, watch, deadline, checkpoints))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -212,12 +231,17 @@ class Plan:
         chunk: list[int],
         watch: Watch,
         deadline: float,
+        checkpoints: Checkpoints | None,
     ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
+        if checkpoints is not None:
+            checkpoints.resume(stack, chunk[0])
         while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
             before = stack.num_live
             stack.step()
             watch(stack, before - stack.num_live)
+            if checkpoints is not None and not stack.finished:
+                checkpoints.save(stack, chunk[0])
         return stack.end(), stack.model
 
     def _in_time(self, deadline: float) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -221,6 +221,32 @@ class Stack:
         self.model.select(keep)
         self._adam.select(keep, self._trainable())
         self._repeated.forget()
+
+    def state(self) -> dict[str, Tensor]:
+        """What `resume` needs, as tensors. While nobody has left the stack."""
+        none = torch.empty(0, len(HISTORY_NAMES), self._size)
+        return {**self._changing(), "history": torch.cat([none, *(values for _, values in self._history)])}
+
+    @torch.no_grad()
+    def resume(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the `state` of a stack that was made alike."""
+        for name, tensor in self._changing().items():
+            tensor.copy_(state[name])
+        self._history = [(self._live, state["history"])]
+        self.epoch = len(state["history"])
+
+    def _changing(self) -> dict[str, Tensor]:
+        """Every tensor that training changes in place."""
+        adam = self._adam
+        moments = zip(self._names, adam.first, adam.second, strict=True)
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "model": self.model.state_dict(),
+            "best": self._track.best,
+            "track": self._track.books,
+            "adam": {"steps": adam.steps},
+            **{f"adam.{name}": {"first": first, "second": second} for name, first, second in moments},
+        }
+        return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def end(self) -> Endings:
         """Restores the snapshots into `model`, all R of them, and says how each training ended."""

@@ -180,3 +180,14 @@ def test_processes_that_torchrun_started_share_nothing_but_a_training_in_batches
     whole = run_command(*SHORT, "--trials", "1")
     assert whole.code == 2
     assert "batch: got 0 in 2 processes; expected a number of labelled nodes. Only a training in batches" in whole.err
+
+
+def test_a_checkpoint_is_kept(run_command, tmp_path):
+    words = ("--trials", "1", "--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "0", "--batch", "70")
+    first = train(run_command, *words, "--fan-out", "3/3")
+    assert (tmp_path / "kept" / "replica-0.safetensors").is_file()
+    again = train(run_command, *words, "--fan-out", "3/3")
+    assert first["val_loss"] == again["val_loss"]
+    other = run_command(*SHORT, *words, "--fan-out", "2/2")
+    assert other.code == 2
+    assert "fan_out 3/3 (now 2/2)" in other.err
