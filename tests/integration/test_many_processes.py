@@ -6,14 +6,18 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from group_training import OPTIONS, make_task
+from group_training import OPTIONS, loaded_by_ray, make_task
 
 import g3nn
+from g3nn.errors import InputError
+from g3nn.experiments.training_ray import SharedTraining
+from g3nn.training.plan import Plan
 
 SCRIPT = Path(__file__).parents[1] / "support" / "group_training.py"
 
@@ -83,3 +87,24 @@ def test_a_killed_process_is_started_again_and_goes_on(undisturbed, tmp_path):
     assert one.steps == other.steps == list(range(7, OPTIONS["epochs"])), "the epochs before were not repeated"
     np.testing.assert_array_equal(one.answers, undisturbed[0].answers)
     np.testing.assert_array_equal(one.history, undisturbed[0].history)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::DeprecationWarning", "ignore::ResourceWarning")
+def test_a_process_that_is_killed_on_a_ray_cluster_is_started_again_and_goes_on(undisturbed, tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
+    options = {name: value for name, value in OPTIONS.items() if name not in ("device", "seed")}
+    plan = Plan.check("sbm-gcn", "elbo", 1, OPTIONS["seed"], "mlp", "cpu", options)
+    shared = SharedTraining(partial(loaded_by_ray, tmp_path), plan, tmp_path / "kept", 0)
+    result = shared.fit("cpu", 2)
+    np.testing.assert_array_equal(result.answers.numpy(), undisturbed[0].answers)
+    assert (tmp_path / "steps-1").read_text().split() == [str(epoch) for epoch in (*range(8), *range(7, 12))]
+
+
+def test_what_ray_cannot_train_is_refused_before_anything_starts(tmp_path):
+    plan = Plan.check("sbm-gcn", "elbo", 1, 0, "mlp", "cpu", {"epochs": 3})
+    with pytest.raises(InputError) as refused:
+        SharedTraining(make_task, plan, None, 60).fit("tpu", 0)
+    assert {problem.argument for problem in refused.value.problems} == {"device", "workers", "batch"}

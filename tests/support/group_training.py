@@ -1,5 +1,6 @@
-"""What each process of `torchrun` does in tests/integration/test_many_processes.py: trains, and writes what it found.
+"""What the processes do in tests/integration/test_many_processes.py.
 
+Each of those that torchrun started trains, and writes what it found.
 Arguments: a folder for the findings, and a folder for checkpoints. With KILLED=1, the second process kills itself in
 the first of its lives, in the middle of the training.
 """
@@ -17,7 +18,7 @@ import numpy as np
 
 import g3nn
 from g3nn.training.batch_stack import BatchStack
-from g3nn.training.workers import joined_by_torchrun
+from g3nn.training.workers import Workers, joined_by_torchrun
 
 OPTIONS: dict[str, Any] = {"epochs": 12, "device": "cpu", "batch": 10, "fan_out": "4/3", "hidden": 8, "seed": 3}
 STEPS: list[int] = []
@@ -54,6 +55,22 @@ def count_steps(rank: int) -> None:
         step(self)
 
     BatchStack.step = counted  # type: ignore[method-assign]
+
+
+def loaded_by_ray(folder: Path) -> g3nn.NodeTask:
+    """The task; but the second process that reads it will be killed in the middle of the first training."""
+    step, rank, mark = BatchStack.step, Workers.current().rank, folder / "killed"
+
+    def deadly(self: BatchStack) -> None:
+        with (folder / f"steps-{rank}").open("a") as file:
+            file.write(f"{self.epoch} ")
+        if self.epoch == 7 and rank == 1 and not mark.exists():
+            mark.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        step(self)
+
+    BatchStack.step = deadly  # type: ignore[method-assign]
+    return make_task()
 
 
 def main(out: Path, folder: Path) -> None:
