@@ -76,7 +76,7 @@ def test_what_cannot_be_is_said_alike_by_all(undisturbed):
     one, other = undisturbed
     assert one.refusals == other.refusals
     too_few, changed, absent = one.refusals
-    assert "2 processes for 1 batches of 50 labelled nodes; expected at least one batch for each" in too_few
+    assert "batch: got 50 for 45 labelled nodes in 2 processes; expected at least one batch for each" in too_few
     assert "Start at most 1, or use batch=22 or less." in too_few
     assert "hidden 8 (now 9)" in changed
     assert "a folder inside one that exists" in absent

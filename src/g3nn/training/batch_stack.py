@@ -24,8 +24,6 @@ _AT_ONCE = 4
 """Validation nodes are answered in batches so many times as large, since nothing is kept for a backward pass."""
 _APART = 0x2545F4914F6CD
 """Between the seeds of two processes that train together."""
-
-
 _ALONE = Workers()
 
 

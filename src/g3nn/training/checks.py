@@ -117,13 +117,15 @@ def check_workers(
     task: NodeTask, training: TrainingOptions, device: torch.device, workers: Workers, problems: Problems
 ) -> None:
     """Whether every process has a share of the work, and they can exchange what is on the device."""
-    batches = -(-len(task.train) // max(training.batch, 1))
+    if workers.size == 1:
+        return
+    labels = len(task.train)
+    batches, share = -(-labels // training.batch), labels // workers.size
     if workers.size > batches:
-        share = len(task.train) // workers.size
         advice = f"Start at most {batches}" + (f", or use batch={share} or less." if share else ".")
-        given = f"{workers.size} processes for {batches} batches of {training.batch} labelled nodes"
+        given = f"{training.batch} for {labels} labelled nodes in {workers.size} processes"
         problems.add("batch", given, "at least one batch for each process", advice)
-    if workers.size > 1 and not workers.exchanges(device):
+    if not workers.exchanges(device):
         advice = 'Start the group with the backend "cpu:gloo,cuda:nccl".'
         problems.add(
             "device", f"{device.type!r} in a process group without a backend for it", "one that it has", advice

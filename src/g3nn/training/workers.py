@@ -99,7 +99,7 @@ class _Called(nn.Module):
 def joined_by_torchrun(device: str) -> Iterator[Workers]:
     """Among the processes that torchrun started, each with a GPU of its own unless the device is "cpu"; alone if it did
     not."""
-    if Workers.current().size > 1 or not all(name in os.environ for name in _STARTED):
+    if (dist.is_available() and dist.is_initialized()) or not all(name in os.environ for name in _STARTED):
         yield Workers.current()
         return
     on_gpu = device != "cpu" and torch.cuda.is_available()
