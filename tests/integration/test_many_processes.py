@@ -25,6 +25,7 @@ SCRIPT = Path(__file__).parents[1] / "support" / "group_training.py"
 class Finding(NamedTuple):
     answers: np.ndarray
     history: np.ndarray
+    bare: np.ndarray
     steps: list[int]
     refusals: list[str]
 
@@ -46,7 +47,7 @@ def trained(folder: Path, **how: Any) -> list[Finding]:
     findings = []
     for rank in range(2):
         arrays, said = np.load(folder / f"rank-{rank}.npz"), json.loads((folder / f"rank-{rank}.json").read_text())
-        findings.append(Finding(arrays["answers"], arrays["history"], said["steps"], said["refusals"]))
+        findings.append(Finding(**arrays, **said))
     return findings
 
 
@@ -64,6 +65,7 @@ def test_processes_agree_and_train_as_well_as_one(undisturbed, alone):
     one, other = undisturbed
     np.testing.assert_array_equal(one.answers, other.answers)
     np.testing.assert_array_equal(one.history, other.history)
+    np.testing.assert_array_equal(one.bare, other.bare)
     assert np.abs(one.answers - alone.answers.numpy()).max() > 1e-3, "each process draws batches of its own"
     task = make_task()
     right = [
