@@ -26,6 +26,7 @@ import typer
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from reader_files import bad_people, bad_shops, new_tables, places, reader_names, small_tables, stored_results
+from torch.distributed.run import get_args_parser
 
 import g3nn
 from g3nn.cli import COMMANDS, command
@@ -33,7 +34,7 @@ from g3nn.cli import COMMANDS, command
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 LANGUAGES = ("sh", "python", "text")
-PROGRAMS = ("g3nn", "python", "make")
+PROGRAMS = ("g3nn", "python", "make", "torchrun")
 
 LIMITS = {
     "g3nn train ": "--trials 2 --epochs 2",
@@ -46,6 +47,7 @@ ONLY_PARSED = {
     "g3nn predict labels/result": "needs what people said on that page",
     "g3nn reproduce": "trains the paper's tables: minutes to hours",
     "g3nn bench run beyond --store results/beyond.sqlite --trials 100": "trains ninety ensembles of five networks",
+    "g3nn train pubmed --trials 1 --batch 20 --executor ray": "starts a cluster",
     "g3nn bench run noise": "trains for hours, and needs files that nobody can download",
     "g3nn bench table noise": "needs the records of that run",
     "g3nn bench report noise": "needs the records of that run",
@@ -158,6 +160,14 @@ def check_target(words: list[str]) -> None:
         assert re.search(rf"^{re.escape(target)}:", (ROOT / "Makefile").read_text(), re.M), f"no target {target}"
 
 
+def check_launcher(words: list[str]) -> None:
+    """torchrun takes its own options, and g3nn those that come after its name."""
+    taken = get_args_parser().parse_args(words[1:])
+    assert taken.module, f"{' '.join(words)}: no -m"
+    assert taken.training_script == "g3nn"
+    check_options(["g3nn", *taken.training_script_args], complete=True)
+
+
 def check_options(words: list[str], complete: bool) -> None:
     """The command's own parser takes the words. One that is only named in a sentence need not be complete."""
     if words[1].startswith("-"):
@@ -204,6 +214,8 @@ class Reader:
             check_script(words, self.monkeypatch)
         elif words[0] == "make":
             check_target(words)
+        elif words[0] == "torchrun":
+            check_launcher(words)
         elif begins(command, ONLY_PARSED):
             check_options(words, complete=True)
         else:

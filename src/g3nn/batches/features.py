@@ -12,7 +12,6 @@ from g3nn.mapped import Unchanged, forget
 from g3nn.parse import Matrix
 from g3nn.sparse import SparseMatrix
 
-
 _AT_ONCE = 4096
 """Rows that are read of a file before its pages are given back: the system maps many pages around each."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from importlib import import_module
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from g3nn.errors import G3NNError, G3NNWarning
+from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.version import __version__
 
 COMMANDS = {
@@ -65,11 +66,17 @@ def _show_version(wanted: bool) -> None:
 
 @app.callback()
 def _options(
+    ctx: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
-    pass
+    started = os.environ.get("WORLD_SIZE", "1")
+    if ctx.invoked_subcommand != "train" and started != "1":
+        advice = "Only `g3nn train` shares its work among processes."
+        problems = Problems()
+        problems.add("torchrun", f"{started} processes for `g3nn {ctx.invoked_subcommand}`", "one", advice)
+        problems.raise_if_any()
 
 
 for _name, _help in COMMANDS.items():
@@ -86,10 +93,17 @@ def main() -> None:
         try:
             app()
         except G3NNError as error:
-            print(f"error: {error}", file=sys.stderr)
+            if _speaks("LOCAL_RANK"):
+                print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from None
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
     NOTES.append(str(message))
-    print(f"note: {message}", file=sys.stderr)
+    if _speaks("RANK"):
+        print(f"note: {message}", file=sys.stderr)
+
+
+def _speaks(among: str) -> bool:
+    """Whether this is the first of the processes that torchrun started, in all or on this machine; alone, it is."""
+    return os.environ.get(among, "0") == "0"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,9 +15,14 @@ from g3nn.catalogue import all_options
 from g3nn.cli.options import AsJson
 from g3nn.data import DATASETS, SETTINGS, load
 from g3nn.errors import Problems, suggestion
+from g3nn.experiments.executors import EXECUTORS
+from g3nn.experiments.training_ray import SharedTraining
 from g3nn.options import Rule
+from g3nn.task import NodeTask
 from g3nn.training import FitResult
+from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
+from g3nn.training.workers import joined_by_torchrun
 
 _RULES = all_options()
 
@@ -48,13 +55,22 @@ def train(
     laplacian_weight: Annotated[float | None, _option("laplacian_weight")] = None,
     epochs: Annotated[int | None, _option("epochs")] = None,
     patience: Annotated[int | None, _option("patience")] = None,
+    batch: Annotated[int | None, _option("batch")] = None,
+    fan_out: Annotated[str | None, _option("fan_out")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="Folder that keeps the training; the same command goes on from there.")
+    ] = None,
+    checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints, at least.")] = EVERY,
+    executor: Annotated[str, typer.Option(help="Where to train: local or ray.")] = "local",
+    workers: Annotated[int | None, typer.Option(help="Processes that train together on a Ray cluster.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
 
-    Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them.
+    Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them. Started by torchrun,
+    several processes train one model in batches.
     """
     options = {name: value for name, value in ctx.params.items() if name in _RULES and value is not None}
     problems = Problems()
@@ -63,13 +79,40 @@ def train(
     with problems.gathered():
         task = load(dataset, setting=setting)
     with problems.gathered():
-        plan = Plan.check(model, objective, trials, seed, prior, device, options)
+        # The device of a cluster is that of its machines.
+        plan = Plan.check(model, objective, trials, seed, prior, "cpu" if executor == "ray" else device, options)
+    problems.name("executor", executor, EXECUTORS)
+    if workers is not None and executor != "ray":
+        advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."
+        problems.add("workers", f"{workers} for executor {executor!r}", "executor ray", advice)
     problems.raise_if_any()
-    result = plan.fit(task)
+    if executor == "ray":
+        reads = partial(load, dataset, setting=setting)
+        folder = None if checkpoint is None else checkpoint.absolute()
+        result = SharedTraining(reads, plan, folder, checkpoint_every).fit(device, workers)
+    else:
+        found = _trained(plan, task, device, checkpoint, checkpoint_every)
+        if found is None:
+            return
+        result = found
     if as_json:
         print(json.dumps(result.to_json()))
     else:
         _show(result)
+
+
+def _trained(
+    plan: Plan, task: NodeTask, device: str, checkpoint: Path | None, checkpoint_every: float
+) -> FitResult | None:
+    """By this process, or together with those that torchrun started beside it; None if another one speaks for all."""
+    problems = Problems()
+    with joined_by_torchrun(device) as workers:
+        if workers.size > 1 and not plan.training.batch:
+            advice = "Only a training in batches can be shared: pass --batch, or start one process."
+            problems.add("batch", f"0 in {workers.size} processes", "a number of labelled nodes", advice)
+        problems.raise_if_any()
+        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+    return result if workers.leads else None
 
 
 def _assignments(texts: list[str]) -> dict[str, Any]:

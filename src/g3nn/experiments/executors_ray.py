@@ -32,6 +32,27 @@ def share(device: str, workers: int | None, resources: Mapping[str, float]) -> t
     return "cpu", workers or max(1, int(resources.get("CPU", 1))), 0
 
 
+def check_installed(problems: Problems) -> None:
+    if find_spec("ray") is None:
+        advice = "Install the extra: pip install 'g3nn[ray]'."
+        problems.add("executor", "'ray', but the package ray is not installed", "local", advice)
+
+
+def connect(cpus: int | None) -> bool:
+    """Connect to the cluster that the variable RAY_ADDRESS names, or start a local one with so many CPUs, by default
+    those of this machine. False if there was a connection already, which somebody else will end."""
+    import ray
+
+    if ray.is_initialized():
+        return False
+    quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
+    if os.environ.get("RAY_ADDRESS"):
+        ray.init(address="auto", **quiet)
+    else:
+        ray.init(address="local", num_cpus=cpus or os.cpu_count(), include_dashboard=False, **quiet)
+    return True
+
+
 class RayExecutor(Executor):
     """Several jobs at once. Every worker loads its own data; the records come back here.
 
@@ -43,9 +64,7 @@ class RayExecutor(Executor):
         super().__init__()
         problems = Problems()
         problems.name("device", device, ("auto", "cpu", "cuda"))
-        if find_spec("ray") is None:
-            advice = "Install the extra: pip install 'g3nn[ray]'."
-            problems.add("executor", "'ray', but the package ray is not installed", "local", advice)
+        check_installed(problems)
         problems.raise_if_any()
         self.device, self.workers = device, workers or 0
         self._run, self._gpus, self._started = run, 0.0, False
@@ -53,13 +72,7 @@ class RayExecutor(Executor):
     def __enter__(self) -> Self:
         import ray
 
-        if not ray.is_initialized():
-            quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-            if os.environ.get("RAY_ADDRESS"):
-                ray.init(address="auto", **quiet)
-            else:
-                ray.init(address="local", num_cpus=self.workers or os.cpu_count(), include_dashboard=False, **quiet)
-            self._started = True
+        self._started = connect(self.workers)
         try:
             self.device, self.workers, self._gpus = share(self.device, self.workers, ray.cluster_resources())
         except BaseException:

@@ -11,15 +11,20 @@ from torch import Tensor
 from g3nn.batches import BatchSource
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
+from g3nn.networks import moving_buffers
 from g3nn.objective import Objective
 from g3nn.pairs import PairSource
 from g3nn.replicas import Noise, Replicas
 from g3nn.training.stack import Stack, TrainingOptions, validated
+from g3nn.training.workers import Workers
 
 _DRAWING = 0x5DEECE66D
 """Added to a seed for what is drawn into a batch, apart from the noise of the networks."""
 _AT_ONCE = 4
 """Validation nodes are answered in batches so many times as large, since nothing is kept for a backward pass."""
+_APART = 0x2545F4914F6CD
+"""Between the seeds of two processes that train together."""
+_ALONE = Workers()
 
 
 class BatchStack(Stack):
@@ -27,6 +32,9 @@ class BatchStack(Stack):
 
     Which nodes and pairs a batch holds follows from the seed of the replica. Validation nodes are answered from
     neighbourhoods that are drawn alike in every epoch, so that losses can be compared.
+
+    Several processes share the labelled nodes, and each draws its batches from its own share, with noise of its own. A
+    step follows the mean of their gradients, so their parameters remain alike. They also share the validation nodes.
     """
 
     def __init__(
@@ -36,14 +44,17 @@ class BatchStack(Stack):
         batches: BatchSource,
         replicas: Replicas,
         options: TrainingOptions,
+        workers: Workers = _ALONE,
     ) -> None:
         self._batches = batches
-        self._drawing, self._checking = (
-            torch.tensor(replicas.seeds, device=batches.rows.rowptr.device) + apart
-            for apart in (_DRAWING, 2 * _DRAWING)
-        )
-        self._order = np.random.default_rng([replicas.seeds[0] % 2**64, _DRAWING])
+        self._workers = workers
+        self._seed = replicas.seeds[0]
         super().__init__(model, objective, cast(Any, batches), replicas, options)
+        place = batches.rows.rowptr.device
+        self._checking = torch.tensor(replicas.seeds, device=place) + 2 * _DRAWING
+        self._seeds = self._seeds + self._workers.rank * _APART
+        self._drawing = self._seeds.to(place) + _DRAWING
+        self._score = self._workers.averaged(self.model, self._scored, unused=not batches.task.num_edges)
 
     def _capturable(self) -> bool:
         """No two batches have the same shapes."""
@@ -51,8 +62,7 @@ class BatchStack(Stack):
 
     def _learn(self, step: int | Tensor) -> tuple[Tensor, Tensor]:
         """An epoch: the means over its batches."""
-        train = torch.from_numpy(self._order.permutation(self._batches.task.train))
-        parts = train.split(self.options.batch)
+        parts = self._parts()
         found = []
         for turn, labelled in enumerate(parts):
             number = self.epoch * len(parts) + turn
@@ -60,8 +70,18 @@ class BatchStack(Stack):
             # Only before the first step of an epoch the parameters are those that were validated.
             fresh = self._track.fresh if turn == 0 else None
             found.append(self._update(inputs, source, Noise(self._seeds, number), self._ramp(self.epoch), fresh))
-        losses, recorded = zip(*found, strict=True)
-        return torch.stack(losses).mean(0), torch.stack(recorded).mean(0)
+        for buffer in moving_buffers(self.model).values():
+            self._workers.as_first(buffer)
+        losses, recorded = (self._workers.mean(torch.stack(each).mean(0)) for each in zip(*found, strict=True))
+        return losses, recorded
+
+    def _parts(self) -> tuple[Tensor, ...]:
+        """This process's share of the labelled nodes in the order of this epoch, as batches of about the same size: in
+        every process as many, since each step waits for all."""
+        train, size = self._batches.task.train, self._workers.size
+        order = np.random.default_rng([self._seed % 2**64, _DRAWING, self.epoch])
+        count = -(-(len(train) // size) // self.options.batch)
+        return torch.from_numpy(order.permutation(train[self._workers.rank :: size])).tensor_split(count)
 
     def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, PairSource]:
         """What the objective needs of a batch: without a model of the graph, and without a term over its edges, the
@@ -73,8 +93,16 @@ class BatchStack(Stack):
 
     def _validated(self) -> Tensor:
         nodes = torch.from_numpy(self._batches.task.val)
-        answers = []
-        for number, part in enumerate(nodes.split(_AT_ONCE * self.options.batch)):
-            inputs = self._batches.around(part, Noise(self._checking, number))
-            answers.append(self.model.predict_log_prob(inputs)[:, : len(part)])
-        return validated(torch.cat(answers, dim=1), self._batches.validation, self.options.calibrated)
+        parts = list(enumerate(nodes.split(_AT_ONCE * self.options.batch)))
+        # A process without a part asks about no nodes, to learn how wide an answer is.
+        mine = parts[self._workers.rank :: self._workers.size] or [(-1, nodes[:0])]
+        found = {number: self._answered(part, number) for number, part in mine}
+        blank = next(iter(found.values()))
+        answers = [found.get(number, blank.new_zeros(1, len(part), blank.shape[2])) for number, part in parts]
+        # All but one process add zeros.
+        answer = self._workers.sum(torch.cat(answers, dim=1))
+        return self._workers.as_first(validated(answer, self._batches.validation, self.options.calibrated))
+
+    def _answered(self, nodes: Tensor, number: int) -> Tensor:
+        found = self.model.predict_log_prob(self._batches.around(nodes, Noise(self._checking, number)))
+        return found[:, : len(nodes)]

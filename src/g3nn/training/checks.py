@@ -20,6 +20,7 @@ from g3nn.priors.base import FeaturePrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.stack import TrainingOptions
+from g3nn.training.workers import Workers
 
 CUSTOM = "custom"
 """The name of an objective that is no preset."""
@@ -110,6 +111,34 @@ def check_batches(
         problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
     if training.validation != "graph":
         problems.add("validation", repr(training.validation), "graph in batches", advice)
+
+
+def check_workers(
+    task: NodeTask, training: TrainingOptions, device: torch.device, workers: Workers, problems: Problems
+) -> None:
+    """Whether every process has a share of the work, and they can exchange what is on the device."""
+    if workers.size == 1:
+        return
+    labels = len(task.train)
+    batches, share = -(-labels // training.batch), labels // workers.size
+    if workers.size > batches:
+        advice = f"Start at most {batches}" + (f", or use batch={share} or less." if share else ".")
+        given = f"{training.batch} for {labels} labelled nodes in {workers.size} processes"
+        problems.add("batch", given, "at least one batch for each process", advice)
+    if not workers.exchanges(device):
+        advice = 'Start the group with the backend "cpu:gloo,cuda:nccl".'
+        problems.add(
+            "device", f"{device.type!r} in a process group without a backend for it", "one that it has", advice
+        )
+
+
+def check_kept(training: TrainingOptions, replicas: int, problems: Problems) -> None:
+    """Whether the training can be kept in checkpoints: each replica has one of its own."""
+    if replicas > 1 and not training.batch:
+        advice = "A stack of several is short work; one that is not is trained with trials=1 and ensemble=1."
+        problems.add(
+            "checkpoint", f"{replicas} networks that train as one stack", "one, or a training in batches", advice
+        )
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:

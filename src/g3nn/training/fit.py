@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.priors import LabelPrior
 from g3nn.task import NodeTask
+from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
 from g3nn.training.result import FitResult
 
@@ -23,6 +25,8 @@ def fit(
     prior: str | type[LabelPrior] = "mlp",
     device: str = "auto",
     progress: bool | None = None,
+    checkpoint: str | Path | None = None,
+    checkpoint_every: float = EVERY,
     **options: Any,
 ) -> FitResult:
     """Train `trials` replicas at once and evaluate each at its lowest validation loss.
@@ -31,7 +35,12 @@ def fit(
     objective: "elbo" (the paper), "released" (the authors' code), "laplacian", or an `Objective`.
     seed:      trial t uses seed + t, or the t-th of several seeds; its result depends on nothing else.
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
+    checkpoint: a folder in which the training is kept, at most every `checkpoint_every` seconds. Started again with it,
+               an interrupted training goes on and ends as if nothing had happened.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.
+
+    In a process group of torch, with `batch`, its processes train together, and each returns the same result.
     """
-    return Plan.check(model, objective, trials, seed, prior, device, options).fit(task, progress)
+    plan = Plan.check(model, objective, trials, seed, prior, device, options)
+    return plan.fit(task, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)

@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,11 +26,14 @@ from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
 from g3nn.training.batch_stack import BatchStack
+from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.checks import (
     CUSTOM,
     check_batches,
     check_beliefs,
+    check_kept,
     check_outcome,
+    check_workers,
     checked_device,
     checked_objective,
     checked_seeds,
@@ -40,6 +44,7 @@ from g3nn.training.memory import fits, replicas_that_fit
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
+from g3nn.training.workers import Workers
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
 """Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
@@ -115,11 +120,15 @@ class Plan:
         progress: bool | Course | None = None,
         label_weights: np.ndarray | None = None,
         deadline: float | None = None,
+        checkpoint: str | Path | None = None,
+        checkpoint_every: float = EVERY,
     ) -> FitResult:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
-        then, on the clock of `time.monotonic`."""
+        then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on."""
         problems = Problems()
+        check_workers(task, self.training, self.device, self.workers, problems)
+        checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         check_beliefs(task, self.spec, problems)
         check_batches(task, self.spec, self.objective, self.training, self.options, problems)
@@ -140,13 +149,30 @@ class Plan:
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
         ):
-            parts = self._run(task, source, watch, deadline or math.inf)
+            parts = self._run(task, source, watch, deadline or math.inf, checkpoints)
             return self._result(task, inputs, parts, time.perf_counter() - start)
+
+    @property
+    def workers(self) -> Workers:
+        """Who trains: a whole graph is trained in one process, whichever others there are."""
+        return Workers.current() if self.training.batch else Workers()
+
+    def _checkpoints(
+        self, task: NodeTask, folder: str | Path | None, every: float, problems: Problems
+    ) -> Checkpoints | None:
+        if folder is None:
+            return None
+        check_kept(self.training, len(self.seeds) * self.training.ensemble, problems)
+        with problems.gathered():
+            self.workers.told(lambda: check_folder(folder, every))
+        same = {"model": self.spec.name, "objective": self.objective_name, **self.hyperparameters(task.outcome)}
+        own = {**same, "seeds": self.seeds, **described(task), "processes": self.workers.size}
+        return Checkpoints(Path(folder), own, every, self.workers)
 
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
         if isinstance(progress, Course):
             return progress.training(self.training.epochs)
-        return monitor(self.spec.name, len(self.seeds), progress)
+        return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
 
     def _batches(self, task: NodeTask, inputs: Inputs, label_weights: np.ndarray | None) -> BatchSource:
         steps = tuple(int(most) for most in self.training.fan_out.split("/"))
@@ -163,7 +189,12 @@ class Plan:
         )
 
     def _run(
-        self, task: NodeTask, inputs: Inputs | BatchSource, watch: Watch, deadline: float
+        self,
+        task: NodeTask,
+        inputs: Inputs | BatchSource,
+        watch: Watch,
+        deadline: float,
+        checkpoints: Checkpoints | None,
     ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
         replicas = range(len(self.seeds) * self.training.ensemble)
@@ -172,7 +203,7 @@ class Plan:
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, watch, deadline))
+                parts.append(self._train(task, inputs, chunk, watch, deadline, checkpoints))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -194,14 +225,28 @@ class Plan:
         return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
 
     def _train(
-        self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int], watch: Watch, deadline: float
+        self,
+        task: NodeTask,
+        inputs: Inputs | BatchSource,
+        chunk: list[int],
+        watch: Watch,
+        deadline: float,
+        checkpoints: Checkpoints | None,
     ) -> tuple[Endings, GenerativeModel]:
         stack = self._stack(task, inputs, chunk)
-        while not stack.finished and (stack.epoch == 0 or time.monotonic() < deadline):
+        if checkpoints is not None:
+            checkpoints.resume(stack, chunk[0])
+        while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
             before = stack.num_live
             stack.step()
             watch(stack, before - stack.num_live)
+            if checkpoints is not None and not stack.finished:
+                checkpoints.save(stack, chunk[0])
         return stack.end(), stack.model
+
+    def _in_time(self, deadline: float) -> bool:
+        """By the clock of the first process."""
+        return deadline == math.inf or self.workers.told(lambda: time.monotonic() < deadline)
 
     def _stack(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
@@ -220,7 +265,7 @@ class Plan:
             model.restore({name: tensor.detach().cpu()[chunk] for name, tensor in self.start.state_dict().items()})
         training = pick(options, TrainingOptions)
         if isinstance(inputs, BatchSource):
-            return BatchStack(model, objective, inputs, replicas, training)
+            return BatchStack(model, objective, inputs, replicas, training, self.workers)
         return Stack(model, objective, inputs, replicas, training)
 
     def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:

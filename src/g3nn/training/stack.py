@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -116,6 +116,7 @@ class Stack:
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
         self._repeated = Repeated(self.advance, captured)
+        self._score: Callable[..., tuple[Tensor, Tensor]] = self._scored
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
 
@@ -184,13 +185,17 @@ class Stack:
         self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor, fresh: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """One step of Adam. fresh: the replicas whose parameters are at their best before it."""
-        terms = self.objective.terms(self.model, inputs, source, noise)
-        losses = self._weights.total(terms, ramp)
+        losses, recorded = self._score(inputs, source, noise, ramp)
         self._adam.zero_grad()
         if self._adam.parameters:
             losses.sum().backward()
             self._adam.step(fresh, [self._track.best[name] for name in self._names])
-        return losses.detach(), self._weights.recorded(terms)
+        return losses.detach(), recorded
+
+    def _scored(self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor) -> tuple[Tensor, Tensor]:
+        """The losses (R,), and the terms to record."""
+        terms = self.objective.terms(self.model, inputs, source, noise)
+        return self._weights.total(terms, ramp), self._weights.recorded(terms)
 
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes."""
@@ -216,6 +221,32 @@ class Stack:
         self.model.select(keep)
         self._adam.select(keep, self._trainable())
         self._repeated.forget()
+
+    def state(self) -> dict[str, Tensor]:
+        """What `resume` needs, as tensors. While nobody has left the stack."""
+        none = torch.empty(0, len(HISTORY_NAMES), self._size)
+        return {**self._changing(), "history": torch.cat([none, *(values for _, values in self._history)])}
+
+    @torch.no_grad()
+    def resume(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from the `state` of a stack that was made alike."""
+        for name, tensor in self._changing().items():
+            tensor.copy_(state[name])
+        self._history = [(self._live, state["history"])]
+        self.epoch = len(state["history"])
+
+    def _changing(self) -> dict[str, Tensor]:
+        """Every tensor that training changes in place."""
+        adam = self._adam
+        moments = zip(self._names, adam.first, adam.second, strict=True)
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "model": self.model.state_dict(),
+            "best": self._track.best,
+            "track": self._track.books,
+            "adam": {"steps": adam.steps},
+            **{f"adam.{name}": {"first": first, "second": second} for name, first, second in moments},
+        }
+        return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
     def end(self) -> Endings:
         """Restores the snapshots into `model`, all R of them, and says how each training ended."""

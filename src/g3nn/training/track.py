@@ -55,12 +55,16 @@ class Track:
             patience=patience,
         )
 
+    @property
+    def books(self) -> dict[str, Tensor]:
+        """All but the snapshots, by name."""
+        return {name: getattr(self, name) for name in ("clock", *_PER_REPLICA)}
+
     def update(self, losses: Tensor, val_loss: Tensor, val_score: Tensor) -> None:
         """After an epoch: which replicas improved, diverged, or ran out of patience."""
         kernels: Any = fast(losses) if losses.is_cuda else None
         if kernels is not None:
-            books = (self.clock, *(getattr(self, name) for name in _PER_REPLICA))
-            kernels.keep_book(losses, val_loss, val_score, books, self.limit, self.patience)
+            kernels.keep_book(losses, val_loss, val_score, tuple(self.books.values()), self.limit, self.patience)
             return
         self.clock.add_(1)
         finite = torch.isfinite(losses) & torch.isfinite(val_loss)

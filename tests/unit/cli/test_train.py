@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 import g3nn
+from g3nn.training.workers import Workers
 
 PROMISED = {
     "dataset",
@@ -163,3 +164,30 @@ def test_trials_count_on_from_the_seed(run_command):
     one = train(run_command, "--trials", "1", "--seed", "2", "--model", "gcn")
     assert many["seeds"] == [1, 2, 3]
     np.testing.assert_allclose(many["val_loss"][1], one["val_loss"][0], atol=1e-6)
+
+
+def test_processes_that_torchrun_started_share_nothing_but_a_training_in_batches(run_command, monkeypatch):
+    for name, value in {"WORLD_SIZE": "2", "RANK": "0", "LOCAL_RANK": "0"}.items():
+        monkeypatch.setenv(name, value)
+    other = run_command("datasets")
+    assert other.code == 2
+    assert "torchrun: got 2 processes for `g3nn datasets`; expected one" in other.err
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    silent = run_command("datasets")
+    assert (silent.code, silent.err) == (2, ""), "one process of a machine says it"
+    monkeypatch.undo()
+    monkeypatch.setattr(Workers, "current", classmethod(lambda cls: cls(0, 2)))
+    whole = run_command(*SHORT, "--trials", "1")
+    assert whole.code == 2
+    assert "batch: got 0 in 2 processes; expected a number of labelled nodes. Only a training in batches" in whole.err
+
+
+def test_a_checkpoint_is_kept(run_command, tmp_path):
+    words = ("--trials", "1", "--checkpoint", str(tmp_path / "kept"), "--checkpoint-every", "0", "--batch", "70")
+    first = train(run_command, *words, "--fan-out", "3/3")
+    assert (tmp_path / "kept" / "replica-0.safetensors").is_file()
+    again = train(run_command, *words, "--fan-out", "3/3")
+    assert first["val_loss"] == again["val_loss"]
+    other = run_command(*SHORT, *words, "--fan-out", "2/2")
+    assert other.code == 2
+    assert "fan_out 3/3 (now 2/2)" in other.err

@@ -1,0 +1,149 @@
+"""Checkpoints: what a training needs to go on after an interruption, in one file that is replaced as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from g3nn.data.folders import replacing
+from g3nn.errors import DataError, G3NNError, G3NNWarning, Problems
+from g3nn.task import NodeTask
+from g3nn.training.stack import Stack
+from g3nn.training.workers import Workers
+
+EVERY = 60.0
+"""Seconds between two checkpoints, at least."""
+_FORMAT = "g3nn checkpoint 1"
+_PIECES, _LENGTH = 64, 1 << 18
+"""Of a large array so many pieces enter a digest, spread evenly, each with so many numbers."""
+
+
+@dataclass
+class Checkpoints:
+    """The last state of each replica of a training, in a folder. The first process reads and writes for all.
+
+    training: what must be alike for a training to go on, by its name. every: seconds between two states, at least.
+    """
+
+    folder: Path
+    training: dict[str, Any]
+    every: float = EVERY
+    workers: Workers = field(default_factory=Workers.current)
+    _written: float = field(default_factory=time.monotonic)
+    _warned: bool = False
+
+    def resume(self, stack: Stack, replica: int) -> None:
+        """Go on where the replica was, if it has a checkpoint."""
+        if state := self.workers.told(lambda: self._read(replica)):
+            stack.resume(state)
+
+    def save(self, stack: Stack, replica: int) -> None:
+        """Write the state after an epoch, if it is time to."""
+        if not self.workers.leads or time.monotonic() - self._written < self.every:
+            return
+        tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in stack.state().items()}
+        content = save(tensors, {"format": _FORMAT, "training": json.dumps(self.training)})
+        try:
+            with replacing(self._file(replica)) as draft, draft.open("wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+        except DataError as error:
+            if not self._warned:
+                text = f"{error} Training goes on, and the last checkpoint that was written stays"
+                warnings.warn(text, G3NNWarning, stacklevel=4)
+            self._warned = True
+        self._written = time.monotonic()
+
+    def _file(self, replica: int) -> Path:
+        return self.folder / f"replica-{replica}.safetensors"
+
+    def _read(self, replica: int) -> dict[str, Tensor] | None:
+        file = self._file(replica)
+        if not file.exists():
+            return None
+        try:
+            with safe_open(file, "pt") as stored:
+                about = stored.metadata() or {}
+                if about.get("format") != _FORMAT:
+                    raise DataError(f"{file}: no checkpoint of this version. Delete it, or name another folder.")
+                self._compare(json.loads(about["training"]))
+                return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
+        except G3NNError:
+            raise
+        except (OSError, SafetensorError, ValueError, KeyError) as error:
+            raise DataError(f"{file}: cannot be read: {error}. Delete it to begin anew.") from None
+
+    def _compare(self, stored: Mapping[str, Any]) -> None:
+        """Refuse a checkpoint of another training, and say what differs."""
+        now = json.loads(json.dumps(self.training))
+        names = [name for name in {**stored, **now} if stored.get(name) != now.get(name)]
+        if not names:
+            return
+        differ = ", ".join(f"{name} {_shown(stored.get(name))} (now {_shown(now.get(name))})" for name in names)
+        problems = Problems()
+        advice = "Start it as it was started before, or name another folder to begin anew."
+        problems.add("checkpoint", f"{self.folder}, which holds a training with {differ}", "the same training", advice)
+        problems.raise_if_any()
+
+
+def check_folder(folder: Any, every: Any) -> None:
+    """Make the folder, unless it is there, and try to write into it."""
+    problems = Problems()
+    if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
+        problems.add("checkpoint_every", repr(every), "a number of seconds, at least 0")
+    path = Path(folder)
+    try:
+        path.mkdir(exist_ok=True)
+        for left_over in path.glob(".replica-*.part"):
+            left_over.unlink()
+        trial = path / f".{os.getpid()}.part"
+        trial.write_bytes(b"")
+        trial.unlink()
+    except FileNotFoundError:
+        problems.add("checkpoint", path, "a folder inside one that exists")
+    except OSError as error:
+        problems.add("checkpoint", f"{path}: {error.strerror}", "a folder that can be written")
+    problems.raise_if_any()
+
+
+def described(task: NodeTask) -> dict[str, Any]:
+    """What tells a task from another."""
+    sizes = {"nodes": task.num_nodes, "edges": task.num_edges, "features": task.num_features}
+    split = {"training nodes": len(task.train), "validation nodes": len(task.val)}
+    return {**sizes, "classes or columns": task.num_classes, **split, "digest of the data": _digest(task)}
+
+
+def _digest(task: NodeTask) -> str:
+    digest = hashlib.sha256()
+    for array in _arrays(task):
+        flat = array.ravel(order="K")
+        for start in np.unique(np.linspace(0, max(flat.size - _LENGTH, 0), _PIECES).astype(np.int64)):
+            digest.update(flat[start : start + _LENGTH].tobytes())
+    return digest.hexdigest()[:16]
+
+
+def _arrays(task: NodeTask) -> Iterator[np.ndarray]:
+    if sp.issparse(task.features):
+        yield from (task.features.indptr, task.features.indices, task.features.data)
+    else:
+        yield task.features
+    yield from (task.edges, task.labels, task.train, task.val)
+    yield from (part for part in (task.weights, task.beliefs) if part is not None)
+
+
+def _shown(value: Any) -> str:
+    return "not set" if value is None else str(value)
