@@ -13,7 +13,7 @@ from g3nn.kernels import cpu_sampling, uniform_bits
 from g3nn.replicas import Noise
 
 _MULTIPLE = 16
-"""Sizes of a neighbourhood are multiples of this: a GPU then has one kernel for all of them, and reads in full width."""
+"""Sizes of a neighbourhood are multiples of this: a GPU has one kernel for all of them then, and reads more at once."""
 
 _NOWHERE = torch.iinfo(torch.int64).max
 
@@ -23,8 +23,8 @@ class Neighbourhood:
     """Nodes around some targets, and drawn neighbours of all but the outermost.
 
     nodes: (m,), the targets first, then what one step adds, and so on; some are repeated to fill up. sizes: how many of
-    them are within 0, 1, ... steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in `nodes`. entry (S,): their
-    places in the rows of the graph.
+    them are within 0, 1, ... steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in
+    `nodes`. entry (S,): their places in the rows of the graph.
     """
 
     nodes: Tensor
