@@ -264,13 +264,15 @@ def test_validation(gpu):
 
 
 @pytest.mark.parametrize("ends", [True, False])
-@pytest.mark.parametrize("sign", [1.0, -1.0])
-def test_expected_logistic(gpu, ends, sign):
-    left, right = (numbers(R, 500, 7, seed=seed).softmax(2) for seed in (0, 1))
-    target, source = (numbers(R, 500, 7, seed=seed) if ends else None for seed in (2, 3))
-    pairs = LogisticPairs(left, right, numbers(R, 500, seed=4), target, source, numbers(R, 7, 7, seed=5), sign)
+@pytest.mark.parametrize(("sign", "P", "K"), [(1.0, 500, 7), (-1.0, 500, 7), (1.0, 300, 60), (-1.0, 40, 600)])
+def test_expected_logistic(gpu, ends, sign, P, K, monkeypatch):
+    # So few that the pairs of many classes come in parts.
+    monkeypatch.setattr(gpu, "_MOST_CELLS", 1 << 18)
+    left, right = (numbers(R, P, K, seed=seed).softmax(2) for seed in (0, 1))
+    target, source = (numbers(R, P, K, seed=seed) if ends else None for seed in (2, 3))
+    pairs = LogisticPairs(left, right, numbers(R, P, seed=4), target, source, numbers(R, K, K, seed=5), sign)
     assert_same(gpu, "expected_logistic", pairs)
-    grad = numbers(R, 500, seed=6)
+    grad = numbers(R, P, seed=6)
     expected = cpu.expected_logistic_backward(grad, pairs)
     found = gpu.expected_logistic_backward(grad.cuda(), on_gpu(pairs))
     for one, two in zip(expected, found, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import reduce
 from typing import NamedTuple
 
@@ -79,6 +80,14 @@ class LogisticPairs(NamedTuple):
     source: Tensor | None
     table: Tensor
     sign: float
+
+    def parts(self, size: int) -> Iterator[tuple[slice, LogisticPairs]]:
+        """So many pairs at a time, with their places; at least one part, even of no pairs."""
+        for start in range(0, max(self.base.shape[1], 1), size):
+            here = slice(start, start + size)
+            target, source = (None if end is None else end[:, here] for end in (self.target, self.source))
+            left, right, base = self.left[:, here], self.right[:, here], self.base[:, here]
+            yield here, LogisticPairs(left, right, base, target, source, self.table, self.sign)
 
 
 class AdamStep(NamedTuple):

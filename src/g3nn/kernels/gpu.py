@@ -12,6 +12,7 @@ from g3nn.errors import Problems
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels import gpu_node_kernels as node_kernels
+from g3nn.kernels import reference
 from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, Scales, on_device
 from g3nn.kernels.pattern import Pattern
 
@@ -20,6 +21,11 @@ _LARGEST_SIDE = 65_535
 """Of a grid, but for its first axis."""
 _PROGRAMS = 2048
 """The number of programs that fills the device; sums over nodes are split into parts to reach it."""
+
+_MOST_CLASSES = 512
+"""With more, the table of two classes is too large for a program; torch then does the work, some pairs at a time."""
+_MOST_CELLS = 1 << 26
+"""Numbers that a step may hold for pairs and two classes each."""
 
 
 def _call(kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
@@ -314,8 +320,16 @@ def _pair_blocks(P: int, K: int) -> tuple[int, dict[str, int]]:
     return triton.cdiv(P, pairs), {"PAIRS": pairs, "LANES": _lanes(K)}
 
 
+def _pairs_at_once(R: int, K: int) -> int:
+    """The gradient of a table takes K x K numbers for each block of pairs, so there may not be too many."""
+    each = 1 if K > _MOST_CLASSES else _pair_blocks(1, K)[1]["PAIRS"]
+    return each * max(1, _MOST_CELLS // (R * K * K))
+
+
 def expected_logistic(pairs: LogisticPairs) -> Tensor:
     R, P, K = pairs.left.shape
+    if K > _MOST_CLASSES:
+        return torch.cat([reference.expected_logistic(part) for _, part in pairs.parts(_pairs_at_once(R, K))], dim=1)
     out = pairs.left.new_empty(R, P)
     blocks, shape = _pair_blocks(P, K)
     _call(node_kernels.expected_logistic, (blocks, R), *pairs, out, P, K, **shape)
@@ -323,10 +337,18 @@ def expected_logistic(pairs: LogisticPairs) -> Tensor:
 
 
 def expected_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor | None, ...]:
+    R, _, K = pairs.left.shape
+    backward = reference.expected_logistic_backward if K > _MOST_CLASSES else _some_logistic_backward
+    found = [backward(grad[:, here], part) for here, part in pairs.parts(_pairs_at_once(R, K))]
+    *ends, tables = zip(*found, strict=True)
+    return *(None if end[0] is None else torch.cat(end, dim=1) for end in ends), sum(tables)
+
+
+def _some_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor | None, ...]:
     R, P, K = pairs.left.shape
     blocks, shape = _pair_blocks(P, K)
     inputs = (pairs.left, pairs.right, pairs.base, pairs.target, pairs.source)
-    grads = [None if end is None else end.new_empty(end.shape) for end in inputs]
+    grads = [None if end is None else torch.empty_like(end, memory_format=torch.contiguous_format) for end in inputs]
     table = pairs.table.new_empty(R, blocks, K, K)
     _call(node_kernels.expected_logistic_backward, (blocks, R), grad, *pairs, *grads, table, P, K, **shape)
     return *grads, table.sum(1)

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
+from g3nn.kernels import reference
 from g3nn.kernels.arguments import LogisticPairs
 from g3nn.kernels.backend import fast
 
@@ -26,13 +27,10 @@ def expected_logistic(
 
     left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target and source (R, P, K) or None.
     """
-    sign = 1.0 if present else -1.0
+    arguments = (left, right, base, target, source, table, 1.0 if present else -1.0)
     if fast(left) is None:
-        logits = base[:, :, None, None] + table.unsqueeze(1)
-        if target is not None and source is not None:
-            logits = logits + target.unsqueeze(2) + source.unsqueeze(3)
-        return torch.einsum("rpk,rpkl,rpl->rp", left, logsigmoid(sign * logits), right)
-    return _ExpectedLogistic.apply(left, right, base, target, source, table, sign)
+        return reference.expected_logistic(LogisticPairs(*arguments))
+    return _ExpectedLogistic.apply(*arguments)
 
 
 def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
-from g3nn.kernels.arguments import AdamStep
+from g3nn.kernels.arguments import AdamStep, LogisticPairs
 
 _LOW = 0xFFFFFFFF
 
@@ -109,3 +110,19 @@ def adam(
     second.mul_(step.betas[1]).addcmul_(slope, slope, value=1 - step.betas[1])
     denominator = second.sqrt().div_(step.corrections[1].sqrt()).add_(step.epsilon)
     parameter.sub_((step.lr / step.corrections[0]).view(each) * first / denominator)
+
+
+def expected_logistic(pairs: LogisticPairs) -> Tensor:
+    """Stores a number for each replica, pair and two classes."""
+    logits = pairs.base[:, :, None, None] + pairs.table.unsqueeze(1)
+    if pairs.target is not None and pairs.source is not None:
+        logits = logits + pairs.target.unsqueeze(2) + pairs.source.unsqueeze(3)
+    return torch.einsum("rpk,rpkl,rpl->rp", pairs.left, logsigmoid(pairs.sign * logits), pairs.right)
+
+
+@torch.enable_grad()
+def expected_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tensor | None, ...]:
+    tensors = [None if one is None else one.detach().requires_grad_() for one in pairs[:6]]
+    found = expected_logistic(LogisticPairs._make((*tensors, pairs.sign)))
+    grads = iter(torch.autograd.grad(found, [one for one in tensors if one is not None], grad))
+    return tuple(None if one is None else next(grads) for one in tensors)

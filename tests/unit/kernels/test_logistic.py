@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from g3nn.kernels import expected_logistic
+from g3nn.kernels import cpu, expected_logistic, reference
+from g3nn.kernels.arguments import LogisticPairs
 
 R, P, K = 2, 5, 3
 
@@ -77,3 +78,29 @@ def assert_single_equals_double(present: bool, given: list[torch.Tensor]) -> Non
     slopes = [torch.autograd.grad(out.sum(), by) for out, by in ((expected, exact), (found, single))]
     for one, other in zip(*slopes, strict=True):
         torch.testing.assert_close(other, one.float(), rtol=1e-4, atol=1e-4)
+
+
+def pairs_of(count: int, classes: int, ends: bool) -> LogisticPairs:
+    torch.manual_seed(4)
+    left, right = (torch.randn(R, count, classes).softmax(2) for _ in range(2))
+    target, source = (torch.randn(R, count, classes) if ends else None for _ in range(2))
+    return LogisticPairs(left, right, torch.randn(R, count), target, source, torch.randn(R, classes, classes), -1.0)
+
+
+@pytest.mark.parametrize("ends", [True, False])
+@pytest.mark.parametrize("count", [0, 1, 12, 13])
+def test_parts_of_the_pairs_give_what_all_give(count, ends):
+    pairs, grad = pairs_of(count, 9, ends), torch.randn(R, count)
+    parts = list(pairs.parts(4))
+    assert len(parts) == max(1, -(-count // 4))
+    found = torch.cat([reference.expected_logistic(part) for _, part in parts], dim=1)
+    torch.testing.assert_close(found, cpu.expected_logistic(pairs), rtol=1e-4, atol=1e-5)
+    slopes = [reference.expected_logistic_backward(grad[:, here], part) for here, part in parts]
+    *expected, table = cpu.expected_logistic_backward(grad, pairs)
+    torch.testing.assert_close(sum(slope[-1] for slope in slopes), table, rtol=1e-4, atol=1e-5)
+    for place, one in enumerate(expected):
+        if one is None:
+            assert all(slope[place] is None for slope in slopes)
+        else:
+            together = torch.cat([slope[place] for slope in slopes], dim=1)
+            torch.testing.assert_close(together, one, rtol=1e-4, atol=1e-5)
