@@ -39,7 +39,7 @@ clean: ## remove build products and caches; keeps .venv
 	find src tests benchmarks examples \( -name __pycache__ -o -name '*.nb[ic]' \) -prune -exec rm -rf {} + 2>/dev/null || true
 
 # The build tool is pinned in the constraints too, so builds are not isolated.
-PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt
+PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-compile --quiet -c constraints.txt
 
 $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) setuptools
