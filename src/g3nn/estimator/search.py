@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
@@ -17,6 +18,7 @@ from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable, worth_doubting
+from g3nn.estimator.room import Room
 from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.outcomes import Classes, Outcome
@@ -71,6 +73,7 @@ class Search:
     """Whether edges may be doubted: "auto" lets validation decide, True always doubts them."""
     featureless: bool = False
     """Whether the features were made from the edges."""
+    room: Room = field(default_factory=Room)
     folds: tuple[np.ndarray, ...] = ()
     """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
     replicas have those of the task."""
@@ -108,6 +111,17 @@ class Search:
             self._tasks[key] = task if trust == 1 else self.trusts[trust].weigh(task)
         return self._tasks[key]
 
+    def _sized(self, one: Candidate) -> Candidate:
+        """The candidate, in batches if the whole graph does not fit into memory. Raises an error if it cannot be."""
+        return self.room.sized(one, self.seen(one.view), self.common, self.device)
+
+    def _that_fit(self, many: Iterable[AnyCandidate]) -> list[AnyCandidate]:
+        found: list[AnyCandidate] = []
+        for one in many:
+            with suppress(DeviceMemoryError):
+                found.append(self._sized(one) if isinstance(one, Candidate) else one)
+        return found
+
     def fold(self, seed: int) -> int:
         """Which of the folds the replica with this seed validates on."""
         return self.seeds.index(seed) % len(self.folds)
@@ -128,15 +142,17 @@ class Search:
         views = list(self.views)
         if len(views) > 1:
             self.progress.stage("trying forms of the features", 0.3, len(views))
-            tried = [self._short(replace(model, view=view), VIEWS) for view in views]
+            tried = [self._short(self._sized(replace(model, view=view)), VIEWS) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         model = replace(model, view=views[0])
         if self.denoise is True:
             self.progress.stage("doubting edges", 0.5, len(SHARES) + 1)
-            losses = {share: self._short(replace(model, trust=share), VARIED).loss for share in (*SHARES, NONE)}
+            doubting = {share: self._sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
+            losses = {share: self._short(one, VARIED).loss for share, one in doubting.items()}
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
-        trial = self._long(model, self.seeds, None)
+        trial = self._long(self._sized(model), self.seeds, None)
+        self.room.note()
         if not math.isfinite(trial.loss):
             raise _diverged()
         return trial
@@ -146,7 +162,7 @@ class Search:
         trials = {trial.candidate.key: trial for trial in known}
 
         def run(words: str, until: float, share: float, waiting: Iterable[AnyCandidate], least: int = 0) -> None:
-            todo = [one for one in waiting if one.key not in trials]
+            todo = [one for one in self._that_fit(waiting) if one.key not in trials]
             if todo:
                 self.progress.stage(words, until, len(todo))
             for place, one in enumerate(todo):
@@ -177,9 +193,10 @@ class Search:
         run("trying other forms of the features", 0.45, VIEWS, again)
         varied = [new for trial in leading(self.effort.varied) for new in trial.candidate.variants()]
         run("trying other sizes", 0.55, VARIED, varied)
+        self.room.note()
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
-            raise _diverged()
+            raise next(iter(self.room.left_out.values()), _diverged())
         return found
 
     def _doubt(
@@ -210,7 +227,8 @@ class Search:
         """
         chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
         trust = SHARES[0] if self.denoise is True else 1.0
-        chosen = replace(chosen, view=next(iter(self.views)), trust=trust)
+        chosen = self._sized(replace(chosen, view=next(iter(self.views)), trust=trust))
+        self.room.note()
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.

@@ -75,6 +75,11 @@ class BatchStack(Stack):
         losses, recorded = (self._workers.mean(torch.stack(each).mean(0)) for each in zip(*found, strict=True))
         return losses, recorded
 
+    def first_step(self) -> None:
+        """The first step of an epoch."""
+        inputs, source = self._drawn(self._parts()[0], Noise(self._drawing, 0))
+        self._update(inputs, source, Noise(self._seeds, 0), self._ramp(self.epoch), None)
+
     def _parts(self) -> tuple[Tensor, ...]:
         """This process's share of the labelled nodes in the order of this epoch, as batches of about the same size: in
         every process as many, since each step waits for all."""

@@ -24,8 +24,17 @@ _KEPT_PER_SAVED = 2.0
 
 def replicas_that_fit(epoch: Callable[[], None], device: torch.device) -> int:
     """At least 1. `epoch` runs one epoch of one replica on the device and leaves nothing behind."""
-    measure = _peak_on_gpu if device.type == "cuda" else _kept_on_cpu
-    return max(1, int(_USABLE * free_memory(device)) // max(1, measure(epoch, device)))
+    return max(1, usable_memory(device) // max(1, measured(epoch, device)))
+
+
+def usable_memory(device: torch.device) -> int:
+    """Bytes that a training may take."""
+    return int(_USABLE * free_memory(device))
+
+
+def measured(work: Callable[[], None], device: torch.device) -> int:
+    """About how many bytes this takes on the device."""
+    return (_peak_on_gpu if device.type == "cuda" else _kept_on_cpu)(work, device)
 
 
 def fits(task: NodeTask, device: torch.device) -> bool:

@@ -40,9 +40,10 @@ from g3nn.training.checks import (
     checked_spec,
     plain,
 )
-from g3nn.training.memory import fits, replicas_that_fit
+from g3nn.training.memory import fits, measured, replicas_that_fit
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
+from g3nn.training.room import check_batch
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 from g3nn.training.workers import Workers
 
@@ -113,6 +114,26 @@ class Plan:
         # What a warm-up waits for has been learned.
         objective = dataclasses.replace(self.objective, warm_up=0)
         return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
+
+    def in_batches(self, size: int) -> Plan:
+        """The same plan with so many labelled nodes in each step."""
+        training = dataclasses.replace(self.training, batch=size)
+        return dataclasses.replace(self, options={**self.options, "batch": size}, training=training)
+
+    def bytes_of_epoch(self, task: NodeTask) -> int:
+        """About how much memory one replica takes on this graph."""
+
+        def epoch() -> None:
+            inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
+            self._stack(task, inputs, [0]).advance()
+
+        return measured(epoch, self.device)
+
+    def bytes_of_batch(self, task: NodeTask, source: BatchSource) -> int:
+        """About how much memory one step takes."""
+        stack = self._stack(task, source, [0])
+        assert isinstance(stack, BatchStack)
+        return measured(stack.first_step, self.device)
 
     def fit(
         self,
@@ -197,6 +218,8 @@ class Plan:
         checkpoints: Checkpoints | None,
     ) -> list[tuple[Endings, GenerativeModel]]:
         """Train all seeds, in as many stacks as memory requires."""
+        if isinstance(inputs, BatchSource):
+            check_batch(self, task, inputs)
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = _chunks(replicas, self._stack_size(task, inputs))
         parts: list[tuple[Endings, GenerativeModel]] = []
