@@ -200,11 +200,11 @@ def _estimator(outcome: str, prior: str, chosen: dict[str, Any]) -> GraphEstimat
 
 
 def write_answers(classifier: GraphEstimator, out: Path, alpha: float, kept: Any) -> None:
-    from g3nn.data.folders import replacing
     from g3nn.data.tables.frames import write_table
+    from g3nn.folders import replacing
 
     with replacing(out) as draft:
-        write_table(classifier.answer_table(alpha=alpha, keep=kept), draft, out.suffix)
+        write_table(classifier.answer_table(alpha=alpha, keep=kept), draft)
 
 
 def write_results(
@@ -221,10 +221,10 @@ def write_results(
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
     from g3nn.cli.results import edges_table
-    from g3nn.data.folders import new_folder
     from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
     from g3nn.estimator.showing import audit_or_note
+    from g3nn.folders import new_folder
     from g3nn.page import write_model_report
 
     ids = graph.nodes.ids

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from g3nn.data.folders import check_new_folder
 from g3nn.data.tables.frames import TABLE_SUFFIXES, check_excel
 from g3nn.errors import DataError, Problems
+from g3nn.folders import check_new_file, check_new_folder
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -36,12 +36,10 @@ def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, proble
 def check_file(out: Path, inputs: list[Path | None], problems: Problems) -> None:
     if out.suffix.lower() not in TABLE_SUFFIXES:
         problems.add("out", out, f"a file that ends in {', '.join(TABLE_SUFFIXES)}")
-    elif out.is_dir():
-        problems.add("out", out, "a file, not a folder")
-    elif not out.absolute().parent.is_dir():
-        problems.add("out", out, "a file in a folder that exists")
     elif any(path is not None and out.resolve() == path.resolve() for path in inputs):
         problems.add("out", out, "another file than the tables that are read")
+    else:
+        check_new_file(out, problems)
     try:
         check_excel(out)
     except DataError as error:

@@ -13,8 +13,8 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import DataError, Problems
+from g3nn.folders import check_new_folder, new_folder
 
 FORMAT, VERSION = "g3nn-model", 3
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"

@@ -122,8 +122,9 @@ class TestResults:
         assert pq.read_table(tmp_path / "out" / "edges.parquet").to_pydict() == expected
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == RESULTS
 
-    def test_classes_keep_their_type_and_an_empty_folder_will_do(self, fit, tables, tmp_path):
-        (tmp_path / "out").mkdir()
+    def test_classes_keep_their_type_and_a_link_to_an_empty_folder_will_do(self, fit, tables, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "out").symlink_to("empty")
         tables["nodes"]["group"] = [
             None if name is None else len(name) + ord(name[0]) for name in tables["nodes"]["group"]
         ]
