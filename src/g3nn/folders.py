@@ -39,7 +39,7 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
             problems.add(argument, path, "a new folder inside one that exists")
         else:
             _write_folder(path, there)
-    except (OSError, DataError) as error:
+    except (OSError, _UnwrittenError) as error:
         problems.add(argument, f"{path}: {_reason(error)}", "a folder that can be written")
 
 
@@ -185,17 +185,22 @@ def _synchronise_folder(path: Path) -> None:
             os.close(handle)
 
 
+class _UnwrittenError(DataError):
+    """Of a draft inside another draft, it is said of the place where that is to go."""
+
+
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
     try:
         yield
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written: {_reason(error)}.") from error
+    except (OSError, _UnwrittenError) as error:
+        cause = error.__cause__ if isinstance(error, _UnwrittenError) else error
+        raise _UnwrittenError(f"{path}: cannot be written: {_reason(error)}.") from cause
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """In words, without the name of a draft."""
-    cause = error.__cause__ if isinstance(error, DataError) else error
+    cause = error.__cause__ if isinstance(error, _UnwrittenError) and error.__cause__ else error
     return getattr(cause, "strerror", None) or str(cause)
 
 
