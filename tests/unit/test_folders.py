@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -135,6 +136,39 @@ class TestPlaces:
             os.umask(mask)
         rights = {name: stat.S_IMODE((tmp_path / "new" / name).stat().st_mode) for name in (".", "a", "b", "b/c")}
         assert rights == {".": 0o750, "a": 0o640, "b": 0o750, "b/c": 0o640}
+
+
+MOUNTED = """
+import sys
+from pathlib import Path
+from g3nn.errors import DataError, Problems
+from g3nn.folders import check_new_folder, new_folder
+
+point, problems = Path(sys.argv[1]), Problems()
+check_new_folder(point, problems)
+assert problems.found == [], problems.found
+try:
+    with new_folder(point) as draft:
+        (draft / "large").write_bytes(bytes(10**6))
+except DataError as error:
+    print(error)
+assert list(point.iterdir()) == []
+with new_folder(point) as draft:
+    (draft / "small").write_bytes(bytes(10**4))
+print(*(entry.name for entry in point.iterdir()))
+"""
+
+
+def test_a_small_disk_that_is_mounted(tmp_path):
+    mount = 'mount -t tmpfs -o size=100k tmpfs "$1" || exit 77; exec "$2" -c "$3" "$1"'
+    command = ["unshare", "--map-root-user", "--mount", "sh", "-c", mount, "sh", str(tmp_path), sys.executable, MOUNTED]
+    if shutil.which("unshare") is None or subprocess.run([*command[:3], "true"], capture_output=True).returncode:
+        pytest.skip("no disk can be mounted here")
+    ran = subprocess.run(command, capture_output=True, text=True)
+    if ran.returncode == 77:
+        pytest.skip("no disk can be mounted here")
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert ran.stdout == f"{tmp_path}: cannot be written: No space left on device.\nsmall\n"
 
 
 class TestFailures:
