@@ -41,9 +41,9 @@ from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
-from g3nn.data.folders import replacing
 from g3nn.data.planetoid import row_normalised
 from g3nn.errors import G3NNError, G3NNWarning, Problems
+from g3nn.folders import replacing
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device
 

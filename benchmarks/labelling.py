@@ -45,8 +45,8 @@ from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
-from g3nn.data.folders import replacing
 from g3nn.errors import G3NNError, G3NNWarning, Problems
+from g3nn.folders import replacing
 from g3nn.suggest import STRATEGIES, Situation, choose
 from g3nn.suggest.strategies import PEERS
 from g3nn.task import NodeTask

@@ -10,11 +10,11 @@ from pathlib import Path
 
 from svg import Panel, curves
 
-from g3nn.data.folders import replacing
 from g3nn.errors import G3NNError
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite_file import load_suite
+from g3nn.folders import replacing
 from g3nn.report.views import rates
 
 

@@ -17,6 +17,7 @@ LAYERS = (
     ("version",),
     ("threads",),
     ("errors",),
+    ("folders",),
     ("options",),
     ("kernels",),
     ("sparse",),

@@ -1,5 +1,15 @@
-"""`python -m g3nn` works like `g3nn`."""
+"""The command `g3nn`, also as `python -m g3nn`."""
 
-from g3nn.cli import main
 
-main()
+def main() -> None:
+    """Run the command. Control-C ends it quietly from the beginning: loading it takes longer than some commands."""
+    try:
+        from g3nn.cli import main as run
+
+        run()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,10 +60,14 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Replicas:
-    """The seeds of a stack, and initial parameters drawn from them, each with a leading dimension R."""
+    """The seeds of a stack, and initial parameters drawn from them, each with a leading dimension R.
+
+    most: how many numbers a parameter may have, where sizes come from a file that may ask for anything.
+    """
 
     seeds: tuple[int, ...]
     scope: str = ""
+    most: int | None = None
 
     @property
     def size(self) -> int:
@@ -71,10 +75,15 @@ class Replicas:
 
     def within(self, scope: str) -> Replicas:
         """The same replicas with an independent random stream, named after the component that uses it."""
-        return Replicas(self.seeds, f"{self.scope}/{scope}")
+        return replace(self, scope=f"{self.scope}/{scope}")
+
+    def _check(self, shape: tuple[int, ...]) -> None:
+        if self.most is not None and math.prod((self.size, *shape)) > self.most:
+            raise ValueError(f"a parameter of shape {(self.size, *shape)}; none has more than {self.most} numbers")
 
     def _uniform(self, name: str, shape: tuple[int, ...]) -> Tensor:
         """(R, *shape) uniform in [0, 1). numpy uses the whole seed, torch's CPU generator only 32 bits of it."""
+        self._check(shape)
         stream = zlib.crc32(f"{self.scope}/{name}".encode())
         generators = (np.random.default_rng([seed % 2**64, stream]) for seed in self.seeds)
         return torch.from_numpy(np.stack([generator.random(shape, dtype=np.float32) for generator in generators]))
@@ -85,6 +94,7 @@ class Replicas:
         return torch.nn.Parameter((2 * self._uniform(name, shape or (fan_in, fan_out)) - 1) * bound)
 
     def zeros(self, *shape: int) -> torch.nn.Parameter:
+        self._check(shape)
         return torch.nn.Parameter(torch.zeros(self.size, *shape))
 
     def scalar(self, value: Scalar) -> Tensor:

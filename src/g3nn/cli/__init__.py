@@ -91,11 +91,35 @@ def main() -> None:
         warnings.simplefilter("always", G3NNWarning)
         warnings.showwarning = _note
         try:
-            app()
-        except G3NNError as error:
-            if _speaks("LOCAL_RANK"):
-                print(f"error: {error}", file=sys.stderr)
-            raise SystemExit(2) from None
+            try:
+                app()
+            except SystemExit:
+                print(end="", flush=True)  # While it can still be said that it fails.
+                raise
+        except (G3NNError, OSError) as error:
+            code = 1 if isinstance(error, BrokenPipeError) else 2  # Who closes a pipe has read enough.
+            if code == 2 and _speaks("LOCAL_RANK"):
+                print(f"error: {said(error)}", file=sys.stderr)
+            if _output_fails():
+                # Otherwise Python tries again when it ends.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(code) from None
+
+
+def said(error: Exception) -> str:
+    """In one line, a failure of the system too: what it is about, and what is wrong."""
+    if not isinstance(error, OSError):
+        return str(error)
+    about = error.filename or ("standard output" if _output_fails() else "")
+    return ": ".join(filter(None, (str(about), error.strerror or str(error))))
+
+
+def _output_fails() -> bool:
+    try:
+        print(end="", flush=True)
+    except OSError:
+        return True
+    return False
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:

@@ -14,11 +14,11 @@ from rich.table import Table
 
 from g3nn.cli.options import AsJson
 from g3nn.data import DATASETS, load, statistics
-from g3nn.data.folders import check_new_folder
 from g3nn.data.statistics import DatasetStatistics
 from g3nn.data.tables.export import FILES
 from g3nn.data.tables.export import export as write_tables
 from g3nn.errors import Problems
+from g3nn.folders import check_new_folder
 
 
 def datasets(

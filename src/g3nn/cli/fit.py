@@ -132,7 +132,7 @@ def fit(
     one 9 times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and
     low and high ends of an interval that holds the true one 9 times in 10.
     """
-    from g3nn.cli.results import as_file, check_out
+    from g3nn.cli.results import as_file, check_out, kept
     from g3nn.data.tables.graph import read_tables
     from g3nn.errors import Problems
     from g3nn.estimator.request import check_parameters, check_share
@@ -176,11 +176,16 @@ def fit(
         assert out is not None
         classifier = _estimator(graph.outcome, prior, chosen).fit(graph)
         told = summary(classifier, graph) | told
-        kept = graph.nodes.content if keep else None
-        if as_file(out):
-            write_answers(classifier, out, alpha, kept)
-        else:
-            write_results(classifier, graph, told["test"], out, alpha, kept, audited=not no_audit)
+        columns = graph.nodes.content if keep else None
+
+        def write(place: Path) -> None:
+            if as_file(out):
+                write_answers(classifier, place, alpha, columns)
+            else:
+                write_results(classifier, graph, told["test"], place, alpha, columns, audited=not no_audit)
+
+        with kept(lambda elsewhere: write(elsewhere / out.name)):
+            write(out)
         told |= {"out": str(out), "seconds": time.perf_counter() - start}
     told["notes"] = list(NOTES)
     if as_json:
@@ -200,11 +205,11 @@ def _estimator(outcome: str, prior: str, chosen: dict[str, Any]) -> GraphEstimat
 
 
 def write_answers(classifier: GraphEstimator, out: Path, alpha: float, kept: Any) -> None:
-    from g3nn.data.folders import replacing
     from g3nn.data.tables.frames import write_table
+    from g3nn.folders import replacing
 
     with replacing(out) as draft:
-        write_table(classifier.answer_table(alpha=alpha, keep=kept), draft, out.suffix)
+        write_table(classifier.answer_table(alpha=alpha, keep=kept), draft)
 
 
 def write_results(
@@ -221,10 +226,10 @@ def write_results(
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
     from g3nn.cli.results import edges_table
-    from g3nn.data.folders import new_folder
     from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
     from g3nn.estimator.showing import audit_or_note
+    from g3nn.folders import new_folder
     from g3nn.page import write_model_report
 
     ids = graph.nodes.ids

@@ -179,7 +179,7 @@ def _serve(
     person: str,
     quiet: bool,
 ) -> None:
-    from g3nn.data.folders import mend_swapped
+    from g3nn.folders import mend_swapped
     from g3nn.labelling.background import Background
     from g3nn.labelling.finishing import Finishing
     from g3nn.labelling.learner import ClassifierLearner
@@ -233,7 +233,7 @@ def _finish(desk: Any, finishing: Any, quiet: bool) -> None:
 def write_result(classifier: G3NNClassifier, graph: TableGraph, out: Path) -> None:
     """As `g3nn fit` does, in the place of what was there before."""
     from g3nn.cli.fit import summary, write_results
-    from g3nn.data.folders import swapped
+    from g3nn.folders import swapped
 
     with swapped(out) as draft:
         write_results(classifier, graph, summary(classifier, graph)["test"], draft, 0.1, None)
@@ -256,8 +256,8 @@ def _check_export(out: Path, problems: Problems) -> None:
 def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
     import pyarrow as pa
 
-    from g3nn.data.folders import replacing
     from g3nn.data.tables.frames import write_table
+    from g3nn.folders import replacing
     from g3nn.labelling.agreed import answers_table
 
     options = project.facts().get("options", {})
@@ -267,7 +267,7 @@ def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
     else:
         table = answers_table(project.current(), options.get("id") or "id", options.get("label") or "label")
     with replacing(out) as draft:
-        write_table(table, draft, out.suffix)
+        write_table(table, draft)
     if not quiet:
         print(f"{table.num_rows} {'answers' if history else 'nodes'} in {out}")
 

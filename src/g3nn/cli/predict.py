@@ -36,7 +36,6 @@ def predict(
     node of the fit. Writes the same columns as the predictions of `g3nn fit`.
     """
     from g3nn.cli.results import check_file
-    from g3nn.data.folders import replacing
     from g3nn.data.tables.files import Source
     from g3nn.data.tables.frames import write_table
     from g3nn.data.tables.new_nodes import read_new_nodes
@@ -44,6 +43,7 @@ def predict(
     from g3nn.errors import Problems
     from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
+    from g3nn.folders import replacing
 
     problems = Problems()
     remarks = Remarks(problems, strict)
@@ -68,7 +68,7 @@ def predict(
     assert estimator is not None
     table = estimator.answer_table(asked, alpha=alpha, keep=asked.content if keep else None)
     with replacing(out) as draft:
-        write_table(table, draft, out.suffix)
+        write_table(table, draft)
     told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count, "notes": list(NOTES)}
     if as_json:
         print(json.dumps(told))

@@ -1,16 +1,21 @@
-"""What `g3nn fit` and `g3nn predict` share: where results go, and edges as a table."""
+"""What commands share: where results go, also if they cannot be written where they should, and edges as a table."""
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from g3nn.data.folders import check_new_folder
+from g3nn.cli import said
 from g3nn.data.tables.frames import TABLE_SUFFIXES, check_excel
 from g3nn.errors import DataError, Problems
+from g3nn.folders import check_new_file, check_new_folder
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
@@ -36,16 +41,42 @@ def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, proble
 def check_file(out: Path, inputs: list[Path | None], problems: Problems) -> None:
     if out.suffix.lower() not in TABLE_SUFFIXES:
         problems.add("out", out, f"a file that ends in {', '.join(TABLE_SUFFIXES)}")
-    elif out.is_dir():
-        problems.add("out", out, "a file, not a folder")
-    elif not out.absolute().parent.is_dir():
-        problems.add("out", out, "a file in a folder that exists")
     elif any(path is not None and out.resolve() == path.resolve() for path in inputs):
         problems.add("out", out, "another file than the tables that are read")
+    else:
+        check_new_file(out, problems)
     try:
         check_excel(out)
     except DataError as error:
         problems.add("out", str(error), "a file that can be written")
+
+
+@contextmanager
+def kept(write: Callable[[Path], None]) -> Iterator[None]:
+    """What was trained is not lost if it cannot be written in here: then `write` gets a new folder elsewhere, and the
+    error names it."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # Nobody wants to read on.
+    except (DataError, OSError) as error:
+        reason = f"{said(error).removesuffix('.')}."
+        for place in (tempfile.gettempdir, Path.home):
+            if (folder := _written(place, write)) is not None:
+                raise DataError(f"{reason} The results are in {folder} instead.") from error
+        raise DataError(f"{reason} Nor is there room for the results in the folders for temporary files.") from error
+
+
+def _written(place: Callable[[], str | Path], write: Callable[[Path], None]) -> Path | None:
+    folder = None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="g3nn-", dir=place()))
+        write(folder)
+    except (DataError, OSError, RuntimeError):
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return folder
 
 
 def edges_table(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:

@@ -13,6 +13,7 @@ from rich.table import Table
 
 from g3nn.catalogue import all_options
 from g3nn.cli.options import AsJson
+from g3nn.cli.results import kept
 from g3nn.data import DATASETS, SETTINGS, load
 from g3nn.errors import Problems, suggestion
 from g3nn.experiments.executors import EXECUTORS
@@ -95,10 +96,15 @@ def train(
         if found is None:
             return
         result = found
-    if as_json:
-        print(json.dumps(result.to_json()))
-    else:
-        _show(result)
+    with kept(lambda elsewhere: _write(result, elsewhere)):
+        if as_json:
+            print(json.dumps(result.to_json()), flush=True)
+        else:
+            _show(result)
+
+
+def _write(result: FitResult, folder: Path) -> None:
+    (folder / "result.json").write_text(json.dumps(result.to_json()), encoding="utf-8")
 
 
 def _trained(

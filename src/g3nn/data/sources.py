@@ -22,8 +22,8 @@ from http.client import HTTPException
 from importlib import resources
 from pathlib import Path
 
-from g3nn.data.folders import replacing
 from g3nn.errors import DataError, G3NNWarning
+from g3nn.folders import replacing
 
 PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 LINQS_CORA = ("cora.content", "cora.cites")

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
+from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import DataError, Problems
+from g3nn.folders import check_new_folder, new_folder
 
 FORMAT, VERSION = "g3nn-model", 3
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
@@ -22,6 +21,9 @@ MODEL = "model"
 """The folder of the model inside a folder of results."""
 
 Arrays = Mapping[str, np.ndarray]
+
+_NUMBERS = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}
+"""What numpy has, of what a safetensors file may hold."""
 
 _AGAIN = "Take a fresh copy of the folder, or fit and save the model again."
 
@@ -32,9 +34,7 @@ def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str,
     problems.raise_if_any()
     with new_folder(folder) as draft:
         for name, arrays in tensors.items():
-            save_file({key: np.ascontiguousarray(array) for key, array in arrays.items()}, draft / name)
-            # safetensors makes files that are private to one user.
-            (draft / name).chmod(0o666 & ~_umask())
+            _write_tensors(draft / name, arrays)
         files = {name: _checksum(draft / name) for name in tensors}
         content = {"format": FORMAT, "version": VERSION, **record, "files": files}
         text = json.dumps({**content, "checksum": _own_checksum(content)}, indent=1)
@@ -42,7 +42,29 @@ def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str,
 
 
 def read_archive(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
-    """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do."""
+    """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do.
+
+    folder: of a model, or of results with a model inside.
+    """
+    try:
+        inside = folder / MODEL
+        return _read(inside if (inside / RECORD).is_file() else folder)
+    except OSError as error:
+        advice = "Check who may read it, or take a fresh copy."
+        raise DataError(f"{error.filename or folder}: cannot be read: {error.strerror or error}. {advice}") from error
+
+
+def _write_tensors(path: Path, arrays: Arrays) -> None:
+    path.touch()
+    rights = path.stat().st_mode
+    try:
+        save_file({key: np.ascontiguousarray(array) for key, array in arrays.items()}, path)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    path.chmod(rights)  # safetensors makes files that are private to one user.
+
+
+def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
     record = _read_record(folder)
     files = record["files"]
     there = {entry.name for entry in folder.iterdir()} - {RECORD}
@@ -56,9 +78,17 @@ def read_archive(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
     if changed:
         raise DataError(f"{folder}: {', '.join(changed)} was damaged or changed after it was saved. {_AGAIN}")
     try:
-        return record, {name: load_file(folder / name) for name in files}
-    except (SafetensorError, OSError, ValueError) as error:
+        return record, {name: _read_tensors(folder / name) for name in files}
+    except (SafetensorError, ValueError) as error:
         raise DataError(f"{folder}: {error}. {_AGAIN}") from error
+
+
+def _read_tensors(path: Path) -> Arrays:
+    with safe_open(path, "np") as file:
+        for name in file.keys():  # noqa: SIM118 - no mapping
+            if (kind := file.get_slice(name).get_dtype()) not in _NUMBERS:
+                raise ValueError(f"{path.name}: {name} holds numbers of the kind {kind}, which no g3nn writes")
+    return load_file(path)
 
 
 def _read_record(folder: Path) -> dict[str, Any]:
@@ -67,7 +97,8 @@ def _read_record(folder: Path) -> dict[str, Any]:
         raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that `save` of an estimator wrote.")
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        checksum = _own_checksum(record) if isinstance(record, dict) else ""
+    except (ValueError, RecursionError) as error:
         raise DataError(f"{path}: cannot be read ({error}). {_AGAIN}") from error
     if not isinstance(record, dict) or record.get("format") != FORMAT:
         raise DataError(f"{path}: is not the record of a g3nn model. Name a folder that `save` of an estimator wrote.")
@@ -76,21 +107,14 @@ def _read_record(folder: Path) -> dict[str, Any]:
         raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {VERSION}). Upgrade g3nn.")
     if isinstance(version, int) and 0 < version < VERSION:
         raise DataError(f"{path}: written by an older g3nn (format {version}, this one reads {VERSION}). {_AGAIN}")
-    content = {name: value for name, value in record.items() if name != "checksum"}
-    if version != VERSION or record.get("checksum") != _own_checksum(content) or not isinstance(record["files"], dict):
+    if version != VERSION or record.get("checksum") != checksum or not isinstance(record.get("files"), dict):
         raise DataError(f"{path}: was damaged or changed after it was saved. {_AGAIN}")
     return record
 
 
-def _own_checksum(content: Mapping[str, Any]) -> str:
+def _own_checksum(record: Mapping[str, Any]) -> str:
+    content = {name: value for name, value in record.items() if name != "checksum"}
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _umask() -> int:
-    """What is taken from the rights of new files. It can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def _checksum(path: Path) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from g3nn.errors import DataError, InputError
-from g3nn.estimator.archive import AUDIT, GRAPH, MODEL, PARAMETERS, RECORD, read_archive
+from g3nn.errors import DataError, G3NNError
+from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, read_archive
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.regressor import G3NNRegressor
@@ -19,15 +19,14 @@ def load_model(folder: str | Path) -> Any:
     No code from the folder is run.
     """
     folder = Path(folder)
-    inside = folder / MODEL
-    record, tensors = read_archive(inside if (inside / RECORD).is_file() else folder)
+    record, tensors = read_archive(folder)
     try:
         parameters, fitted = restored(record, tensors[PARAMETERS], tensors[GRAPH])
         estimator = estimator_for(fitted.task.outcome, parameters)
         estimator.restore(fitted, record["notes"], tensors.get(AUDIT))
         return estimator
-    except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError) as error:
-        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+    except (ArithmeticError, AttributeError, G3NNError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        reason = str(error) if isinstance(error, G3NNError) else f"{type(error).__name__}: {error}"
         raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
 
 

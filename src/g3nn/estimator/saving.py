@@ -70,6 +70,9 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 
+_FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
+"""Parts without which every answer would be NaN."""
+
 
 def save_model(
     fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str, Any], audit: GraphAudit | None, folder: Path
@@ -122,8 +125,7 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
     if isinstance(parameters.get("class_weight"), tuple):
         parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
-    if len(parts["columns"]) != task.num_classes:
-        raise ValueError(f"{len(parts['columns'])} names for {task.num_classes} {task.kind.columns_title}")
+    _check_names(parts["columns"], task)
     device = checked_device(parameters["device"] if torch.cuda.is_available() else "cpu", Problems())
     tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
     if not members:
@@ -131,6 +133,14 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
     models = _models(members, replace(task, train=parts["seen"]), state)
     answering = tuple(Member(**{**one, "learned": learned}) for one, learned in zip(members, models, strict=True))
     return parameters, Fitted(answerer=Answerer(answering, device=device, **rest), tables=tables, **parts)
+
+
+def _check_names(names: Any, task: NodeTask) -> None:
+    """Of classes or columns: different texts, whole numbers or booleans."""
+    sound = isinstance(names, np.ndarray) and names.dtype.kind in "biuU" and names.shape == (task.num_classes,)
+    sound = sound and len(np.unique(names)) == len(names)
+    if not sound or (names.dtype.kind == "u" and names.max() > np.iinfo(np.int64).max):
+        raise ValueError(f"columns that name no {task.num_classes} {task.kind.columns_title}")
 
 
 def _member_fields(member: Member) -> Json:
@@ -192,13 +202,18 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
     if kind == "array":
         return arrays[parts[0]]
     if isinstance(parts, dict):
-        return _KINDS[kind](**_unpacked(parts, arrays))
+        own = _unpacked(parts, arrays)
+        _check_finite({f"{kind} {part}": own[part] for part in _FINITE.get(kind, ()) if own.get(part) is not None})
+        return _KINDS[kind](**own)
     items = tuple(_unpacked(part, arrays) for part in parts)
     return items if kind == "tuple" else _KINDS[kind](*items)
 
 
 def _model(spec: ModelSpec, options: Json, seeds: tuple[int, ...], task: NodeTask, state: Arrays) -> GenerativeModel:
-    """An untrained model of the registered parts, with the saved parameters put in."""
+    """An untrained model of the registered parts, with the saved parameters put in.
+
+    None may be larger than the largest one that was saved, since options from a file may ask for any size.
+    """
     problems = Problems()
     spec.check(problems)
     problems.raise_if_any()
@@ -206,6 +221,14 @@ def _model(spec: ModelSpec, options: Json, seeds: tuple[int, ...], task: NodeTas
     declared = {name: value for name, value in options.items() if name in known_names(groups)}
     check(declared, groups, problems)
     problems.raise_if_any()
-    model = spec.build(Sizes.of(task, declared), Replicas(seeds), declared)
+    _check_finite(state)
+    most = max((array.size for array in state.values()), default=0)
+    model = spec.build(Sizes.of(task, declared), Replicas(seeds, most=most), declared)
     model.load_state_dict({name: torch.from_numpy(array) for name, array in state.items()})
     return model
+
+
+def _check_finite(values: Mapping[str, Any]) -> None:
+    for name, value in values.items():
+        if not np.isfinite(value).all():
+            raise ValueError(f"{name} holds values that are not finite")

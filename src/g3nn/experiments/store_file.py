@@ -6,13 +6,13 @@ import os
 import shutil
 import sqlite3
 import tempfile
-import uuid
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from g3nn.errors import DataError
 from g3nn.experiments.records import STAGES, STATUSES
+from g3nn.folders import creating
 
 APPLICATION_ID = int.from_bytes(b"g3nn")
 VERSION = 1
@@ -67,17 +67,8 @@ def create(path: Path) -> None:
     """Create an empty store. It appears complete or not at all; if another process is faster, its file stays."""
     if not os.path.isdir(path.parent):
         raise DataError(f"{path}: there is no folder {path.parent}. Create it, or give --store a file elsewhere.")
-    draft = path.with_name(f".{path.name}.{uuid.uuid4().hex}.part")
-    try:
-        with explained(path), closing(_connect(draft, "mode=rwc")) as connection:
-            connection.executescript(_SCHEMA)
-        # Unlike renaming, linking never replaces an existing file.
-        with suppress(FileExistsError):
-            os.link(draft, path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be created: {error.strerror}. Give --store a file on another disk.") from error
-    finally:
-        draft.unlink(missing_ok=True)
+    with explained(path), creating(path) as draft, closing(_connect(draft, "mode=rwc")) as connection:
+        connection.executescript(_SCHEMA)
 
 
 def writable(path: Path) -> sqlite3.Connection:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from g3nn.errors import Problems
+from g3nn.folders import check_new_file, replacing
 
 MINUS = "−"
 """As wide as a plus sign, unlike a hyphen."""
@@ -90,26 +89,14 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 def check_target(path: Path, argument: str = "out") -> None:
     """Raise an InputError, before any work is done, if no page can be written to this path."""
     problems = Problems()
-    if path.is_dir():
-        problems.add(argument, path, "a file, not a folder")
-    elif not path.absolute().parent.is_dir():
-        problems.add(argument, path, "a file in a folder that exists")
+    check_new_file(path, problems, argument)
     problems.raise_if_any()
 
 
 def write(path: Path, text: str) -> None:
     """Write a page in one step: a reader sees the old page or the new one, never half of it."""
-    check_target(path)
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    try:
+    with replacing(path) as draft:
         draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
-    except OSError as error:
-        problems = Problems()
-        problems.add("out", path, "a file that can be written", f"{error.strerror or error}.")
-        problems.raise_if_any()
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 @cache

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -18,8 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.data.folders import replacing
 from g3nn.errors import DataError, G3NNError, G3NNWarning, Problems
+from g3nn.folders import replacing, try_writing
 from g3nn.task import NodeTask
 from g3nn.training.stack import Stack
 from g3nn.training.workers import Workers
@@ -57,10 +56,8 @@ class Checkpoints:
         tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in stack.state().items()}
         content = save(tensors, {"format": _FORMAT, "training": json.dumps(self.training)})
         try:
-            with replacing(self._file(replica)) as draft, draft.open("wb") as file:
-                file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
+            with replacing(self._file(replica)) as draft:
+                draft.write_bytes(content)
         except DataError as error:
             if not self._warned:
                 text = f"{error} Training goes on, and the last checkpoint that was written stays"
@@ -108,11 +105,7 @@ def check_folder(folder: Any, every: Any) -> None:
     path = Path(folder)
     try:
         path.mkdir(exist_ok=True)
-        for left_over in path.glob(".replica-*.part"):
-            left_over.unlink()
-        trial = path / f".{os.getpid()}.part"
-        trial.write_bytes(b"")
-        trial.unlink()
+        try_writing(path)
     except FileNotFoundError:
         problems.add("checkpoint", path, "a folder inside one that exists")
     except OSError as error:

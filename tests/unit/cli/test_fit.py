@@ -16,7 +16,7 @@ from small_tables import Columns, edge_columns, fit_people, node_columns, write
 from g3nn.data.tables.export import export
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Remarks
-from g3nn.estimator import load_model
+from g3nn.estimator import G3NNClassifier, load_model
 
 pytestmark = pytest.mark.usefixtures("short_audit")
 
@@ -122,8 +122,9 @@ class TestResults:
         assert pq.read_table(tmp_path / "out" / "edges.parquet").to_pydict() == expected
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == RESULTS
 
-    def test_classes_keep_their_type_and_an_empty_folder_will_do(self, fit, tables, tmp_path):
-        (tmp_path / "out").mkdir()
+    def test_classes_keep_their_type_and_a_link_to_an_empty_folder_will_do(self, fit, tables, tmp_path):
+        (tmp_path / "empty").mkdir()
+        (tmp_path / "out").symlink_to("empty")
         tables["nodes"]["group"] = [
             None if name is None else len(name) + ord(name[0]) for name in tables["nodes"]["group"]
         ]
@@ -254,8 +255,8 @@ class TestCrashes:
         "error", [OSError(28, "No space left on device"), RuntimeError("bug"), KeyboardInterrupt()]
     )
     def test_nothing_is_left_half_written(self, fit, tmp_path, monkeypatch, error):
-        def fail(*_: object, **__: object) -> None:
-            assert list(tmp_path.glob(".out*/edges.parquet"))
+        def fail(_: object, page: Path, **__: object) -> None:
+            assert page.with_name("edges.parquet").exists()
             raise error
 
         monkeypatch.setattr("g3nn.page.write_model_report", fail)
@@ -267,6 +268,40 @@ class TestCrashes:
             assert ran.code == (2 if isinstance(error, OSError) else 130)
             assert ran.out == ""
         assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
+
+    @pytest.mark.parametrize("out", ["out", "out.csv"])
+    def test_a_full_disk_does_not_cost_the_training(self, fit, tmp_path, monkeypatch, out):
+        elsewhere = tmp_path / "elsewhere"
+        elsewhere.mkdir()
+        monkeypatch.setattr("tempfile.gettempdir", lambda: str(elsewhere))
+        monkeypatch.setattr("g3nn.estimator.G3NNClassifier.fit", fitted_then_full(monkeypatch, elsewhere))
+        ran = fit("--json", "--no-audit", out=out)
+        assert (ran.code, ran.out) == (2, "")
+        (rescued,) = elsewhere.iterdir()
+        full = f"error: {tmp_path / out}: cannot be written: No space left on device."
+        assert ran.err.splitlines()[-1] == f"{full} The results are in {rescued} instead."
+        assert not (tmp_path / out).exists()
+        if out == "out":
+            assert load_model(rescued / out).classes_.tolist() == ["art", "law", "tea"]
+        else:
+            assert len((rescued / out).read_text().splitlines()) == 61
+
+
+def fitted_then_full(monkeypatch: pytest.MonkeyPatch, room_is_left: Path) -> Any:
+    """A fit after which nothing can be written any more, but in one folder."""
+    fit, mkdir = G3NNClassifier.fit, Path.mkdir
+
+    def refuse(path: Path, *words: Any, **options: Any) -> None:
+        if room_is_left not in path.parents:
+            raise OSError(28, "No space left on device")
+        mkdir(path, *words, **options)
+
+    def run(self: G3NNClassifier, *words: Any, **options: Any) -> G3NNClassifier:
+        fitted = fit(self, *words, **options)
+        monkeypatch.setattr(Path, "mkdir", refuse)
+        return fitted
+
+    return run
 
 
 class TestExport:

@@ -11,7 +11,7 @@ from label_desk import people
 from small_tables import node_columns, write
 
 from g3nn.cli import label as module
-from g3nn.data.folders import mend_swapped, swapped
+from g3nn.folders import mend_swapped, swapped
 from g3nn.labelling.project import Answer, Project
 
 

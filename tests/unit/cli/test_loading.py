@@ -7,7 +7,10 @@ import ast
 import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+
+import pytest
 
 import g3nn
 from g3nn import cli
@@ -110,6 +113,47 @@ def test_the_overview_says_what_the_command_says():
     for name in cli.COMMANDS:
         words = cli.command(name).help.split("\n\n")[0].split()
         assert " ".join(words) == cli.COMMANDS[name]
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "bench suites"])
+def test_output_that_cannot_be_written(words):
+    with Path("/dev/full").open("w") as full:
+        ran = subprocess.run(
+            [sys.executable, "-m", "g3nn", *words.split()], stdout=full, stderr=subprocess.PIPE, text=True
+        )
+    assert (ran.returncode, ran.stderr) == (2, "error: standard output: No space left on device\n")
+
+
+def test_a_reader_who_has_read_enough():
+    read, write = os.pipe()
+    os.close(read)
+    ran = subprocess.run([sys.executable, "-m", "g3nn", "--version"], stdout=write, stderr=subprocess.PIPE, text=True)
+    os.close(write)
+    assert (ran.returncode, ran.stderr) == (1, "")
+
+
+INTERRUPTED = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupt(MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name == "{module}":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["g3nn", "bench", "suites"]
+from importlib.metadata import EntryPoint
+EntryPoint("g3nn", "{entry}", "console_scripts").load()()
+"""
+
+
+@pytest.mark.parametrize("module", ["g3nn.cli", "typer", "g3nn.errors", "g3nn.cli.bench", "jinja2"])
+def test_control_c_while_the_command_is_loaded(module):
+    settings = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
+    code = INTERRUPTED.format(module=module, entry=settings["project"]["scripts"]["g3nn"])
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
 
 
 def test_an_unknown_command(run_command):

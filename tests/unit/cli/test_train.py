@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import json
+import sys
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import g3nn
 from g3nn.training.workers import Workers
@@ -54,6 +58,18 @@ def test_json_is_what_the_library_gives(run_command):
     options = {"trials": 2, "seed": 3, "hidden": 8, "eta": 2.0, "prior": "linear", "epochs": 2, "device": "cpu"}
     expected = g3nn.fit(g3nn.load("cora"), "sbm-gcn", **options).to_json()
     assert {**answer, "seconds": 0} == {**json.loads(json.dumps(expected)), "seconds": 0}
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_result_that_cannot_be_printed_is_kept(run_command, tmp_path, monkeypatch, words):
+    monkeypatch.setattr(tempfile, "gettempdir", lambda: str(tmp_path))
+    with Path("/dev/full").open("w") as full:
+        monkeypatch.setattr(sys, "stdout", full)
+        ran = run_command(*SHORT, "--trials", "1", *words)
+    (kept,) = tmp_path.iterdir()
+    said = f"error: standard output: No space left on device. The results are in {kept} instead.\n"
+    assert (ran.code, ran.err) == (2, said)
+    assert json.loads((kept / "result.json").read_text())["epochs"] == [2]
 
 
 NUMBERS = {

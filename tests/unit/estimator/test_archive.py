@@ -1,9 +1,16 @@
 from __future__ import annotations
 
 import json
+import os
+import resource
+import signal
+import stat
+from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
 from g3nn.errors import DataError, InputError, Problems
 from g3nn.estimator import archive
@@ -76,6 +83,68 @@ def test_a_changed_record_is_noticed(folder):
     path.write_text(path.read_text().replace("null", "2"))
     with pytest.raises(DataError, match=r"model\.json: was damaged or changed"):
         read_archive(folder)
+
+
+@pytest.mark.parametrize("depth", [990, 10**5])
+def test_a_record_that_is_nested_too_deeply(folder, depth):
+    record = json.loads((folder / RECORD).read_text())
+    text = json.dumps({**record, "words": 0}).replace('"words": 0', f'"words": {"[" * depth}{"]" * depth}')
+    (folder / RECORD).write_text(text)
+    with pytest.raises(DataError, match=r"model\.json: (cannot be read|was damaged)"):
+        read_archive(folder)
+
+
+def test_a_record_without_files(folder):
+    record = json.loads((folder / RECORD).read_text())
+    del record["files"], record["checksum"]
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    with pytest.raises(DataError, match=r"model\.json: was damaged or changed"):
+        read_archive(folder)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
+def test_numbers_that_no_array_holds(folder, kind):
+    save_file({"x": torch.zeros(3, dtype=kind)}, folder / "a.safetensors")
+    rewrite(folder, files={name: archive._checksum(folder / name) for name in TENSORS})
+    with pytest.raises(DataError, match=r"a\.safetensors: x holds numbers of the kind (BF16|F8_E4M3|F8_E5M2)"):
+        read_archive(folder)
+
+
+@pytest.mark.parametrize("name", [RECORD, "a.safetensors"])
+def test_a_file_that_may_not_be_read_is_named(folder, monkeypatch, name):
+    opened = Path.open
+
+    def refuse(path, *words, **options):
+        if path.name == name:
+            raise PermissionError(13, "Permission denied", str(path))
+        return opened(path, *words, **options)
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(DataError) as caught:
+        read_archive(folder)
+    assert str(caught.value).startswith(f"{folder / name}: cannot be read: Permission denied. Check who may read it")
+
+
+def test_all_files_follow_the_umask(tmp_path):
+    mask = os.umask(0o027)
+    try:
+        write_archive(tmp_path / "model", {}, TENSORS, Problems())
+    finally:
+        os.umask(mask)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "model").iterdir()} == {0o640}
+
+
+def test_a_full_disk_leaves_nothing(tmp_path):
+    """A limit to the size of files is like a disk that is full: writing fails halfway."""
+    limits, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+        with pytest.raises(DataError, match=r"model: cannot be written: .*File too large"):
+            write_archive(tmp_path / "model", {}, {"a.safetensors": {"x": np.zeros(10_000)}}, Problems())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_newer_format_is_named(folder):

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -9,12 +11,13 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 import torch
+from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
 from g3nn.calibrate import Scaling
 from g3nn.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
-from g3nn.estimator.archive import PARAMETERS, RECORD
+from g3nn.estimator.archive import GRAPH, PARAMETERS, RECORD
 from g3nn.estimator.saving import save_model
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
@@ -143,6 +146,14 @@ def learned(record):
     return record["members"][1][0]["learned"]
 
 
+def resigned(folder, change):
+    """Change the record and its checksum too, as somebody would who knows how."""
+    record = json.loads((folder / RECORD).read_text())
+    del record["checksum"]
+    change(record)
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+
+
 @pytest.fixture
 def folder(fitted, tmp_path):
     fitted.save(tmp_path / "model")
@@ -173,20 +184,75 @@ def folder(fitted, tmp_path):
     ],
 )
 def test_a_forged_record_is_refused_and_no_code_of_it_runs(folder, change):
-    record = json.loads((folder / RECORD).read_text())
-    del record["checksum"]
-    change(record)
-    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    resigned(folder, change)
     with pytest.raises(DataError, match="do not fit together"):
         load_model(folder)
 
 
+@pytest.mark.parametrize("hidden", [10**7, 10**9, 10**15, 10**40])
+def test_a_size_that_the_tensors_do_not_have_takes_no_memory(folder, hidden):
+    resigned(folder, lambda record: learned(record)["hyperparameters"].update(hidden=hidden))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="do not fit together"):
+            load_model(folder)
+        assert tracemalloc.get_traced_memory()[1] < 50e6
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda record: record["fitted"].update(columns=["tuple", [2**70, 2**71, 2**72]]),
+        lambda record: record["fitted"].update(columns=["texts", ["a", "b", "b"]]),
+        lambda record: record["fitted"]["task"][1].update(labels=["tuple", [2**70] * 150]),
+        lambda record: record["fitted"]["task"][1].update(num_classes=2**70),
+        lambda record: record["fitted"]["task"][1].update(features=["sparse", sparse_of(2**70)]),
+    ],
+)
+def test_values_that_no_array_holds_are_refused(folder, change):
+    resigned(folder, change)
+    with pytest.raises(DataError, match="do not fit together"):
+        load_model(folder)
+
+
+def sparse_of(columns):
+    parts = {name: ["array", ["fitted.task.train"]] for name in ("data", "indices", "indptr")}
+    return {**parts, "shape": ["tuple", [150, columns]]}
+
+
+def test_classes_that_are_too_large_are_refused(folder):
+    arrays = load_file(folder / GRAPH)
+    save_file({**arrays, "fitted.columns": np.array([0, 1, 2**63], dtype=np.uint64)}, folder / GRAPH)
+    resigned(folder, lambda record: record["files"].update({GRAPH: archive._checksum(folder / GRAPH)}))
+    with pytest.raises(DataError, match="columns that name no 3 classes"):
+        load_model(folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_parameters_that_are_not_finite_are_refused(folder, value):
+    state = load_file(folder / PARAMETERS)
+    name = next(name for name, array in state.items() if array.dtype == np.float32)
+    state[name].flat[-1] = value
+    save_file(state, folder / PARAMETERS)
+    resigned(folder, lambda record: record["files"].update({PARAMETERS: archive._checksum(folder / PARAMETERS)}))
+    with pytest.raises(DataError, match=f"{name.partition('.')[2]} holds values that are not finite"):
+        load_model(folder)
+
+
+def test_a_temperature_that_is_not_finite_is_refused(folder):
+    text = (folder / RECORD).read_text()
+    number = re.search(r'"temperature": ([0-9.e-]+)', text)
+    (folder / RECORD).write_text(text.replace(number[0], '"temperature": ["float", ["nan"]]', 1))
+    resigned(folder, lambda record: None)
+    with pytest.raises(DataError, match="Scaling temperature holds values that are not finite"):
+        load_model(folder)
+
+
 def test_a_model_file_of_another_name_is_refused(folder):
-    record = json.loads((folder / RECORD).read_text())
-    del record["checksum"]
     shutil.move(folder / PARAMETERS, folder / "other.safetensors")
-    record["files"]["other.safetensors"] = record["files"].pop(PARAMETERS)
-    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    resigned(folder, lambda record: record["files"].update({"other.safetensors": record["files"].pop(PARAMETERS)}))
     with pytest.raises(DataError, match="do not fit together"):
         load_model(folder)
 

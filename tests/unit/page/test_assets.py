@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 import pytest
 
-from g3nn.errors import InputError
+from g3nn.errors import DataError, InputError
 from g3nn.page import assets
 
 SOURCES = sorted(
@@ -87,7 +87,7 @@ def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(tmp_path, monkeyp
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", refuse)
-    with pytest.raises(InputError, match="No space left"):
+    with pytest.raises(DataError, match="No space left"):
         assets.write(path, "new")
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import scipy.sparse as sp
 
-from g3nn.data.folders import check_new_folder, new_folder
 from g3nn.errors import Problems
+from g3nn.folders import check_new_folder, new_folder
 from g3nn.outcomes import Classes
 from g3nn.parse import UNKNOWN
 from g3nn.task import NodeTask

@@ -80,9 +80,9 @@ def read_excel(path: Path) -> pa.Table:
     return pa.table([_from_objects(column) for column in columns], names=names)
 
 
-def write_table(table: pa.Table, path: Path, suffix: str | None = None) -> None:
-    """As CSV, Parquet or Excel by the ending of the path, or by another one."""
-    suffix = (suffix or path.suffix).lower()
+def write_table(table: pa.Table, path: Path) -> None:
+    """As CSV, Parquet or Excel by the ending of the path."""
+    suffix = path.suffix.lower()
     if suffix in PARQUET_SUFFIXES:
         pa_parquet.write_table(table, path)
     elif suffix == ".xlsx":

@@ -144,8 +144,6 @@ def test_tables_are_written_by_their_ending(tmp_path, suffix):
     assert again == {"id": ["=1+1", "b"], "p": [0.25, 1.0], "tags": tags}
     if suffix == ".xlsx":
         assert openpyxl.load_workbook(path).active["A2"].data_type == "s"
-    write_table(table, tmp_path / "other", suffix)
-    assert read_nodes(tmp_path / "other", "id").num_nodes == 2
 
 
 def test_the_frame_that_comes_back(monkeypatch):
