@@ -53,12 +53,17 @@ def run_suite(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Train what the store does not hold yet. Interrupt it at any time; the same command goes on."""
+    """Train what the store does not hold yet. Interrupt it at any time; the same command goes on.
+
+    The exit code is 0 if all is well, 1 if trainings failed now or earlier, 2 if nothing could be run, 130 after an
+    interrupt. A training that found no memory is tried again by the next run, any other failure is not.
+    """
     _, report = train_missing(suite, store, Problems(), executor, device, workers, only, trials)
     if as_json:
         print(json.dumps({**asdict(report), "seconds": round(report.seconds, 3), "store": str(store)}))
     else:
         print(f"{report.stacks} stacks, {report.trainings} trainings in {report.seconds:.1f} s; records in {store}")
+    end(report)
 
 
 @bench.command("table")
@@ -199,8 +204,17 @@ def train_missing(
     except KeyboardInterrupt:
         print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
-    for failure in report.failures:
+    for failure in (*report.failures, *report.postponed):
         print(f"note: {failure}", file=sys.stderr)
+    if report.postponed:
+        advice = "run the same command again, with fewer workers or when other processes have ended"
+        print(f"note: what found no memory is not stored: {advice}", file=sys.stderr)
     if report.diverged:
         print(f"note: {report.diverged} trainings diverged", file=sys.stderr)
     return suite, report
+
+
+def end(report: RunReport) -> None:
+    """Say by the exit code whether trainings failed. The store and all that is made from it are there all the same."""
+    if report.failures or report.postponed:
+        raise typer.Exit(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from g3nn.errors import DeviceMemoryError
 from g3nn.task import NodeTask
 
 _USABLE = 0.8
@@ -40,6 +42,19 @@ def take_share(share: float) -> None:
     """Leave the rest of all memory to the processes that work beside this one."""
     global _share
     _share = share
+
+
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, says that there was no memory. Another time there may be some."""
+    while error is not None:
+        # On a CPU torch has no error of its own for it.
+        if isinstance(error, MemoryError | DeviceMemoryError | torch.OutOfMemoryError) or (
+            (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
+            or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def free_memory(device: torch.device) -> int:

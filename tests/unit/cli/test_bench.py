@@ -103,6 +103,24 @@ class TestRun:
         assert (ran.code, ran.out) == (130, "")
         assert ran.err == "stopped. Finished trainings are stored: the same command goes on from there.\n"
 
+    def test_a_lack_of_memory_is_noted_and_over_by_the_next_run(self, run_command, suite, tmp_path, monkeypatch):
+        file = tmp_path / "runs.sqlite"
+        words = ("bench", "run", suite, "--store", str(file), "--only", "model=mlp", "--device", "cpu")
+
+        def fit(*_: object, **__: object) -> None:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000 bytes.")
+
+        with monkeypatch.context() as short:
+            short.setattr(import_module("g3nn.experiments.job"), "fit", fit)
+            ran = run_command(*words)
+        assert ran.code == 1
+        assert "note: select mlp [elbo] on cora standard: 2 failed: no memory left on cpu (RuntimeError: " in ran.err
+        assert "run the same command again" in ran.err
+        assert rows(file) == []
+        ran = run_command(*words)
+        assert (ran.code, "note" in ran.err) == (0, False)
+        assert {record.status for record in rows(file)} == {"limit"}
+
     def test_failures_are_noted(self, run_command, suite, tmp_path):
         file = tmp_path / "runs.sqlite"
         loaded = load_suite(suite)
@@ -116,7 +134,7 @@ class TestRun:
             store.append([failed, replace(failed, point=second, status="diverged", error="")])
         words = ("--only", "model=mlp", "--device", "cpu", "--json")
         ran = run_command("bench", "run", suite, "--store", str(file), *words)
-        assert ran.code == 0
+        assert ran.code == 1
         notes = [line for line in ran.err.splitlines() if line.startswith("note: ")]
         assert notes == [
             "note: select mlp [elbo] on cora standard: 1 failed: Bad: x",
