@@ -6,7 +6,7 @@ import os
 import sys
 import warnings
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -91,11 +91,23 @@ def main() -> None:
         warnings.simplefilter("always", G3NNWarning)
         warnings.showwarning = _note
         try:
-            app()
+            try:
+                app()
+            finally:
+                sys.stdout.flush()
         except G3NNError as error:
-            if _speaks("LOCAL_RANK"):
-                print(f"error: {error}", file=sys.stderr)
-            raise SystemExit(2) from None
+            _end(str(error))
+        except OSError as error:
+            # Such as a full disk behind standard output, for which no command can check beforehand.
+            if error.filename is None:
+                sys.stdout = None  # else Python tries again to write what is left
+            _end(f"{error.filename or 'standard output'}: {error.strerror or error}. Nothing more was written")
+
+
+def _end(error: str) -> NoReturn:
+    if _speaks("LOCAL_RANK"):
+        print(f"error: {error}", file=sys.stderr)
+    raise SystemExit(2) from None
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -162,9 +163,10 @@ def checked_results(
 def check_store(path: Path, problems: Problems, exists: bool = False, argument: str = "store") -> None:
     """Record it if the file is something else or, where it must exist, missing."""
     try:
-        if exists or path.exists():
+        # Unlike the methods of a path, these do not raise where nothing may be looked up.
+        if exists or os.path.exists(path):
             Store.read(path).close()
-        elif not path.absolute().parent.is_dir():
+        elif not os.path.isdir(path.absolute().parent):
             problems.add(argument, path, "a file in a folder that exists")
     except DataError as error:
         problems.add(argument, path, "a store of results", str(error))
@@ -174,7 +176,7 @@ def check_out(path: Path, store: Path, problems: Problems) -> None:
     """Record it if the file cannot be written."""
     with problems.gathered():
         check_target(path)
-    if path.resolve() == store.resolve():
+    if os.path.realpath(path) == os.path.realpath(store):
         problems.add("out", path, "another file than the store")
 
 

@@ -6,6 +6,7 @@ damage that SQLite does not notice is never taken for a result.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -129,7 +130,8 @@ def create(path: Path) -> None:
     except OSError as error:
         raise DataError(f"{path}: cannot be created: {error.strerror}. Give --store a file on another disk.") from error
     finally:
-        draft.unlink(missing_ok=True)
+        with suppress(OSError):
+            draft.unlink()
 
 
 def writable(path: Path) -> sqlite3.Connection:
@@ -285,7 +287,9 @@ def explained(path: Path, access: str = "written") -> Iterator[None]:
 def _reason(error: Exception, access: str) -> str:
     if isinstance(error, DataError):
         return str(error)
-    code = sqlite3.SQLITE_PERM if isinstance(error, OSError) else _code(error)
+    code = _code(error)
+    if isinstance(error, OSError):
+        code = sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else sqlite3.SQLITE_PERM
     if code in _REFUSED and access == "read":
         return f"cannot be read ({error}). Check the permissions of the file and of its folder."
     if code in _TROUBLE:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -90,26 +91,32 @@ def count(number: int, singular: str, plural: str | None = None) -> str:
 def check_target(path: Path, argument: str = "out") -> None:
     """Raise an InputError, before any work is done, if no page can be written to this path."""
     problems = Problems()
-    if path.is_dir():
+    # Unlike the methods of a path, these do not raise where nothing may be looked up.
+    if os.path.isdir(path):
         problems.add(argument, path, "a file, not a folder")
-    elif not path.absolute().parent.is_dir():
+    elif not os.path.isdir(path.absolute().parent):
         problems.add(argument, path, "a file in a folder that exists")
     problems.raise_if_any()
 
 
 def write(path: Path, text: str) -> None:
-    """Write a page in one step: a reader sees the old page or the new one, never half of it."""
+    """Write a page in one step: a reader sees the old page or the new one, never half of it. A device is written to."""
     check_target(path)
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
+    device = os.path.exists(path) and not os.path.isfile(path)
+    target = path if device else Path(os.path.realpath(path))
+    draft = path if device else target.with_name(f".{target.name}.{uuid4().hex}")
     try:
         draft.write_text(text, encoding="utf-8")
-        os.replace(draft, path)
+        if not device:
+            os.replace(draft, target)
     except OSError as error:
         problems = Problems()
         problems.add("out", path, "a file that can be written", f"{error.strerror or error}.")
         problems.raise_if_any()
     finally:
-        draft.unlink(missing_ok=True)
+        if not device:
+            with suppress(OSError):
+                draft.unlink()
 
 
 @cache

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -322,6 +323,16 @@ def test_a_full_disk(path):
         assert store.records() == [trial(0), trial(1)]
     write(path, trial(2))
     assert read(path) == [trial(0), trial(1), trial(2)]
+
+
+def test_a_full_disk_where_temporary_files_go(path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sql(write(path, trial(0)), "PRAGMA journal_mode = WAL")
+    monkeypatch.setattr(store_file.tempfile, "TemporaryDirectory", refuse)
+    with pytest.raises(DataError, match=r"the disk is full .*Free some space"):
+        read(path)
 
 
 def test_another_process_keeps_it_locked(path, monkeypatch):
