@@ -15,7 +15,8 @@ _GRAIN = 4000
 """Nodes, edges and stored feature values (see `NodeTask.extent`) that are worth a thread. With less, threads wait for
 each other longer than they work."""
 
-_CGROUP = Path("/sys/fs/cgroup")
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container finds its limits."""
 
 
 def wait_passively() -> None:
@@ -27,7 +28,7 @@ def wait_passively() -> None:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
-def cores(cgroup: Path = _CGROUP) -> int:
+def cores(cgroup: Path = CGROUP) -> int:
     """Cores that this process may use: by its affinity, and by the quota of its container."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota(cgroup)
