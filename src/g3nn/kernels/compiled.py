@@ -1,16 +1,20 @@
-"""Functions compiled by numba: kept on disk where there is room for it."""
+"""Functions compiled by numba: kept on disk where there is room for it, safe in threads and after a fork."""
 
 from __future__ import annotations
 
 import os
 import stat
 import tempfile
+import types
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache, wraps
 from typing import Any
 
 import numba
 from numba.core.caching import FunctionCache
+
+from g3nn.threads import forked, turn
 
 Function = Callable[..., Any]
 
@@ -18,8 +22,33 @@ _config: Any = numba.config
 
 
 def kernel(**options: Any) -> Callable[[Function], Function]:
-    """`numba.njit` for functions that Python calls, with the cache of this module. options: those of numba."""
-    return lambda function: _compiled(function, options)
+    """`numba.njit` for functions that Python calls, with the cache of this module. options: those of numba.
+
+    A parallel kernel runs in one thread where it cannot have more, see `g3nn.threads`.
+    """
+
+    def decorate(function: Function) -> Function:
+        if not options.get("parallel"):
+            return _compiled(function, options)
+        many = _compiled(function, options)
+
+        @cache
+        def alone() -> Function:
+            # Under another name: numba's cache does not tell the two apart by their options.
+            copy = types.FunctionType(function.__code__, function.__globals__)
+            copy.__name__ = copy.__qualname__ = f"{function.__name__}_alone"
+            return _compiled(copy, {**options, "parallel": False})
+
+        @wraps(function)
+        def call(*arguments: Any) -> Any:
+            if forked():
+                return alone()(*arguments)
+            with turn():
+                return many(*arguments)
+
+        return call
+
+    return decorate
 
 
 def _compiled(function: Function, options: dict[str, Any]) -> Function:

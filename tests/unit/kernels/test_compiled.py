@@ -1,4 +1,4 @@
-"""Kernels compile and run where numba may not keep its code."""
+"""Kernels compile and run wherever numba may not keep its code, in threads, and after a fork."""
 
 from __future__ import annotations
 
@@ -111,3 +111,54 @@ def test_a_package_that_belongs_to_another_user_and_no_home(tmp_path):
     said = run(script, tmp_path / "src", TMPDIR=str(tmp_path), **nowhere)
     assert said == f"{package / '__init__.py'} [0 1 3 6]\n"
     assert len(kept(tmp_path / f"g3nn-numba-{os.getuid()}")) == 1
+
+
+COUNTING = """
+    import os, signal, sys
+    import numpy as np, torch, g3nn
+    from g3nn.kernels import cpu_rows
+
+    ends = np.arange(100_000) % 7
+    def work():
+        large = torch.ones(1_000_000).exp().sum()  # torch shares this among its threads
+        found = np.zeros(7, dtype=np.int64)
+        cpu_rows.count(ends, 2, found)
+        return found.tolist(), round(float(large))
+
+    expected = work()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_a_process_that_is_forked_after_work_can_work(layer):
+    said = run(
+        COUNTING
+        + """
+    child = os.fork()
+    if not child:
+        signal.alarm(200)
+        same = work() == expected
+        os._exit(0 if same and torch.get_num_threads() == 1 else 1)
+    print(os.waitpid(child, 0)[1], work() == expected, torch.get_num_threads())
+    """,
+        NUMBA_THREADING_LAYER=layer,
+    )
+    assert said == "0 True 2\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("layer", ["default", "workqueue"])
+def test_threads_may_work_at_once(layer):
+    said = run(
+        COUNTING
+        + """
+    from concurrent.futures import ThreadPoolExecutor
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: work(), range(400)))
+    print(all(one == expected for one in found))
+    """,
+        NUMBA_THREADING_LAYER=layer,
+    )
+    assert said == "True\n"
