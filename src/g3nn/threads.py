@@ -1,11 +1,16 @@
-"""How many threads a computation gets, and how they wait for each other. Nothing that the user set is overridden."""
+"""How many threads a computation gets, how they wait for each other, and what is left of them after a fork.
+
+Nothing that the user set is overridden.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
+from threading import Lock
 from types import ModuleType
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
@@ -15,7 +20,13 @@ _GRAIN = 4000
 """Nodes, edges and stored feature values (see `NodeTask.extent`) that are worth a thread. With less, threads wait for
 each other longer than they work."""
 
-_CGROUP = Path("/sys/fs/cgroup")
+CGROUP = Path("/sys/fs/cgroup")
+"""Where a container finds its limits."""
+
+_forked = False
+_threaded = False
+"""Whether this process had several threads when it last forked."""
+_lock = Lock()
 
 
 def wait_passively() -> None:
@@ -27,7 +38,7 @@ def wait_passively() -> None:
         os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 
-def cores(cgroup: Path = _CGROUP) -> int:
+def cores(cgroup: Path = CGROUP) -> int:
     """Cores that this process may use: by its affinity, and by the quota of its container."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = _quota(cgroup)
@@ -63,7 +74,7 @@ def enough_for(extent: int, replicas: int = 1) -> Iterator[None]:
     # Read before numba starts its threads, for that resets the number of torch.
     before = torch.get_num_threads()
     allowed = before if "OMP_NUM_THREADS" in os.environ else min(before, cores())
-    numba = _numba()
+    numba = None if _forked else _numba()
     numba_before = numba.get_num_threads() if numba is not None else 1
     try:
         torch.set_num_threads(_useful(extent, allowed))
@@ -86,3 +97,43 @@ def _numba() -> ModuleType | None:
     except ModuleNotFoundError:
         return None
     return numba
+
+
+def forked() -> bool:
+    """Whether this process was forked from one with several threads, which did not come along. If they were those of
+    OpenMP, it would wait for them for ever, so one thread must do."""
+    return _forked
+
+
+def turn() -> AbstractContextManager[object]:
+    """A context for parallel kernels of numba. Those of its own pool, which it takes where there is neither TBB nor
+    OpenMP, run one after the other: it ends the process if two threads use that pool at once."""
+    return nullcontext() if _layer() in ("tbb", "omp") else _lock
+
+
+def _layer() -> str:
+    """What numba's parallel kernels run on; nothing before the first of them."""
+    try:
+        return str(sys.modules["numba"].threading_layer())
+    except (KeyError, AttributeError, ValueError):
+        return ""
+
+
+def _before_fork() -> None:
+    global _threaded
+    try:
+        _threaded = len(os.listdir("/proc/self/task")) > 1
+    except OSError:
+        _threaded = True  # not Linux, so nobody knows
+
+
+def _after_fork() -> None:
+    global _forked, _lock
+    _lock = Lock()  # another thread may have held it
+    _forked = _forked or _layer() != "" or (_threaded and "torch" in sys.modules)
+    if _forked and (torch := sys.modules.get("torch")) is not None:
+        torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork)

@@ -366,7 +366,7 @@ def of_something_else(path: Path) -> None:
 
 
 def newer(path: Path) -> None:
-    sql(write(path, record(0)), "PRAGMA user_version = 2")
+    sql(write(path, record(0)), "PRAGMA user_version = 3")
 
 
 def older(path: Path) -> None:
@@ -393,8 +393,8 @@ UNUSABLE = {
     short_text: ["not an SQLite file", NEXT],
     empty: ["an empty file", NEXT],
     of_something_else: ["an SQLite file of something else", NEXT],
-    newer: ["a store of the newer version 2", "version 1", "the g3nn that made it", NEXT],
-    older: ["a store of the older version 0", "version 1", "the g3nn that made it", NEXT],
+    newer: ["a store of the newer version 3", "versions 1 to 2", "the g3nn that made it", NEXT],
+    older: ["a store of the older version 0", "versions 1 to 2", "the g3nn that made it", NEXT],
     cut_short: ["damaged", ".recover", NEXT],
     scribbled_over: ["damaged", ".recover", NEXT],
     a_folder: ["a folder", "--store a file"],

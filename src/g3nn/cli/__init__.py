@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import platform
 import sys
 import warnings
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
@@ -24,6 +26,20 @@ COMMANDS = {
     "reproduce": "Train everything in the paper's tables, print them, and write a report.",
 }
 """What `g3nn --help` says about each command, without loading it."""
+
+PACKAGES = (
+    "torch",
+    "torch_geometric",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "numba",
+    "pyarrow",
+    "narwhals",
+    "polars",
+    "pandas",
+)
+"""Whose versions `g3nn --version` prints: what computes, and what reads tables. The last two are optional."""
 
 NOTES: list[str] = []
 """The notes that the command has given so far."""
@@ -61,6 +77,12 @@ app = typer.Typer(
 def _show_version(wanted: bool) -> None:
     if wanted:
         print(f"g3nn {__version__}")
+        print(f"python {platform.python_version()} on {platform.system()} {platform.machine()}")
+        for package in PACKAGES:
+            try:
+                print(package, version(package))
+            except PackageNotFoundError:
+                print(package, "is not installed")
         raise typer.Exit
 
 
@@ -68,7 +90,13 @@ def _show_version(wanted: bool) -> None:
 def _options(
     ctx: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", help="Print the version and stop.", is_eager=True, callback=_show_version)
+        bool,
+        typer.Option(
+            "--version",
+            help="Print the versions of g3nn and of what it uses, and stop.",
+            is_eager=True,
+            callback=_show_version,
+        ),
     ] = False,
 ) -> None:
     started = os.environ.get("WORLD_SIZE", "1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -53,12 +54,17 @@ def run_suite(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Train what the store does not hold yet. Interrupt it at any time; the same command goes on."""
+    """Train what the store does not hold yet. Interrupt it at any time; the same command goes on.
+
+    The exit code is 0 if all is well, 1 if trainings failed now or earlier, 2 if nothing could be run, 130 after an
+    interrupt. A training that found no memory is tried again by the next run, any other failure is not.
+    """
     _, report = train_missing(suite, store, Problems(), executor, device, workers, only, trials)
     if as_json:
         print(json.dumps({**asdict(report), "seconds": round(report.seconds, 3), "store": str(store)}))
     else:
         print(f"{report.stacks} stacks, {report.trainings} trainings in {report.seconds:.1f} s; records in {store}")
+    end(report)
 
 
 @bench.command("table")
@@ -157,9 +163,10 @@ def checked_results(
 def check_store(path: Path, problems: Problems, exists: bool = False, argument: str = "store") -> None:
     """Record it if the file is something else or, where it must exist, missing."""
     try:
-        if exists or path.exists():
+        # Unlike the methods of a path, these do not raise where nothing may be looked up.
+        if exists or os.path.exists(path):
             Store.read(path).close()
-        elif not path.absolute().parent.is_dir():
+        elif not os.path.isdir(path.absolute().parent):
             problems.add(argument, path, "a file in a folder that exists")
     except DataError as error:
         problems.add(argument, path, "a store of results", str(error))
@@ -169,7 +176,7 @@ def check_out(path: Path, store: Path, problems: Problems) -> None:
     """Record it if the file cannot be written."""
     with problems.gathered():
         check_target(path)
-    if path.resolve() == store.resolve():
+    if os.path.realpath(path) == os.path.realpath(store):
         problems.add("out", path, "another file than the store")
 
 
@@ -199,8 +206,17 @@ def train_missing(
     except KeyboardInterrupt:
         print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
-    for failure in report.failures:
+    for failure in (*report.failures, *report.postponed):
         print(f"note: {failure}", file=sys.stderr)
+    if report.postponed:
+        advice = "run the same command again, with fewer workers or when other processes have ended"
+        print(f"note: what found no memory is not stored: {advice}", file=sys.stderr)
     if report.diverged:
         print(f"note: {report.diverged} trainings diverged", file=sys.stderr)
     return suite, report
+
+
+def end(report: RunReport) -> None:
+    """Say by the exit code whether trainings failed. The store and all that is made from it are there all the same."""
+    if report.failures or report.postponed:
+        raise typer.Exit(1)

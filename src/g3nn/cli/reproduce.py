@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from g3nn.cli.bench import Device, ExecutorName, Workers, check_out, train_missing
+from g3nn.cli.bench import Device, ExecutorName, Workers, check_out, end, train_missing
 from g3nn.errors import Problems
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.store import Store
@@ -27,15 +27,16 @@ def reproduce(
 ) -> None:
     """Train everything in the paper's tables, print them, and write a report.
 
-    Interrupt it at any time; the same command goes on.
+    Interrupt it at any time; the same command goes on. The exit code is 1 if trainings failed, as of `bench run`.
     """
     name = "quick" if quick else "paper"
     records = store or Path(f"g3nn-{name}.sqlite")
     page = out or records.with_suffix(".html")
     problems = Problems()
     check_out(page, records, problems)
-    suite, _ = train_missing(name, records, problems, executor, device, workers)
+    suite, report = train_missing(name, records, problems, executor, device, workers)
     with Store.read(records) as results:
         print(render(compare(suite, results)), end="")
     write_report(suite, records, page)
     print(f"report in {page}")
+    end(report)

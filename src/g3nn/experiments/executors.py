@@ -11,11 +11,11 @@ from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any, Self
 
-from g3nn.errors import Problems, TrainingError
+from g3nn.errors import DeviceMemoryError, Problems, TrainingError
 from g3nn.experiments.executors_ray import RayExecutor
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Record
-from g3nn.experiments.worker import Executor, RunJob, in_worker, task_for
+from g3nn.experiments.worker import Ended, Executor, RunJob, in_worker, task_for
 from g3nn.threads import cores
 from g3nn.training.checks import checked_device
 
@@ -43,7 +43,7 @@ class LocalExecutor(Executor):
             self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin)
         return self
 
-    def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
+    def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Ended]]:
         # Before any training: a missing file should not turn up after hours.
         for job in jobs:
             task_for(job)
@@ -54,7 +54,10 @@ class LocalExecutor(Executor):
             threads = max(1, cores() // self.workers)
             return self._pool.submit(in_worker, self._run, job, self._device, threads, 1 / self.workers)
         done: Future[list[Record]] = Future()
-        done.set_result(self._run(job, self._device, task_for(job)))
+        try:
+            done.set_result(self._run(job, self._device, task_for(job)))
+        except DeviceMemoryError as error:
+            done.set_exception(error)
         return done
 
     def result(self, done: Future[Any], purpose: str) -> Any:

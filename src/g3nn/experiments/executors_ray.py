@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from importlib.util import find_spec
 from typing import Any, Self
 
-from g3nn.errors import Problems, TrainingError
+from g3nn.errors import DeviceMemoryError, Problems, TrainingError
 from g3nn.experiments.job import Job, run_job
 from g3nn.experiments.records import Environment, Record
 from g3nn.experiments.worker import Executor, RunJob, in_worker
@@ -95,6 +95,8 @@ class RayExecutor(Executor):
             return done.result()
         except ray.exceptions.RayError as error:
             cause = getattr(error, "cause", None) or error
+            if isinstance(cause, DeviceMemoryError):
+                raise cause from None
             raise TrainingError(f"the cluster could not {purpose}: {cause}") from None
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:

@@ -24,6 +24,7 @@ from g3nn.options import known_names
 from g3nn.task import NodeTask
 from g3nn.training import FitResult, TrainingOptions, fit
 from g3nn.training.checks import checked_device
+from g3nn.training.memory import lacks_memory
 
 _LONGEST_ERROR = 2000
 
@@ -45,6 +46,11 @@ class Job:
     @property
     def size(self) -> int:
         return len(self.points)
+
+    @property
+    def trainings(self) -> set[tuple[str, str, int]]:
+        """The stage, the key of the point and the seed of each."""
+        return {(self.stage, point.key, seed) for point, seed in zip(self.points, self.seeds, strict=True)}
 
     @property
     def graph_seed(self) -> int:
@@ -87,9 +93,9 @@ def _per_replica(model: str) -> set[str]:
 def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
     """Train all replicas of a job and record how each ended, in their order.
 
-    An error of the training becomes records of status "failed". A missing device raises, and so does one that other
-    processes have filled or broken: these say nothing about the point. For stage "select" the task loses its test
-    labels before anything is trained.
+    An error of the training becomes records of status "failed". What says nothing about the point raises: no such
+    device, one that another process has broken, and a lack of memory (DeviceMemoryError). For stage "select" the task
+    loses its test labels before anything is trained.
     """
     _check_device(job, device)
     visible = task.without_test() if job.stage == "select" else task
@@ -99,14 +105,11 @@ def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
             return _estimated(job, device, task)
         result = _train(job, device, visible)
         shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
-    except (DeviceMemoryError, torch.cuda.OutOfMemoryError) as error:
-        raise DeviceMemoryError(
-            f"{job}: the GPU has no memory left. Finished trainings are stored: run the same command again when the "
-            "GPU is free, or continue with device cpu"
-        ) from error
     except torch.AcceleratorError as error:
         raise _broken(job, error) from error
     except Exception as error:
+        if lacks_memory(error):
+            raise DeviceMemoryError(f"no memory left on {device} ({_text(error)})") from error
         return _failed(job, split_hash(task), error, time.perf_counter() - start)
     return _records(job, split_hash(task), result, shown)
 
@@ -181,9 +184,13 @@ def _records(job: Job, split: str, result: FitResult, shown: list[Evidence | Non
     ]
 
 
+def _text(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+
+
 def _failed(job: Job, split: str, error: Exception, seconds: float) -> list[Record]:
-    text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
+    shared, text = seconds / job.size, _text(error)
     return [
-        Record(point, job.stage, seed, split, "failed", None, None, None, 0, 0, seconds / job.size, error=text)
+        Record(point, job.stage, seed, split, "failed", None, None, None, 0, 0, shared, error=text)
         for point, seed in zip(job.points, job.seeds, strict=True)
     ]

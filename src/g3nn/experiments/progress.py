@@ -30,11 +30,14 @@ class Tally:
         self.stacks_left, self._left = stacks, Counter(trainings)
 
     def add(self, job: Job, records: Sequence[Record]) -> None:
+        """records: none if the job was put off."""
         kind = (job.first.dataset, job.first.model)
-        self.stacks += 1
         self.stacks_left -= 1
-        self.trainings += job.size
         self._left[kind] -= job.size
+        if not records:
+            return
+        self.stacks += 1
+        self.trainings += job.size
         self._done[kind] += job.size
         self._seconds[kind] += sum(record.seconds for record in records)
 
@@ -69,6 +72,8 @@ def watching(tally: Tally) -> Iterator[Tell]:
 def _line(tally: Tally, job: Job | None, records: Sequence[Record]) -> str:
     if job is None:
         return f"to do: {tally.trainings_left} trainings in about {tally.stacks_left} stacks"
+    if not records:
+        return f"[{tally.position}] {job}: no memory for {job.size} trainings, which are put off"
     seconds = sum(record.seconds for record in records)
     bad = Counter(record.status for record in records if record.status in ("diverged", "failed"))
     notes = "".join(f", {count} {status}" for status, count in sorted(bad.items()))

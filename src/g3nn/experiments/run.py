@@ -10,12 +10,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from g3nn.data.attacked import METATTACK, attacked_file
+from g3nn.errors import DeviceMemoryError
+from g3nn.experiments.job import Job
 from g3nn.experiments.progress import Tally, watching
 from g3nn.experiments.records import Record
 from g3nn.experiments.schedule import MOST_REPLICAS, schedule
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Only, Suite
 from g3nn.experiments.worker import Executor
+
+Kind = tuple[str, str, str, str, str, str]
+"""Of a failure: its fields, without the number of trainings."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +42,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class RunReport:
-    """What a run did. diverged, failures: among all records of this part of the suite, including earlier ones."""
+    """What a run did. diverged, failures: among all records of this part of the suite, including earlier ones.
+
+    postponed: what found no memory. Nothing of it is stored, so that the next run tries it again.
+    """
 
     suite: str
     stacks: int
@@ -45,29 +53,34 @@ class RunReport:
     seconds: float
     diverged: int
     failures: tuple[Failure, ...]
+    postponed: tuple[Failure, ...]
 
 
 def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = None) -> RunReport:
     """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
 
-    The records of a job are stored together as soon as it is done. A training that failed is not tried again. Progress
-    is a bar on a terminal, else one line for each job on standard error. Cells on attacked graphs whose files are not
-    there are left out, with a note.
+    The records of a job are stored together as soon as it is done. A training that failed is not tried again, unless it
+    found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells on attacked
+    graphs whose files are not there are left out, with a note.
     """
     start = time.perf_counter()
     suite = _with_files(suite, only)
+    postponed: dict[Job, str] = {}
     with executor, Store.open(store_path, environment=executor.environment()) as store:
-        tally = Tally(executor.workers)
+        tally, most = Tally(executor.workers), MOST_REPLICAS[executor.device]
         with watching(tally) as tell:
-            while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device])).jobs:
+            while (plan := schedule(suite, store, only, most, postponed)).jobs:
                 tally.expect(plan.stacks, plan.trainings)
                 tell(None, ())
-                for job, records in executor.execute(plan.jobs):
-                    store.append(records)
-                    tally.add(job, records)
-                    tell(job, records)
+                for job, ended in executor.execute(plan.jobs):
+                    if isinstance(ended, DeviceMemoryError):
+                        postponed[job] = str(ended)
+                        ended = []
+                    store.append(ended)
+                    tally.add(job, ended)
+                    tell(job, ended)
         records = store.records()
-    return _report(suite, only, tally, records, time.perf_counter() - start)
+    return _report(suite, only, tally, records, postponed, time.perf_counter() - start)
 
 
 def _with_files(suite: Suite, only: Only) -> Suite:
@@ -86,15 +99,25 @@ def _with_files(suite: Suite, only: Only) -> Suite:
     return replace(suite, cells=tuple(cell for cell in suite.cells if cell not in lacking))
 
 
-def _report(suite: Suite, only: Only, tally: Tally, records: Sequence[Record], seconds: float) -> RunReport:
+def _report(
+    suite: Suite, only: Only, tally: Tally, records: Sequence[Record], postponed: dict[Job, str], seconds: float
+) -> RunReport:
     keys = {point.key for entry in suite.entries(only) for point in suite.points(entry)}
     own = [record for record in records if record.point.key in keys]
-    kinds = Counter((record.stage, *record.point.names, record.error) for record in own if record.status == "failed")
+    failed = Counter((record.stage, *record.point.names, record.error) for record in own if record.status == "failed")
+    put_off: Counter[Kind] = Counter()
+    for job, error in postponed.items():
+        put_off[job.stage, *job.first.names, error] += job.size
     return RunReport(
         suite=suite.name,
         stacks=tally.stacks,
         trainings=tally.trainings,
         seconds=seconds,
         diverged=sum(record.status == "diverged" for record in own),
-        failures=tuple(Failure(*kind, count) for kind, count in sorted(kinds.items())),
+        failures=_failures(failed),
+        postponed=_failures(put_off),
     )
+
+
+def _failures(kinds: Counter[Kind]) -> tuple[Failure, ...]:
+    return tuple(Failure(*kind, count) for kind, count in sorted(kinds.items()))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -29,14 +29,16 @@ class Schedule:
     trainings: Mapping[tuple[str, str], int]
 
 
-def schedule(suite: Suite, store: Store, only: Only, max_replicas: int) -> Schedule:
-    """What is missing in the store, in an order that depends on nothing but the suite.
+def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off: Iterable[Job] = ()) -> Schedule:
+    """What is missing in the store and not put off, in an order that depends on nothing but the suite.
 
     Stacks are cut from all trainings of a phase and then lose those that are done, so that an interrupted run goes on
     with exactly the stacks that it would have trained.
     """
     records = store.records()
-    done = {(record.stage, record.point.key, record.seed) for record in records}
+    done = {(record.stage, record.point.key, record.seed) for record in records}.union(
+        *(job.trainings for job in put_off)
+    )
     known = losses(records)
     # Two cells that need the same points share one phase.
     grids = dict.fromkeys(tuple(suite.points(entry)) for entry in suite.entries(only) if not entry.cell.quoted)

@@ -7,15 +7,17 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 from g3nn.errors import DataError
 from g3nn.experiments.records import Environment, Evidence, Point, Record
-from g3nn.experiments.store_file import create, damage, explained, snapshot, writable
+from g3nn.experiments.store_file import PLAIN, create, damage, digest, explained, rows, snapshot, writable
+
+T = TypeVar("T")
 
 _DIGITS = 5
 """Significant digits of the numbers in the evidence of a trial: more than a page can show."""
@@ -23,17 +25,11 @@ _DIGITS = 5
 _RESULT = ("split", "status", "val_loss", "val_accuracy", "test_accuracy", "epochs", "best_epoch", "error")
 """What a training must give again wherever it runs. Time, machine and evidence may differ."""
 
-_PLAIN = ("stage", "seed", *_RESULT, "seconds")
 _POINT = ("dataset", "setting", "model", "objective", "options")
-_ROWS = f"""
-SELECT points.key, {", ".join(_PLAIN)}, environments.key, evidence FROM trials
-JOIN points ON points.id = trials.point JOIN environments ON environments.id = trials.environment
-ORDER BY points.key, stage, seed
-"""
 _INSERT = f"""
-INSERT INTO trials (point, {", ".join(_PLAIN)}, environment, evidence)
-VALUES ((SELECT id FROM points WHERE key = ?), {", ".join("?" * len(_PLAIN))},
-        (SELECT id FROM environments WHERE key = ?), ?) ON CONFLICT DO NOTHING
+INSERT INTO trials (point, {", ".join(PLAIN)}, environment, evidence, digest)
+VALUES ((SELECT id FROM points WHERE key = ?), {", ".join("?" * len(PLAIN))},
+        (SELECT id FROM environments WHERE key = ?), ?, ?) ON CONFLICT DO NOTHING
 """
 _POINTS = f"SELECT key, {', '.join(_POINT)} FROM points"
 _INSERT_POINT = f"INSERT INTO points (key, {', '.join(_POINT)}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -48,6 +44,14 @@ class MergeReport:
     added: int
     present: int
     conflicts: int
+
+
+class _Contents(NamedTuple):
+    """rows: as `store_file.rows` gives them. points: by key."""
+
+    rows: list[tuple[Any, ...]]
+    points: dict[str, Point]
+    environments: list[Environment]
 
 
 class Store:
@@ -86,17 +90,15 @@ class Store:
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> MergeReport:
         """Add the rows of other stores: all of them, or none if one of the files cannot be used."""
         added = present = conflicts = 0
-        with ExitStack() as stack:
-            sources = self._snapshots(others, stack)
-            stack.enter_context(self._transaction())
-            for source in sources:
+        sources = self._contents_of(others)
+        with self._transaction():
+            for theirs in sources:
                 # A row begins with what was trained (point, stage, seed), followed by its result.
-                held = {row[:3]: row[3 : 3 + len(_RESULT)] for row in self._connection.execute(_ROWS)}
-                rows = source.execute(_ROWS).fetchall()
-                self._connection.executemany(_INSERT_POINT, source.execute(_POINTS))
-                self._connection.executemany(_INSERT_ENVIRONMENT, source.execute(_ENVIRONMENTS))
-                self._connection.executemany(_INSERT, rows)
-                results = [(held.get(row[:3]), row[3 : 3 + len(_RESULT)]) for row in rows]
+                held = {row[:3]: row[3 : 3 + len(_RESULT)] for row in rows(self._connection)}
+                self._connection.executemany(_INSERT_POINT, map(_point_row, theirs.points.values()))
+                self._connection.executemany(_INSERT_ENVIRONMENT, map(_environment_row, theirs.environments))
+                self._connection.executemany(_INSERT, theirs.rows)
+                results = [(held.get(row[:3]), row[3 : 3 + len(_RESULT)]) for row in theirs.rows]
                 added += sum(old is None for old, _ in results)
                 present += sum(old == new for old, new in results)
                 conflicts += sum(old not in (None, new) for old, new in results)
@@ -105,24 +107,20 @@ class Store:
     def records(self, evidence: bool = False) -> list[Record]:
         """All records, ordered by point key, stage and seed."""
         with self._reading():
-            rows = self._connection.execute(_ROWS).fetchall()
-            # Points after rows: whatever another process appends in between, every row finds its point.
-            stored = self._connection.execute(_POINTS)
-            points = {row[0]: Point(row[1], row[2], row[3], row[4], json.loads(row[5])) for row in stored}
+            held = self._contents()
             return [
                 Record(
-                    points[key],
-                    **dict(zip(_PLAIN, plain, strict=True)),
+                    held.points[key],
+                    **dict(zip(PLAIN, plain, strict=True)),
                     evidence=Evidence.from_json(json.loads(zlib.decompress(blob))) if evidence and blob else None,
                 )
-                for key, *plain, _, blob in rows
+                for key, *plain, _, blob, _ in held.rows
             ]
 
     def environments(self) -> list[Environment]:
         """All environments that records were made in."""
         with self._reading():
-            rows = self._connection.execute(_ENVIRONMENTS)
-            return [Environment(json.loads(software), json.loads(hardware)) for _, software, hardware in rows]
+            return self._contents().environments
 
     def close(self) -> None:
         self._connection.close()
@@ -155,19 +153,28 @@ class Store:
         except (zlib.error, ValueError, LookupError, TypeError) as error:
             raise DataError(f"{self.path}: {damage(str(error))}") from error
 
-    def _snapshots(self, others: Iterable[str | os.PathLike[str]], stack: ExitStack) -> list[sqlite3.Connection]:
-        """The other stores in memory, which the stack closes. One error names all that cannot be used."""
-        snapshots, problems = [], []
+    def _contents(self) -> _Contents:
+        """Everything in the file. Raises unless all of it is sound."""
+        # Points after rows: whatever another process appends in between, every row finds its point.
+        found = rows(self._connection)
+        points = _sound(self._connection.execute(_POINTS), _point, _point_row)
+        environments = _sound(self._connection.execute(_ENVIRONMENTS), _environment, _environment_row)
+        return _Contents(found, points, list(environments.values()))
+
+    def _contents_of(self, others: Iterable[str | os.PathLike[str]]) -> list[_Contents]:
+        """What other stores hold. One error names all that cannot be used."""
+        found, problems = [], []
         for file in map(_file, others):
             try:
                 if os.path.exists(file) and os.path.samefile(file, self.path):
                     raise DataError(f"{file}: the store itself. Leave it out.")
-                snapshots.append(stack.enter_context(closing(snapshot(file))))
+                with Store.read(file) as other, other._reading():
+                    found.append(other._contents())
             except DataError as error:
                 problems.append(f"\n  - {error}")
         if problems:
             raise DataError(f"{self.path}: nothing was merged, because of:{''.join(problems)}")
-        return snapshots
+        return found
 
 
 def _file(path: str | os.PathLike[str]) -> Path:
@@ -185,9 +192,34 @@ def _compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"))
 
 
+def _sound(stored: Iterable[Any], made: Callable[..., T], row: Callable[[T], tuple[str, ...]]) -> dict[str, T]:
+    """What rows of a key and its fields say, by key. Raises unless each is the key of what was made of the fields."""
+    found = {}
+    for key, *fields in stored:
+        try:
+            found[key] = made(*fields)
+            sound = row(found[key])[0] == key
+        except (ValueError, TypeError, AttributeError, RecursionError):
+            sound = False
+        if not sound:
+            raise DataError(damage(f"what is stored under the key {key!r} does not agree with it"))
+    return found
+
+
 def _row(record: Record, environment: str) -> tuple[Any, ...]:
     blob = None if record.evidence is None else packed(record.evidence)
-    return (record.point.key, *(getattr(record, name) for name in _PLAIN), environment, blob)
+    # As SQLite would convert it: the digest must agree with what is read back.
+    values = [None if (value := getattr(record, name)) is None else kind(value) for name, kind in PLAIN.items()]
+    row = (record.point.key, *values, environment, blob)
+    return (*row, digest(row))
+
+
+def _point(dataset: str, setting: str, model: str, objective: str, options: str) -> Point:
+    return Point(dataset, setting, model, objective, json.loads(options))
+
+
+def _environment(software: str, hardware: str) -> Environment:
+    return Environment(json.loads(software), json.loads(hardware))
 
 
 def _point_row(point: Point) -> tuple[str, ...]:

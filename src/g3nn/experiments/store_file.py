@@ -1,24 +1,55 @@
-"""The SQLite file of a store: its tables, how it is created and opened, and how it is read without leaving a trace."""
+"""The SQLite file of a store: its tables, how it is created and opened, and how it is read without leaving a trace.
+
+The row of a training has a digest of all that it says, and the keys of points and environments are digests themselves:
+damage that SQLite does not notice is never taken for a result.
+"""
 
 from __future__ import annotations
 
+import errno
+import hashlib
+import json
 import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from g3nn.errors import DataError
 from g3nn.experiments.records import STAGES, STATUSES
 from g3nn.folders import creating
 
 APPLICATION_ID = int.from_bytes(b"g3nn")
-VERSION = 1
+VERSION = 2
+"""1 had no digests; such a file gets them when it is opened for writing, and in memory when it is read."""
 
 PATIENCE = 60.0
 """Seconds to wait for other processes that are using the file."""
+
+PLAIN: dict[str, type] = {
+    "stage": str,
+    "seed": int,
+    "split": str,
+    "status": str,
+    "val_loss": float,
+    "val_accuracy": float,
+    "test_accuracy": float,
+    "epochs": int,
+    "best_epoch": int,
+    "error": str,
+    "seconds": float,
+}
+"""What a row says in plain columns, and as what SQLite gives it back."""
+
+# A row whose point or environment is gone must not vanish without a word.
+_ROWS = f"""
+SELECT points.key, {", ".join(PLAIN)}, environments.key, evidence, %s FROM trials
+LEFT JOIN points ON points.id = trials.point LEFT JOIN environments ON environments.id = trials.environment
+ORDER BY points.key, stage, seed
+"""
 
 # Evidence takes whole pages, so small pages waste less space.
 _SCHEMA = f"""
@@ -56,11 +87,33 @@ CREATE TABLE trials (
     seconds REAL NOT NULL,
     environment INTEGER NOT NULL REFERENCES environments,
     evidence BLOB,
+    digest BLOB NOT NULL,
     PRIMARY KEY (point, stage, seed),
     CHECK (stage = 'trial' OR (test_accuracy IS NULL AND evidence IS NULL))
 ) WITHOUT ROWID;
 COMMIT;
 """
+
+
+def digest(row: Sequence[Any]) -> bytes:
+    """Of the key of a point, the values of `PLAIN`, the key of an environment, and evidence."""
+    *values, evidence = row
+    text = json.dumps([*values, evidence and hashlib.sha256(evidence).hexdigest()], default=str)
+    return hashlib.sha256(text.encode()).digest()[:12]
+
+
+def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+    """What `digest` takes, and the digest, for all rows by point, stage and seed. Raises unless every row is sound."""
+    found = connection.execute(_ROWS % "digest").fetchall()
+    if damaged := [row for row in found if digest(row[:-1]) != row[-1]]:
+        key, stage, seed, *_, written = damaged[0]
+        place = f"digest = x'{written.hex()}'" if isinstance(written, bytes) else "typeof(digest) <> 'blob'"
+        raise DataError(
+            f"{len(damaged)} of {len(found)} rows are damaged: they do not agree with their digests. The first is "
+            f"{stage!r} of point {key!r} with seed {seed!r}. Take a sound copy, or remove such a row, and the next run "
+            f'trains it again: sqlite3 FILE "DELETE FROM trials WHERE {place}"'
+        )
+    return found
 
 
 def create(path: Path) -> None:
@@ -84,8 +137,11 @@ def writable(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             # SQLite notices that it may not write only when it first changes something.
             connection.execute("BEGIN IMMEDIATE")
+            older = _version(connection) < VERSION
+            if older:
+                _add_digests(connection)
             connection.execute(f"PRAGMA user_version = {VERSION}")
-            connection.execute("ROLLBACK")
+            connection.execute("COMMIT" if older else "ROLLBACK")
             connection.execute("PRAGMA journal_mode = DELETE")  # another program may have left a write-ahead log
     except BaseException:
         connection.close()
@@ -99,7 +155,7 @@ def snapshot(path: Path) -> sqlite3.Connection:
         raise DataError(f"{path}: a folder. Give --store a file, such as {path / 'results.sqlite'}.")
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file. Check the name; `g3nn bench run SUITE --store FILE` creates one.")
-    copy = sqlite3.connect(":memory:", isolation_level=None)
+    copy = _tolerant(sqlite3.connect(":memory:", isolation_level=None))
     try:
         with explained(path, "read"):
             _copy(path, copy)
@@ -152,17 +208,44 @@ def _back_up(path: Path, mode: str, target: sqlite3.Connection) -> None:
         if application != APPLICATION_ID:
             kind = "an SQLite file of something else" if tables else "an empty file"
             raise DataError(f"{kind}, not a store of results. {_OTHER_FILE}")
-        if version != VERSION:
+        if not 1 <= version <= VERSION:
             age = "newer" if version > VERSION else "older"
-            mismatch = f"a store of the {age} version {version}; this g3nn reads version {VERSION}"
+            mismatch = f"a store of the {age} version {version}; this g3nn reads versions 1 to {VERSION}"
             raise DataError(f"{mismatch}. Read it with the g3nn that made it, or give --store a new file.")
         source.backup(target)
     if (verdict := target.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(verdict)
+    if version < VERSION:
+        _add_digests(target)
+
+
+def _add_digests(connection: sqlite3.Connection) -> None:
+    """From version 1 to 2. A file of version 2 that says it is of version 1 has the column already, which raises."""
+    # The oldest files refuse every change of a row.
+    for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+        connection.execute(f'DROP TRIGGER "{trigger}"')
+    connection.execute("ALTER TABLE trials ADD COLUMN digest BLOB NOT NULL DEFAULT x''")
+    places = connection.execute(_ROWS % "point, stage, seed").fetchall()
+    connection.executemany(
+        "UPDATE trials SET digest = ? WHERE (point, stage, seed) = (?, ?, ?)",
+        [(digest(row[:-3]), *row[-3:]) for row in places],
+    )
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+    return version
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True, timeout=PATIENCE, isolation_level=None)
+    uri = f"{path.absolute().as_uri()}?{mode}"
+    return _tolerant(sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None))
+
+
+def _tolerant(connection: sqlite3.Connection) -> sqlite3.Connection:
+    """Damaged text is read too, for the digest of its row to tell."""
+    connection.text_factory = lambda text: text.decode(errors="surrogateescape")
+    return connection
 
 
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL)
@@ -183,16 +266,20 @@ def explained(path: Path, access: str = "written") -> Iterator[None]:
     """Say what a failure means for the store and what to do. Errors of the caller pass through."""
     try:
         yield
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError) as error:
+        if access == "read":
+            raise DataError(f"{path}: {damage(str(error))}") from error
         raise
-    except (sqlite3.DatabaseError, DataError, OSError) as error:
+    except (sqlite3.DatabaseError, DataError, OSError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: {_reason(error, access)}") from error
 
 
 def _reason(error: Exception, access: str) -> str:
     if isinstance(error, DataError):
         return str(error)
-    code = sqlite3.SQLITE_PERM if isinstance(error, OSError) else _code(error)
+    code = _code(error)
+    if isinstance(error, OSError):
+        code = sqlite3.SQLITE_FULL if error.errno in (errno.ENOSPC, errno.EDQUOT) else sqlite3.SQLITE_PERM
     if code in _REFUSED and access == "read":
         return f"cannot be read ({error}). Check the permissions of the file and of its folder."
     if code in _TROUBLE:

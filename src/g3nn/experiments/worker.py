@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, Self
 
 from g3nn.data import NOISE, load
+from g3nn.errors import DeviceMemoryError
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Environment, Record
 from g3nn.task import NodeTask
@@ -17,6 +18,9 @@ from g3nn.training.memory import take_share
 
 RunJob = Callable[[Job, str, NodeTask], list[Record]]
 """Such as `run_job`; tests bring one that does not train."""
+
+Ended = list[Record] | DeviceMemoryError
+"""How a job ended that says something about its points, or nothing."""
 
 
 class Executor(ABC):
@@ -35,8 +39,8 @@ class Executor(ABC):
         """What the trainings run on."""
         return Environment.current(self.device)
 
-    def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, list[Record]]]:
-        """Every job with its records, as soon as it is done, in any order."""
+    def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Ended]]:
+        """Every job with its records, or that it found no memory, as soon as it is done, in any order."""
         waiting = deque(jobs)
         while waiting or self.running:
             while waiting and len(self.running) < self.workers:
@@ -44,7 +48,11 @@ class Executor(ABC):
                 self.running[self.submit(job)] = job
             done = wait(self.running, return_when=FIRST_COMPLETED).done.pop()
             job = self.running.pop(done)
-            yield job, self.result(done, f"do a job ({job})")
+            try:
+                ended: Ended = self.result(done, f"do a job ({job})")
+            except DeviceMemoryError as error:
+                ended = error
+            yield job, ended
 
     @abstractmethod
     def submit(self, job: Job) -> Future[list[Record]]:

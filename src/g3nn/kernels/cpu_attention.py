@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
 
+from g3nn.kernels.compiled import kernel
 from g3nn.kernels.cpu_kernels import _bits, _key
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def attend(rowptr, col, log_weight, x, left, right, slope, seeds, counter, threshold, scale, alpha, out):
     """Attention of each node over its in-neighbours.
 
@@ -48,7 +49,7 @@ def attend(rowptr, col, log_weight, x, left, right, slope, seeds, counter, thres
                         target[c] += weight * source[c]
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def attend_backward_scores(
     rowptr, col, x, left, right, slope, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_left
 ):
@@ -84,7 +85,7 @@ def attend_backward_scores(
             grad_left[r, i, head] = total
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def attend_backward_sources(
     t_rowptr, t_col, perm, seeds, counter, threshold, scale, alpha, grad, grad_score, grad_x, grad_right
 ):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from g3nn.kernels.compiled import kernel
 from g3nn.kernels.cpu_kernels import _key
 
 _BLOCK = 1024
@@ -77,7 +78,7 @@ def _neighbours(i, labels, members, place, ends, rates, intercepts, positions, w
     return count
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def draw_rows(labels, members, place, ends, rates, intercepts, positions, weight, seed, rowptr, edges):
     """The linked pairs (i, j), i < j, of all nodes. Without edges, rowptr[i + 1] becomes the number of those of node i;
     with edges (2, E), those of node i are written from rowptr[i] on.

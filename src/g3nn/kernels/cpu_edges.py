@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from g3nn.kernels.compiled import kernel
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def row_dots(indptr, indices, values, scale, left, right, out):
     """out (P,): sum_k A[left, k] A[right, k] scale[k] for rows of a sparse matrix whose columns are sorted."""
     for p in prange(left.shape[0]):
@@ -25,7 +27,7 @@ def row_dots(indptr, indices, values, scale, left, right, out):
         out[p] = total
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def ends_around(near, own, left, right, weight, least, out):
     """out (P,): how alike each end of a pair is to the neighbours of the other, without the pair itself.
 
@@ -51,7 +53,7 @@ def ends_around(near, own, left, right, weight, least, out):
         out[p] = total
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def hear(messages, genuine, if_genuine, if_false, out):
     """out (2 E, K): the log of how likely each label of the target makes what a message (2 E, K) says of its source,
     if the edge is genuine with this probability (E,). Tables (K, K): how often both kinds of edges join two labels."""
@@ -66,7 +68,7 @@ def hear(messages, genuine, if_genuine, if_false, out):
             out[m, label] = np.log(g * likely + (1 - g) * unlikely)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def arrive(indptr, indices, heard, start, out):
     """out (n, K): start (n, K) and everything that a node has heard; its messages are indices[indptr[i] ...]."""
     for i in prange(start.shape[0]):
@@ -77,7 +79,7 @@ def arrive(indptr, indices, heard, start, out):
             out[i, label] = total
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def send(total, heard, source, stays, messages):
     """messages (2 E, K): what a node believes without what it heard along the same edge. stays: the share of the
     messages so far that stays. `heard` is written over."""

@@ -12,6 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from g3nn.kernels.compiled import kernel
+
 _CHUNK = 4096
 _SEGMENT = 256
 
@@ -63,7 +65,7 @@ def _span(job, chunks, length, size):
     return job // chunks, start, min(start + length, size)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def uniform_bits(seeds, counter, out):
     """out (R, P) uint32: random bits."""
     R, size = out.shape
@@ -73,7 +75,7 @@ def uniform_bits(seeds, counter, out):
             out[r, p] = _bits(key, p)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def uniform_integers(seeds, counter, high, out):
     """out (R, P) int64 in 0 .. high - 1: 32 bits from position p, 21 more from position P + p."""
     R, size = out.shape
@@ -86,7 +88,7 @@ def uniform_integers(seeds, counter, high, out):
             out[r, p] = min(np.int64(bits * 2.0**-53 * high), high - 1)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def dropout(x, seeds, counter, threshold, scale, first, out):
     """out (R, size) = x * scale where the bits, from position `first` on, reach the threshold, else 0.
 
@@ -112,7 +114,7 @@ def dropout(x, seeds, counter, threshold, scale, first, out):
             start = end
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def spmm(rowptr, col, perm, values, dense, out):
     """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz)."""
     R, n, h = out.shape
@@ -129,7 +131,7 @@ def spmm(rowptr, col, perm, values, dense, out):
                 target[c] += weight * source[c]
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def spmm_scaled(rowptr, col, left, dense, out):
     """As `spmm`, where all values of row i are left_i; left (n,), None for ones."""
     R, n, h = out.shape
@@ -147,7 +149,7 @@ def spmm_scaled(rowptr, col, left, dense, out):
                 target[c] *= left[i]
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold, scale, out):
     """As `spmm`, with dropout on the stored values (nnz,), drawn for each replica on the fly.
 
@@ -180,7 +182,7 @@ def spmm_dropout(rowptr, col, position, values, dense, seeds, counter, threshold
                         target[c] += weight * source[c]
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def pair_dot(left, right, i, j, out):
     """out (R, P) = left_i . right_j for pairs (i, j); left, right (R, n, h); i, j (R or 1, P)."""
     R, P = out.shape
@@ -198,7 +200,7 @@ def pair_dot(left, right, i, j, out):
             out[r, p] = total
 
 
-@njit(parallel=True, cache=True, fastmath={"contract", "reassoc", "nsz"})
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
 def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
     """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs.
 
@@ -226,7 +228,7 @@ def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
                     target[c] += g * source[c]
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def pair_sum(left, right, i, j, out):
     """out (R, P) = left_i + right_j for pairs (i, j); left, right (R, n); i, j (R or 1, P)."""
     R, P = out.shape
@@ -238,7 +240,7 @@ def pair_sum(left, right, i, j, out):
             out[r, p] = left[r, first[p]] + right[r, second[p]]
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def scatter_rows(rows, index, parts, out):
     """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs; parts as above."""
     R, P, h = rows.shape
@@ -256,7 +258,7 @@ def scatter_rows(rows, index, parts, out):
                     target[c] += source[c]
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def unrank_free(rank, rowptr, col, n, first, second):
     """The pairs (first, second) whose rank among all free pairs, in the order of first * n + second, is given.
 
@@ -288,7 +290,7 @@ def unrank_free(rank, rowptr, col, n, first, second):
             second[p] = rest + (a - start)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def adam(parameter, gradient, first, second, lr, decay, correction1, correction2, beta1, beta2, epsilon, fresh, best):
     """One Adam update in place; parameter, gradient and moments (R, size), lr and decay (R,).
 

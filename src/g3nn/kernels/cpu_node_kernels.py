@@ -8,12 +8,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit, prange
 
+from g3nn.kernels.compiled import kernel
 from g3nn.kernels.cpu_kernels import _bits, _key, _span
 
 CHUNK = 512
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def rectify(x, bias, seeds, counter, threshold, scale, out):
     """out = dropout(max(0, x + bias)); x, out (R, n, h), bias (R, h)."""
     R, n, h = x.shape
@@ -29,7 +30,7 @@ def rectify(x, bias, seeds, counter, threshold, scale, out):
                 out[r, i, c] = value * scale
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def rectify_backward(grad, kept, scale, out, sums):
     """out = grad * scale where kept > 0; sums (R, chunks, h): the sum over each chunk of nodes."""
     R, n, h = kept.shape
@@ -45,7 +46,7 @@ def rectify_backward(grad, kept, scale, out, sums):
         sums[r, start // CHUNK] = total
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def node_terms(log_q, log_p, label, of_posterior, sums, soft):
     """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
     R, n, K = log_q.shape
@@ -75,7 +76,7 @@ def node_terms(log_q, log_p, label, of_posterior, sums, soft):
         sums[r, start // CHUNK, 3] = entropy
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def node_terms_backward(log_q, log_p, label, of_posterior, grad_sums, grad_soft, grad_q, grad_p):
     R, n, K = log_q.shape
     chunks = (n + CHUNK - 1) // CHUNK
@@ -145,7 +146,7 @@ def _score(near, r, p, k, c, base, target, source, table, sign, by_target, by_so
     return _far(sign * logit)
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def expected_logistic(left, right, base, target, source, table, sign, out):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
     R, P, K = left.shape
@@ -172,7 +173,7 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
             out[r, p] = total
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def expected_logistic_backward(
     grad,
     left,

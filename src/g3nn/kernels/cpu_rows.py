@@ -7,12 +7,14 @@ threads share a row, and entries of a row stay in the order in which they came.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from g3nn.kernels.compiled import kernel
 
 _CHUNK = 1 << 16
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def is_sorted(edges, upper):
     """Whether edges (2, E) rise, by i and then by j, each once; if `upper`, with i < j."""
     E = edges.shape[1]
@@ -28,7 +30,7 @@ def is_sorted(edges, upper):
     return wrong == 0
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def count(ends, parts, counts):
     """Adds to counts (n,) how often each row is among the ends (E,)."""
     n = counts.shape[0]
@@ -40,7 +42,7 @@ def count(ends, parts, counts):
                 counts[ends[e]] += 1
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def place_neighbours(edges, weights, below, above, parts, col, values):
     """Writes both ends of every edge (2, E) into the row of the other, and its weight (E,) beside it if there are any.
 
@@ -64,7 +66,7 @@ def place_neighbours(edges, weights, below, above, parts, col, values):
                 below[j] += 1
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def turn(rowptr, col, parts, following, t_col, perm):
     """Writes the row of every entry into the row of its column, and its place beside it.
 
@@ -83,7 +85,7 @@ def turn(rowptr, col, parts, following, t_col, perm):
                     following[j] += 1
 
 
-@njit(cache=True)
+@kernel()
 def starts(counts, rowptr):
     """rowptr (n + 1,): where each row starts if they have these many entries (n,)."""
     rowptr[0] = 0

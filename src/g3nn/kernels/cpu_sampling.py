@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from g3nn.kernels.compiled import kernel
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def draw_neighbours(
     rowptr: np.ndarray,
     col: np.ndarray,
@@ -31,7 +32,7 @@ def draw_neighbours(
             entry[starts[f] + t] = begin + offset
 
 
-@njit(cache=True, nogil=True)
+@kernel(nogil=True)
 def number_nodes(found: np.ndarray, place: np.ndarray, known: int, fresh: np.ndarray, local: np.ndarray) -> int:
     """local: the positions of the nodes `found`. Those without one get the next, in order of appearance, and are
     written to `fresh`; returns how many. place (n,): the position of each node so far, -1 where there is none."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit, prange
+from numba import prange
+
+from g3nn.kernels.compiled import kernel
 
 _BLOCK = 256
 """Rows that go through a tree while it is in the cache."""
 
 
-@njit(parallel=True, cache=True)
+@kernel(parallel=True)
 def add_leaves(x, feature, threshold, left, right, missing_left, value, starts, out):
     """Add the value of the leaf that each row of x (n, d) reaches in tree t to column t % w of out (n, w).
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from g3nn.errors import DeviceMemoryError
 from g3nn.task import NodeTask
+from g3nn.threads import CGROUP
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
@@ -51,6 +55,19 @@ def take_share(share: float) -> None:
     _share = share
 
 
+def lacks_memory(error: BaseException | None) -> bool:
+    """Whether an error, or one that led to it, says that there was no memory. Another time there may be some."""
+    while error is not None:
+        # On a CPU torch has no error of its own for it.
+        if isinstance(error, MemoryError | DeviceMemoryError | torch.OutOfMemoryError) or (
+            (isinstance(error, RuntimeError) and "DefaultCPUAllocator" in str(error))
+            or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        ):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def free_memory(device: torch.device) -> int:
     """Bytes that this process may still take."""
     free, total = _on_gpu(device) if device.type == "cuda" else _on_cpu()
@@ -62,13 +79,50 @@ def _on_gpu(device: torch.device) -> tuple[int, int]:
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)), int(total)
 
 
-def _on_cpu() -> tuple[int, int]:
+def _on_cpu(proc: Path = Path("/proc"), cgroup: Path = CGROUP) -> tuple[int, int]:
+    """Free and total bytes: those of the machine, or those of the narrowest control group that this process is in."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    information = Path("/proc/meminfo")
-    if not information.exists():
-        return total // 2, total
-    fields = dict(line.split(":", 1) for line in information.read_text().splitlines())
-    return 1024 * int(fields["MemAvailable"].split()[0]), total
+    information = proc / "meminfo"
+    free = total // 2
+    if information.exists():
+        free = 1024 * _fields(information)["MemAvailable:"]
+    for limit, used in _limits(proc, cgroup):
+        free, total = min(free, max(0, limit - used)), min(total, limit)
+    return free, total
+
+
+_LIMITS = (
+    ("0", "", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""By version of control groups: its line in /proc/self/cgroup, its folder, and the names of limit, use and, in
+memory.stat, of what was read from files and is given back as soon as somebody needs the room."""
+
+
+def _limits(proc: Path, cgroup: Path) -> Iterator[tuple[int, int]]:
+    """The limit and use of every control group that holds this process. A container may see its own as the root."""
+    try:
+        lines = [line.split(":", 2) for line in (proc / "self" / "cgroup").read_text().splitlines()]
+    except OSError:
+        lines = []
+    for controller, folder, limit, use, cached in _LIMITS:
+        root = cgroup / folder
+        own = next((path for number, names, path in lines if controller in (number, *names.split(","))), "/")
+        place = root / own.strip("/")
+        for group in (place, *place.parents):
+            # "max" is no number, and so is a file that is not there.
+            with suppress(OSError, ValueError):
+                most, used = (int((group / name).read_text()) for name in (limit, use))
+                with suppress(OSError, ValueError):
+                    used -= _fields(group / "memory.stat").get(cached, 0)
+                yield most, used
+            if group == root:
+                break
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """Of a file whose lines are a name and a number."""
+    return {name: int(number) for name, number, *_ in map(str.split, file.read_text().splitlines())}
 
 
 def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:

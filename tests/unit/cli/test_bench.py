@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -103,6 +107,24 @@ class TestRun:
         assert (ran.code, ran.out) == (130, "")
         assert ran.err == "stopped. Finished trainings are stored: the same command goes on from there.\n"
 
+    def test_a_lack_of_memory_is_noted_and_over_by_the_next_run(self, run_command, suite, tmp_path, monkeypatch):
+        file = tmp_path / "runs.sqlite"
+        words = ("bench", "run", suite, "--store", str(file), "--only", "model=mlp", "--device", "cpu")
+
+        def fit(*_: object, **__: object) -> None:
+            raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000 bytes.")
+
+        with monkeypatch.context() as short:
+            short.setattr(import_module("g3nn.experiments.job"), "fit", fit)
+            ran = run_command(*words)
+        assert ran.code == 1
+        assert "note: select mlp [elbo] on cora standard: 2 failed: no memory left on cpu (RuntimeError: " in ran.err
+        assert "run the same command again" in ran.err
+        assert rows(file) == []
+        ran = run_command(*words)
+        assert (ran.code, "note" in ran.err) == (0, False)
+        assert {record.status for record in rows(file)} == {"limit"}
+
     def test_failures_are_noted(self, run_command, suite, tmp_path):
         file = tmp_path / "runs.sqlite"
         loaded = load_suite(suite)
@@ -116,7 +138,7 @@ class TestRun:
             store.append([failed, replace(failed, point=second, status="diverged", error="")])
         words = ("--only", "model=mlp", "--device", "cpu", "--json")
         ran = run_command("bench", "run", suite, "--store", str(file), *words)
-        assert ran.code == 0
+        assert ran.code == 1
         notes = [line for line in ran.err.splitlines() if line.startswith("note: ")]
         assert notes == [
             "note: select mlp [elbo] on cora standard: 1 failed: Bad: x",
@@ -126,6 +148,13 @@ class TestRun:
 
 
 class TestTable:
+    def test_a_link_stays_one(self, run_command, suite, filled, tmp_path):
+        link, file = tmp_path / "link", tmp_path / "table.txt"
+        link.symlink_to(file)
+        assert run_command("bench", "table", suite, "--store", str(filled), "--out", str(link)).code == 0
+        assert link.is_symlink()
+        assert "cora" in file.read_text(encoding="utf-8")
+
     def test_json(self, run_command, suite, filled):
         ran = run_command("bench", "table", suite, "--store", str(filled), "--format", "json")
         assert (ran.code, ran.err) == (0, "")
@@ -199,6 +228,9 @@ class TestSuites:
         assert any(line.startswith("paper: ") for line in run_command("bench", "suites").out.splitlines())
 
 
+FULL = "/dev/full"
+full_device = pytest.mark.skipif(not Path(FULL).is_char_device(), reason="only Linux has a device that is always full")
+
 RUN, TABLE, REPORT = ("bench", "run"), ("bench", "table"), ("bench", "report")
 
 
@@ -259,6 +291,51 @@ class TestBadInput:
         assert (ran.code, ran.out) == (2, "")
         assert "folder" in ran.err
         assert list(tmp_path.iterdir()) == []
+
+    def test_a_folder_that_may_not_be_looked_into(self, run_command, suite, filled, tmp_path, monkeypatch):
+        closed = tmp_path / "closed"
+        closed.mkdir()
+        inside = str(closed / "file")
+        look_up = os.stat
+
+        def refuse(path: Any, *words: Any, **options: Any) -> os.stat_result:
+            if str(path).startswith(f"{closed}/"):
+                raise PermissionError(errno.EACCES, "Permission denied", str(path))
+            return look_up(path, *words, **options)
+
+        def cannot_open(*_: object, **__: object) -> None:
+            raise PermissionError(errno.EACCES, "Permission denied", inside)
+
+        monkeypatch.setattr(os, "stat", refuse)
+        monkeypatch.setattr(Path, "unlink", cannot_open)
+        monkeypatch.setattr(Path, "write_text", cannot_open)
+        monkeypatch.setattr(import_module("g3nn.experiments.store_file"), "_connect", cannot_open)
+        for words in [("run", suite, "--store", inside), ("table", suite, "--store", str(filled), "--out", inside)]:
+            ran = run_command("bench", *words)
+            assert (ran.code, ran.out) == (2, "")
+            (line,) = ran.err.splitlines()
+            assert line.startswith("error: ")
+            assert inside in line
+
+    @full_device
+    def test_a_full_disk(self, run_command, suite, filled, tmp_path):
+        device = tmp_path / "device"
+        device.symlink_to(FULL)
+        ran = run_command("bench", "table", suite, "--store", str(filled), "--out", str(device))
+        assert (ran.code, ran.out) == (2, "")
+        (line,) = ran.err.splitlines()
+        assert line.startswith(f"error: out: got {device}; ")
+        assert "No space left" in line
+        assert device.is_char_device(), "the device was replaced by a file"
+
+    @full_device
+    def test_a_full_disk_behind_standard_output(self):
+        with open(FULL, "w") as out:
+            command = [sys.executable, "-m", "g3nn", "bench", "suites"]
+            ran = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=False)
+        assert ran.returncode == 2
+        (line,) = ran.stderr.splitlines()
+        assert line.startswith("error: standard output: No space left")
 
     def test_merging_what_is_no_store(self, run_command, filled, tmp_path):
         missing, into = tmp_path / "a.sqlite", tmp_path / "b.sqlite"

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import ast
 import os
+import platform
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import g3nn
@@ -95,7 +97,18 @@ def test_completion_is_installed_for_the_shell(tmp_path):
 
 
 def test_version(run_command):
-    assert run_command("--version") == (0, f"g3nn {g3nn.__version__}\n", "")
+    ran = run_command("--version")
+    first, python, *rest = ran.out.splitlines()
+    assert (ran.code, ran.err, first) == (0, "", f"g3nn {g3nn.__version__}")
+    assert python.startswith(f"python {platform.python_version()} on ")
+    told = dict(line.split(" ", 1) for line in rest)
+    assert {"torch", "torch_geometric", "numba", "pyarrow"} <= set(told)
+    assert told["numpy"] == np.__version__
+
+
+def test_the_version_of_what_is_not_installed(run_command, monkeypatch):
+    monkeypatch.setattr(cli, "PACKAGES", ("numpy", "nothing-of-this-name"))
+    assert run_command("--version").out.endswith("\nnothing-of-this-name is not installed\n")
 
 
 def test_help_keeps_brackets_and_is_not_cut(run_command, monkeypatch):

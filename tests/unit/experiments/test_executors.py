@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import worker_jobs
 
-from g3nn.errors import DataError, InputError, Problems, TrainingError
+from g3nn.errors import DataError, DeviceMemoryError, InputError, Problems, TrainingError
 from g3nn.experiments import executors_ray, worker
 from g3nn.experiments.executors import LocalExecutor, make_executor
 from g3nn.experiments.executors_ray import RayExecutor, share
@@ -92,6 +92,17 @@ class TestLocal:
         ((_, records),) = LocalExecutor("cpu").execute([job()])
         assert [record.seed for record in records] == [0, 1]
         assert {record.status for record in records} == {"limit"}
+
+    def test_a_job_that_finds_no_memory_does_not_end_the_others(self, loads):
+        def run(job: Job, device: str, task: NodeTask) -> list[Record]:
+            if job.first.dataset == "pubmed":
+                raise DeviceMemoryError("none left")
+            return []
+
+        jobs = [job(0.1, "pubmed"), job(0.2)]
+        with LocalExecutor("cpu", run=run) as place:
+            (_, first), (_, second) = place.execute(jobs)
+        assert (str(first), second) == ("none left", [])
 
     def test_where_it_runs(self, loads):
         place = LocalExecutor("cpu")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import pickle
 from dataclasses import replace
 
@@ -150,7 +151,7 @@ class TestSelectionIsBlind:
 
 class TestErrors:
     def test_a_training_that_breaks_leaves_failed_records(self, monkeypatch, learnable):
-        for error in [TrainingError("too big"), MemoryError(), RuntimeError("CUDA error: odd")]:
+        for error in [TrainingError("too big"), RuntimeError("CUDA error: odd")]:
 
             def fit(*_: object, error: BaseException = error, **__: object) -> None:
                 raise error
@@ -180,16 +181,24 @@ class TestErrors:
         with pytest.raises(KeyboardInterrupt):
             run_job(job(point()), "cpu", learnable)
 
-    def test_a_full_device_says_nothing_about_the_point(self, monkeypatch, learnable):
-        for error in [DeviceMemoryError("not even one"), torch.cuda.OutOfMemoryError("20 MiB")]:
+    def test_a_lack_of_memory_says_nothing_about_the_point(self, monkeypatch, learnable):
+        wrapped = InputError([])
+        wrapped.__context__ = MemoryError()
+        for error in [
+            DeviceMemoryError("not even one"),
+            torch.cuda.OutOfMemoryError("20 MiB"),
+            MemoryError(),
+            np._core._exceptions._ArrayMemoryError((10**15,), np.dtype(float)),
+            RuntimeError("[enforce fail at alloc_cpu.cpp:127] err == 0. DefaultCPUAllocator: can't allocate memory"),
+            OSError(errno.ENOMEM, "Cannot allocate memory"),
+            wrapped,
+        ]:
 
             def fit(*_: object, error: BaseException = error, **__: object) -> None:
                 raise error
 
             monkeypatch.setattr(job_module, "fit", fit)
-            with pytest.raises(
-                DeviceMemoryError, match=r"select sbm-gcn .* no memory left.*Finished trainings are stored"
-            ):
+            with pytest.raises(DeviceMemoryError, match=rf"no memory left on cpu \({type(error).__name__}: "):
                 run_job(job(point(), stage="select"), "cpu", learnable)
 
     def test_a_device_that_is_not_there_says_nothing_about_the_point(self, learnable):

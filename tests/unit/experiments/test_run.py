@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import rich.progress
 
+from g3nn.errors import DeviceMemoryError
 from g3nn.experiments import worker
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.executors import LocalExecutor
@@ -35,7 +36,7 @@ def pretend(make_record) -> RunFunction:
     def run(job: Job, device: str, task: NodeTask) -> list[Record]:
         changes: dict[str, Any] = {"seconds": 2.0}
         if (job.first.model, job.first.dataset) == ("gcn", "citeseer"):
-            changes = {"status": "failed", "error": "MemoryError: ", "val_loss": None, "seconds": 0.0}
+            changes = {"status": "failed", "error": "TypeError: ", "val_loss": None, "seconds": 0.0}
         elif job.stage == "trial":
             changes["test_accuracy"] = 0.5
         return [make_record(*one, **changes) for one in zip(job.points, [job.stage] * job.size, job.seeds, strict=True)]
@@ -69,8 +70,27 @@ def test_failures_are_told_each_time_and_not_tried_again(small_suite, tmp_path, 
         report = run(small_suite, tmp_path / "runs.sqlite", LocalExecutor("cpu", run=pretend))
         (failure,) = report.failures
         assert (failure.model, failure.dataset, failure.trainings) == ("gcn", "citeseer", 4)
-        assert str(failure) == "trial gcn [released] on citeseer standard: 4 failed: MemoryError: "
+        assert str(failure) == "trial gcn [released] on citeseer standard: 4 failed: TypeError: "
     assert report.trainings == 0
+
+
+def test_what_finds_no_memory_is_tried_again_by_the_next_run(small_suite, tmp_path, pretend, capsys):
+    def short(job: Job, device: str, task: NodeTask) -> list[Record]:
+        if job.first.model == "sbm-gcn" and job.first.dataset == "cora":
+            raise DeviceMemoryError("no memory left on cpu (MemoryError: )")
+        return pretend(job, device, task)
+
+    file, whole = tmp_path / "runs.sqlite", tmp_path / "whole.sqlite"
+    report = run(small_suite, file, LocalExecutor("cpu", run=short))
+    assert {(one.model, one.dataset, one.stage) for one in report.postponed} == {("sbm-gcn", "cora", "select")}
+    assert sum(one.trainings for one in report.postponed) > 0
+    assert report.trainings == len(rows(file)) > 0
+    assert not [record for record in rows(file) if record.point.names[:3] == ("cora", "standard", "sbm-gcn")]
+    assert "no memory for" in capsys.readouterr().err
+    again = run(small_suite, file, LocalExecutor("cpu", run=pretend))
+    run(small_suite, whole, LocalExecutor("cpu", run=pretend))
+    assert again.postponed == ()
+    assert rows(file) == rows(whole)
 
 
 def test_records_of_other_suites_are_none_of_its_business(small_suite, tmp_path, make_record, pretend):

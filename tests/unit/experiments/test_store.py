@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -226,14 +227,83 @@ def test_a_link_to_a_store(path, tmp_path):
     assert names(tmp_path) == ["link", path.name]
 
 
-def test_evidence_that_cannot_be_read(path):
-    columns = [row[1] for row in sql(write(path, trial(0)), "PRAGMA table_info(trials)")]
-    chosen = ", ".join({"seed": "1", "evidence": "x'00'"}.get(name, name) for name in columns)
-    sql(path, f"INSERT INTO trials SELECT {chosen} FROM trials")
-    with Store.read(path) as store:
-        assert len(store.records()) == 2
-        with pytest.raises(DataError, match=r"results\.sqlite: damaged"):
-            store.records(evidence=True)
+DAMAGE = {
+    "UPDATE trials SET val_loss = 0.25 WHERE seed = 1": "'trial' of point '{key}' with seed 1",
+    "UPDATE trials SET evidence = x'00' WHERE seed = 1": "'trial' of point '{key}' with seed 1",
+    "UPDATE trials SET seed = 7 WHERE seed = 1": "'trial' of point '{key}' with seed 7",
+    "UPDATE trials SET error = CAST(x'ff' AS TEXT) WHERE seed = 1": "'trial' of point '{key}' with seed 1",
+    "UPDATE trials SET point = 77 WHERE seed = 1": "'trial' of point None with seed 1",
+    "UPDATE trials SET digest = 5 WHERE seed = 1": "'trial' of point '{key}' with seed 1",
+    "UPDATE points SET dataset = 'pubmed'": "'{key}'",
+    "UPDATE points SET options = '[3]'": "'{key}'",
+    "UPDATE points SET options = '{{'": "'{key}'",
+    "UPDATE environments SET hardware = '{{}}'": "does not agree",
+}
+"""What happens to a file without SQLite noticing, and what the error says."""
+
+
+@pytest.mark.parametrize(("damage", "told"), DAMAGE.items())
+def test_damage_that_sqlite_does_not_see_is_named(path, tmp_path, damage, told):
+    sql(write(path, trial(0), trial(1)), damage.format())
+    for use in (Store.records, Store.environments, lambda store: Store.open(tmp_path / "new").merge([path])):
+        with Store.read(path) as store, pytest.raises(DataError, match="damaged") as caught:
+            use(store)
+        assert f"{path}: " in str(caught.value)
+        assert told.format(key=point().key) in str(caught.value)
+        assert "Take a sound copy" in str(caught.value)
+    assert read(tmp_path / "new") == []
+    if damage.startswith("UPDATE trials"):
+        sql(path, str(caught.value).split('"')[1])
+        assert read(path) == [trial(0)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_flipped_bits_never_change_what_is_read(path, seed):
+    """With 25 damaged copies each: an error of one line, or the same records."""
+    rng = random.Random(seed)
+    failed = select(3, 2.0, status="failed", error="η")
+    sound = write(path, *(trial(k, evidence=evidence(k)) for k in range(2)), failed, select(4)).read_bytes()
+    expected, errors = read(path), []
+    for _ in range(25):
+        content = bytearray(sound)
+        for place in rng.choices(range(len(content)), k=3):
+            content[place] ^= 1 << rng.randrange(8)
+        path.write_bytes(content)
+        try:
+            with Store.read(path) as store:
+                assert (store.records(evidence=True), store.environments()) == (expected, [HERE])
+        except DataError as error:
+            errors.append(str(error))
+    assert len(errors) > 10
+    assert all(error.startswith(f"{path}: ") and "\n" not in error for error in errors)
+
+
+def without_digests(path: Path) -> Path:
+    """As the first version wrote it, with the triggers that its oldest files have."""
+    refuse = "BEGIN SELECT RAISE(ABORT, 'a store only grows'); END"
+    sql(path, "ALTER TABLE trials DROP COLUMN digest", "PRAGMA user_version = 1")
+    sql(path, f"CREATE TRIGGER trials_no_update BEFORE UPDATE ON trials {refuse}")
+    return path
+
+
+def test_a_store_of_the_first_version(path, tmp_path):
+    expected = read(write(path, trial(0, evidence=evidence()), trial(1, 2.0), select(4)))
+    before = without_digests(path).read_bytes()
+    assert read(path) == expected
+    with Store.open(tmp_path / "new") as store:
+        assert store.merge([path]).added == 3
+    assert path.read_bytes() == before
+    write(path, trial(2))
+    assert sql(path, "PRAGMA user_version") == [(store_file.VERSION,)]
+    assert len(read(path)) == 4
+    sql(path, "UPDATE trials SET val_loss = 0.25 WHERE seed = 0")
+    with pytest.raises(DataError, match=r"1 of 4 rows are damaged.* with seed 0\."):
+        read(path)
+
+
+def test_numbers_of_another_type_come_back_too(path):
+    given = trial(seconds=1, val_loss=True, epochs=3.0)
+    assert read(write(path, given)) == [given]
 
 
 def fill_the_disk(store: Store) -> None:
@@ -253,6 +323,16 @@ def test_a_full_disk(path):
         assert store.records() == [trial(0), trial(1)]
     write(path, trial(2))
     assert read(path) == [trial(0), trial(1), trial(2)]
+
+
+def test_a_full_disk_where_temporary_files_go(path, monkeypatch):
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    sql(write(path, trial(0)), "PRAGMA journal_mode = WAL")
+    monkeypatch.setattr(store_file.tempfile, "TemporaryDirectory", refuse)
+    with pytest.raises(DataError, match=r"the disk is full .*Free some space"):
+        read(path)
 
 
 def test_another_process_keeps_it_locked(path, monkeypatch):
@@ -287,6 +367,8 @@ def test_merging(path, tmp_path):
         assert store.merge([]) == MergeReport(added=0, present=0, conflicts=0)
         assert len(store.environments()) == 2
     assert made_in(path) == {0: "cpu", 1: "cpu", 2: "cuda", 3: "cuda", 4: "cpu"}
+    digests = "SELECT seed, digest FROM trials WHERE seed IN (3, 4)"
+    assert sql(path, digests) == [*sql(one, digests), *sql(two, digests)]
     merged = read(path)
     assert len(merged) == 5
     for record in (trial(0), *read(one), *read(two)):
