@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -137,7 +137,7 @@ class Source:
                     _check_quotes(path, self.encoding, self.delimiter)
                     raise
                 table = pa.table({name: pa.nulls(0) for name in columns})
-        if _has_long_rows(path, self.encoding, table.num_rows):
+        if _may_swallow_rows(path, self.encoding, table.num_rows):
             _check_quotes(path, self.encoding, self.delimiter)
         if bad:
             first = bad[0]
@@ -192,35 +192,67 @@ def _header(path: Path, encoding: str) -> tuple[list[str], str]:
         unquoted = re.sub(r'"[^"]*"', "", first)
         tabs = path.name.lower().removesuffix(".gz").endswith(".tsv")
         delimiter = "\t" if tabs else max(DELIMITERS, key=unquoted.count)
-        # A name in quotes may continue on the next line.
-        return next(csv.reader(chain([first], lines), delimiter=delimiter)), delimiter
+        try:
+            # A name in quotes may continue on the next line.
+            return next(csv.reader(chain([first], lines), delimiter=delimiter, strict=True)), delimiter
+        except csv.Error:
+            _check_quotes(path, encoding, delimiter)
+            raise
 
 
-def _has_long_rows(path: Path, encoding: str, rows: int) -> bool:
-    """Whether there are quotes, and more lines than rows: a value runs over several lines, or lines are empty."""
-    quotes, breaks, last = False, Counter[bytes](), b""
+def _may_swallow_rows(path: Path, encoding: str, rows: int) -> bool:
+    """Whether there are quotes, and more lines than rows, or a quote without a second one."""
+    quotes, lines, last = 0, 0, b""
     with _utf8(path, encoding) as stream:
         while chunk := stream.read(_BLOCK):
-            quotes = quotes or b'"' in chunk
-            breaks.update({end: chunk.count(end) for end in (b"\n", b"\r")})
+            quotes += chunk.count(b'"')
+            # Two signs may end one line, also where one chunk ends between them.
+            lines += chunk.count(b"\n") + chunk.count(b"\r") - chunk.count(b"\r\n") - (last + chunk[:1] == b"\r\n")
             last = chunk[-1:]
-    lines = max(breaks.values(), default=0) + (last not in (b"\n", b"\r"))
-    return quotes and lines > rows + 1
+    lines += last not in (b"\n", b"\r")
+    return quotes > 0 and (lines > rows + 1 or quotes % 2 == 1)
 
 
 def _check_quotes(path: Path, encoding: str, delimiter: str) -> None:
     """Without its second quote, a value would swallow the rows up to the next quote in the file."""
-    line, limit = 0, csv.field_size_limit(2**31 - 1)
-    with _utf8(path, encoding) as stream:
-        rows = csv.reader(io.TextIOWrapper(stream, UTF8, newline=""), delimiter=delimiter, strict=True)
+    row, separators, line, limit = list[str](), 0, 1, csv.field_size_limit(2**31 - 1)
+
+    def lines(file: io.TextIOWrapper) -> Iterator[str]:
+        for text in file:
+            row.append(text)
+            yield text
+
+    def refuse(line: int) -> NoReturn:
+        advice = 'Close it, and write a quote inside a value twice ("").'
+        raise DataError(f"{path}: a quote in line {line} is not closed as it should be. {advice}")
+
+    with _utf8(path, encoding) as stream, io.TextIOWrapper(stream, "utf-8-sig", newline="") as file:
+        rows = csv.reader(lines(file), delimiter=delimiter, strict=True)
         try:
-            for _ in rows:
-                line = rows.line_num
-        except csv.Error as error:
-            advice = 'Close it, and write a quote inside a value twice ("").'
-            raise DataError(f"{path}: a quote in line {line + 1} is not closed as it should be. {advice}") from error
+            for values in rows:
+                separators = separators or max(len(values) - 1, 0)
+                if _are_rows(row, delimiter, separators):
+                    refuse(line)
+                line = rows.line_num + 1
+                row.clear()
+        except csv.Error:
+            refuse(line + _breaks_before_quote("".join(row), delimiter))
         finally:
             csv.field_size_limit(limit)
+
+
+def _are_rows(lines: list[str], delimiter: str, separators: int) -> bool:
+    """Whether each line of what is read as one row has the separators of a whole row: its last quote belongs to another
+    value. One each may be chance in the lines of a text, so there must be two after the first line."""
+    return (len(lines) - 1) * separators >= 2 and all(line.count(delimiter) == separators for line in lines)
+
+
+def _breaks_before_quote(row: str, delimiter: str) -> int:
+    """Line ends in front of the first quote of a row that is closed wrongly or never."""
+    sound = re.match(
+        rf'(?:"(?:[^"]++|"")*+"(?=[{delimiter}\r\n])|[^"{delimiter}\r\n][^{delimiter}\r\n]*+|{delimiter})*+', row
+    )
+    return len(re.findall(r"\r\n?|\n", sound[0])) if sound else 0
 
 
 def _encoding(path: Path, remarks: Remarks) -> str:

@@ -71,9 +71,9 @@ def test_row_numbers_of_pandas_are_no_column(tmp_path):
 
 class TestQuotes:
     def test_text_may_run_over_lines(self, tmp_path):
-        text = 'id,words\n1,"a\nb, ""c"""\n2,5" disk\n3,' + f'"{"long " * 40_000}\n"\n'
+        text = 'id,words\n1,"a\nb, ""c"""\n2,5" disk\n3,' + f'"{"long " * 40_000}\n"\n4,"a\nb, c\nd; e"\n'
         words = read_nodes(text_file(tmp_path, text), "id").features["words"].to_pylist()
-        assert [word[:9] for word in words] == ['a\nb, "c"', '5" disk', "long long"]
+        assert [word[:9] for word in words] == ['a\nb, "c"', '5" disk', "long long", "a\nb, c\nd;"]
 
     @pytest.mark.parametrize(
         ("text", "line"),
@@ -83,14 +83,31 @@ class TestQuotes:
             ('id,x\n1,"a"\n\n2,"b\n3,"c"\n4,"d"\n', 4),
             ('id,x,z\n1,"a,2\n3,b,4\n', 2),
             ('id,x\r1,a\r2,"b\r3,c\r', 3),
+            ('id,x\n1,a\n2,b\n3,"c\n', 4),
+            ('id,x\n1,a\n2,b\n3,"c\r4,d\r5,e\r', 4),
+            ('id,x\n1,a\n2,"b\n3,c\n4,d"\n5,e\n', 3),
+            ('id,x,z\n1,"a\na",b\n2,"b\n\nc","d\n3,e,f\n', 6),
+            ('\ufeff"id,x\n1,a\n2,b\n', 1),
         ],
-        ids=["last column", "no line end", "up to the next quote", "first column", "old line ends"],
+        ids=[
+            "last column",
+            "no line end",
+            "up to the next quote",
+            "first column",
+            "old line ends",
+            "last row",
+            "mixed line ends",
+            "up to a stray quote",
+            "after text over lines",
+            "header",
+        ],
     )
     def test_a_quote_that_is_not_closed_swallows_no_rows(self, tmp_path, text, line):
         with pytest.raises(DataError, match=f"nodes.csv: a quote in line {line} is not closed"):
             read_nodes(text_file(tmp_path, text), "id")
+        (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         with pytest.raises(DataError, match=f"a quote in line {line} is not closed"):
-            read_edges(text_file(tmp_path, text))
+            read_edges(tmp_path / "edges.csv.gz")
 
 
 def test_what_cannot_be_read(tmp_path):
