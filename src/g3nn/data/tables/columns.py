@@ -73,7 +73,7 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     """(n,) int64 or text, none missing."""
     values = plain(column, typed)
     if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False:
-        values = pc.cast(values, pa.int64(), safe=False)
+        values = _exact(place, values)
     if pa.types.is_integer(values.type):
         values = int64(values)
     elif is_text(values.type):
@@ -90,6 +90,15 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     if numbers is None:
         _check_unmixed(place, values)
     return values if numbers is None else numbers
+
+
+def _exact(place: str, values: pa.Array) -> pa.Array:
+    """Whole floats as int64. Beyond 2^53 a float may stand for several numbers, and so for several ids."""
+    large = pc.filter(values, pc.greater(pc.abs(values), float(2**53)))
+    if len(large):
+        advice = "Write them as text, or as numbers without a decimal point."
+        refuse(place, f"{counted(len(large), 'number')} that may be rounded ({listed(large)})", "exact ids", advice)
+    return pc.cast(values, pa.int64(), safe=False)
 
 
 def _check_unmixed(place: str, values: pa.Array) -> None:

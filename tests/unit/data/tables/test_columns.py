@@ -43,6 +43,7 @@ def test_what_is_no_id():
         ([None, None], True, "2 missing ids (row 1, 2)"),
         ([14.0, None], True, "1 missing id (row 2)"),
         ([1.5, 2.0], True, "values of type double; expected text or whole numbers"),
+        ([1e300, 2e300, 1.0], True, "2 numbers that may be rounded (1e+300, 2e+300); expected exact ids"),
         ([True, False], True, "values of type bool"),
         ([datetime.date(2020, 1, 1)], True, "values of type date32"),
         ([[1], [2]], True, "values of type list"),

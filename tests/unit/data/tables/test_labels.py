@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import tracemalloc
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,7 @@ class TestOutcome:
             (["u", "v"], "real", "values such as 'u'"),
             ([True, False], "counts", "got true and false"),
             ([1e200, 1.0], "real", "values such as 1e+200"),
+            ([math.inf, 1.0], "auto", "values such as inf"),
             ([-1, 2], "counts", "values such as -1"),
             ([1, 2], "ral", "outcome: got 'ral'"),
         ]
@@ -145,6 +148,7 @@ def test_classes():
         (["1", None], True, ["1", None]),
         (pa.array([1, 2**64 - 1], pa.uint64()), True, ["1", str(2**64 - 1)]),
         ([None, None], True, [None, None]),
+        ([Decimal(2**53 + 1), Decimal(2**53), None], True, [2**53 + 1, 2**53, None]),
     ]
     for values, typed, expected in cases:
         found = label_values(pa.array(values), typed, classes=True).tolist()
