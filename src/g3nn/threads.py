@@ -1,4 +1,5 @@
-"""How many threads a computation gets, and how they wait for each other. Nothing that the user set is overridden."""
+"""What a computation gets of the machine: threads, how they wait for each other, and memory. Nothing that the user set
+is overridden."""
 
 from __future__ import annotations
 
@@ -16,6 +17,11 @@ _GRAIN = 4000
 each other longer than they work."""
 
 _CGROUP = Path("/sys/fs/cgroup")
+_MEMORY_FILES = (
+    ("memory.max", "memory.current", "memory.stat"),
+    ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat"),
+)
+"""The limit of a container, what it has taken, and of that the parts; in version 2 and in version 1 of cgroups."""
 
 
 def wait_passively() -> None:
@@ -48,6 +54,30 @@ def _quota(cgroup: Path) -> float | None:
     except (ValueError, ZeroDivisionError):
         return None
     return share if share > 0 else None
+
+
+def free_memory(cgroup: Path = _CGROUP) -> int:
+    """Bytes that this process may still take, of the machine and of its container; half of all if nobody says."""
+    free, information = all_memory() // 2, Path("/proc/meminfo")
+    if information.exists():
+        free = 1024 * _counts(information)["MemAvailable:"]
+    for limit, usage, statistics in _MEMORY_FILES:
+        try:
+            bound = int((cgroup / limit).read_text()) - int((cgroup / usage).read_text())
+            # Pages of files that nobody needs are given up for others.
+            free = min(free, bound + _counts(cgroup / statistics)["inactive_file"])
+        except (OSError, ValueError, KeyError):
+            continue
+    return max(free, 0)
+
+
+def all_memory() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def _counts(path: Path) -> dict[str, int]:
+    """The numbers in a file of the system that has a name and a number in each line."""
+    return {name: int(number) for name, number, *_ in map(str.split, path.read_text().splitlines())}
 
 
 @contextmanager

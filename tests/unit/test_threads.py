@@ -15,7 +15,8 @@ from g3nn import NodeTask, threads
 
 @pytest.fixture
 def container(tmp_path):
-    (tmp_path / "cpu").mkdir()
+    for name in ("cpu", "memory"):
+        (tmp_path / name).mkdir()
     return tmp_path
 
 
@@ -36,6 +37,30 @@ def test_cores_are_those_of_the_process_within_the_quota_of_its_container(contai
     for name, text in files.items():
         (container / name).write_text(text)
     assert threads.cores(container) == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        ({"memory.max": "900", "memory.current": "700", "memory.stat": "anon 500\ninactive_file 100\n"}, 300),
+        ({"memory.max": "700", "memory.current": "900", "memory.stat": "inactive_file 100\n"}, 0),
+        (
+            {
+                "memory/memory.limit_in_bytes": "900",
+                "memory/memory.usage_in_bytes": "700",
+                "memory/memory.stat": "inactive_file 0",
+            },
+            200,
+        ),
+        ({"memory.max": "max", "memory.current": "700", "memory.stat": "inactive_file 100\n"}, None),
+        ({}, None),
+    ],
+)
+def test_memory_is_that_of_the_machine_within_the_limit_of_its_container(container, files, expected):
+    for name, text in files.items():
+        (container / name).write_text(text)
+    found = threads.free_memory(container)
+    assert found > 10**6 if expected is None else found == expected
 
 
 @pytest.mark.parametrize("own", [{"GOMP_SPINCOUNT": "5"}, {"OMP_WAIT_POLICY": "ACTIVE"}, {}])

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from pathlib import Path
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from g3nn import threads
 from g3nn.task import NodeTask
 
 _USABLE = 0.8
@@ -54,12 +53,7 @@ def _on_gpu(device: torch.device) -> tuple[int, int]:
 
 
 def _on_cpu() -> tuple[int, int]:
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    information = Path("/proc/meminfo")
-    if not information.exists():
-        return total // 2, total
-    fields = dict(line.split(":", 1) for line in information.read_text().splitlines())
-    return 1024 * int(fields["MemAvailable"].split()[0]), total
+    return threads.free_memory(), threads.all_memory()
 
 
 def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:
