@@ -323,6 +323,8 @@ def _kind(value: Any) -> str:
         return "strings"
     if isinstance(value, bool | np.bool_):
         return "booleans"
+    if isinstance(value, np.timedelta64):  # which numpy takes for a whole number
+        return "other"
     if isinstance(value, int | float | np.integer | np.floating) and value % 1 == 0 and -(2**63) <= value < 2**63:
         return "whole numbers"
     return "other"

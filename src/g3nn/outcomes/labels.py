@@ -117,7 +117,7 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
 
 def is_missing(value: Any) -> bool:
     """None, NaN, and what data frames have for them."""
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 

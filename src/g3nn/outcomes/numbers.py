@@ -139,7 +139,7 @@ class NumberOutcome(Outcome):
                 return raw.astype(np.float64)
         items = [None if is_missing(item) else item for item in raw.ravel().tolist()]
         plain = bool | int | float | np.integer | np.floating | np.bool_ | None
-        texts = [item for item in items if not isinstance(item, plain)]
+        texts = [item for item in items if not isinstance(item, plain) or isinstance(item, np.timedelta64)]
         if texts:
             problems.add(argument, f"values such as {texts[0]!r}", cls.allowed, cls.advice)
             return None

@@ -48,6 +48,11 @@ def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
         column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
+    # Few functions of Arrow know the smaller types.
+    if pa.types.is_float16(column.type):
+        column = pc.cast(column, pa.float32())
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        column = pc.cast(column, pa.decimal128(column.type.precision, column.type.scale))
     if is_text(column.type):
         column = pc.cast(column, pa.large_string())
         column = column if typed else pc.utf8_trim_whitespace(column)

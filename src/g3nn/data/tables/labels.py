@@ -115,7 +115,8 @@ def label_values(values: pa.Array, typed: bool, classes: bool = False) -> np.nda
     elif is_number(values.type):
         return floats(values)
     if not is_text(values.type):
-        return _objects(values.to_pylist())
+        # Python has no dates as far from ours as Arrow and numpy have.
+        return _objects(list(values.to_numpy(False)) if pa.types.is_temporal(values.type) else values.to_pylist())
     encoded = values.dictionary_encode()
     words = _as_classes(encoded.dictionary.to_pylist(), typed) if classes else _as_numbers(encoded.dictionary)
     return _objects([*words, None])[pc.fill_null(encoded.indices, len(words)).to_numpy()]

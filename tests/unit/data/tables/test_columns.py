@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -35,6 +36,7 @@ def test_other_tables_say_what_their_ids_are():
     assert ids(pa.array([7, 8], pa.int8()), typed=True) == [7, 8]
     assert ids(pa.array([7, 2**64 - 1], pa.uint64()), typed=True) == ["7", str(2**64 - 1)]
     assert ids([14.0, 15.0], typed=True) == [14, 15]
+    assert ids(np.array([14, 15], dtype=np.float16), typed=True) == [14, 15]
 
 
 def test_what_is_no_id():

@@ -53,7 +53,10 @@ class TestOutcome:
         cases = [
             ([1.5, 2.0], "classes", "column 'y': got values such as 1.5"),
             ([[1], [2]], "classes", "values such as [1]"),
-            ([datetime.date(2020, 1, 1)] * 2, "classes", "values such as datetime.date"),
+            ([datetime.date(2020, 1, 1)] * 2, "classes", "values such as np.datetime64('2020-01-01')"),
+            (pa.array([2**40, 2**41], pa.timestamp("s")), "classes", "values such as np.datetime64('36812-"),
+            (pa.array([1, 2], pa.duration("s")), "real", "values such as np.timedelta64(1,'s')"),
+            (pa.array([1, 2], pa.duration("s")), "classes", "values such as np.timedelta64(1,'s')"),
             (["u", "u"], "auto", "column 'y': got 2 labels of 1 classes"),
             (["u", "v"], "real", "values such as 'u'"),
             ([True, False], "counts", "got true and false"),
