@@ -8,8 +8,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn import threads
 from g3nn.task import NodeTask
+from g3nn.threads import all_memory
+from g3nn.threads import free_memory as free_of_cpu
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
@@ -53,7 +54,7 @@ def _on_gpu(device: torch.device) -> tuple[int, int]:
 
 
 def _on_cpu() -> tuple[int, int]:
-    return threads.free_memory(), threads.all_memory()
+    return free_of_cpu(), all_memory()
 
 
 def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:
