@@ -37,7 +37,9 @@ _SPLIT = "a boolean mask or a list of node numbers"
 
 def to_numpy(value: Any) -> np.ndarray:
     if hasattr(value, "detach"):
-        value = value.detach().cpu().numpy()
+        value = value.detach().cpu()
+        # Numpy does not know this type.
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
     return np.asarray(value)
 
 

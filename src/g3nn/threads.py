@@ -1,14 +1,12 @@
-"""How many threads a computation gets, how they wait for each other, and what is left of them after a fork.
-
-Nothing that the user set is overridden.
-"""
+"""What a computation gets of the machine: threads, how they wait for each other and what is left of them after a fork,
+and memory. Nothing that the user set is overridden."""
 
 from __future__ import annotations
 
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 from types import ModuleType
@@ -59,6 +57,57 @@ def _quota(cgroup: Path) -> float | None:
     except (ValueError, ZeroDivisionError):
         return None
     return share if share > 0 else None
+
+
+def free_memory() -> int:
+    """Bytes that this process may still take."""
+    return host_memory()[0]
+
+
+def host_memory(proc: Path = Path("/proc"), cgroup: Path = CGROUP) -> tuple[int, int]:
+    """Free and total bytes: those of the machine, or those of the narrowest control group that this process is in."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    information = proc / "meminfo"
+    free = total // 2
+    if information.exists():
+        free = 1024 * _fields(information)["MemAvailable:"]
+    for limit, used in _limits(proc, cgroup):
+        free, total = min(free, max(0, limit - used)), min(total, limit)
+    return free, total
+
+
+_LIMITS = (
+    ("0", "", "memory.max", "memory.current", "inactive_file"),
+    ("memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+)
+"""By version of control groups: its line in /proc/self/cgroup, its folder, and the names of limit, use and, in
+memory.stat, of what was read from files and is given back as soon as somebody needs the room."""
+
+
+def _limits(proc: Path, cgroup: Path) -> Iterator[tuple[int, int]]:
+    """The limit and use of every control group that holds this process. A container may see its own as the root."""
+    try:
+        lines = [line.split(":", 2) for line in (proc / "self" / "cgroup").read_text().splitlines()]
+    except OSError:
+        lines = []
+    for controller, folder, limit, use, cached in _LIMITS:
+        root = cgroup / folder
+        own = next((path for number, names, path in lines if controller in (number, *names.split(","))), "/")
+        place = root / own.strip("/")
+        for group in (place, *place.parents):
+            # "max" is no number, and so is a file that is not there.
+            with suppress(OSError, ValueError):
+                most, used = (int((group / name).read_text()) for name in (limit, use))
+                with suppress(OSError, ValueError):
+                    used -= _fields(group / "memory.stat").get(cached, 0)
+                yield most, used
+            if group == root:
+                break
+
+
+def _fields(file: Path) -> dict[str, int]:
+    """Of a file whose lines are a name and a number."""
+    return {name: int(number) for name, number, *_ in map(str.split, file.read_text().splitlines())}
 
 
 @contextmanager

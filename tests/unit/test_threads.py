@@ -15,7 +15,8 @@ from g3nn import NodeTask, threads
 
 @pytest.fixture
 def container(tmp_path):
-    (tmp_path / "cpu").mkdir()
+    for name in ("cpu", "memory"):
+        (tmp_path / name).mkdir()
     return tmp_path
 
 
@@ -36,6 +37,48 @@ def test_cores_are_those_of_the_process_within_the_quota_of_its_container(contai
     for name, text in files.items():
         (container / name).write_text(text)
     assert threads.cores(container) == expected
+
+
+GIB = 2**30
+V1, V2 = "memory/{}/memory.limit_in_bytes", "{}/memory.max"
+USED = {V1: "memory/{}/memory.usage_in_bytes", V2: "{}/memory.current"}
+CACHED = {V1: ("memory/{}/memory.stat", "total_inactive_file"), V2: ("{}/memory.stat", "inactive_file")}
+
+
+@pytest.mark.parametrize(
+    ("groups", "own", "expected"),
+    [
+        ({}, None, (6, 8)),
+        ({(V2, "."): ("max", 1, 0)}, "0::/", (6, 8)),
+        ({(V2, "."): (4, 1, 0)}, "0::/", (3, 4)),
+        ({(V2, "."): (4, 1, 0)}, None, (3, 4)),
+        ({(V2, "."): (4, 3, 2)}, "0::/", (3, 4)),
+        ({(V2, "."): (1, 2, 0)}, "0::/", (0, 1)),
+        ({(V2, "."): (100, 1, 0)}, "0::/", (6, 8)),
+        ({(V2, "."): (5, 1, 0), (V2, "a"): (2, 1, 0), (V2, "a/b"): ("max", 1, 0)}, "0::/a/b", (1, 2)),
+        ({(V2, "."): (4, 1, 0), (V2, "other"): (1, 1, 0)}, "0::/of/the/host", (3, 4)),
+        ({(V1, "."): (2**33, 1, 0)}, "4:memory:/", (6, 8)),
+        ({(V1, "."): (3, 1, 0)}, "4:memory:/", (2, 3)),
+        ({(V1, "."): (2**33, 1, 0), (V1, "a"): (3, 2, 1)}, "2:cpu,memory:/a", (2, 3)),
+        ({(V1, "a"): (3, 2, 0), (V1, "."): (2**33, 1, 0)}, "3:memory:/a\n0::/b", (1, 3)),
+    ],
+)
+def test_a_container_leaves_less_than_the_machine(tmp_path, monkeypatch, groups, own, expected):
+    """All in GiB. groups: limit, use and what of it is only a copy of files, by version and group."""
+    proc, cgroup = tmp_path / "proc", tmp_path / "cgroup"
+    texts = {proc / "meminfo": f"MemTotal: {8 * GIB // 1024} kB\nMemAvailable: {6 * GIB // 1024} kB\nHugePages: 0\n"}
+    if own is not None:
+        texts[proc / "self" / "cgroup"] = f"1:name=systemd:/x\n{own}\n"
+    for (version, group), (limit, used, cached) in groups.items():
+        stat, field = CACHED[version]
+        texts[cgroup / version.format(group)] = limit if limit == "max" else f"{limit * GIB}\n"
+        texts[cgroup / USED[version].format(group)] = f"{used * GIB}\n"
+        texts[cgroup / stat.format(group)] = f"anon 5\n{field} {cached * GIB}\n"
+    for file, text in texts.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    monkeypatch.setattr(os, "sysconf", lambda name: {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 8 * GIB // 4096}[name])
+    assert threads.host_memory(proc, cgroup) == (expected[0] * GIB, expected[1] * GIB)
 
 
 @pytest.mark.parametrize("own", [{"GOMP_SPINCOUNT": "5"}, {"OMP_WAIT_POLICY": "ACTIVE"}, {}])

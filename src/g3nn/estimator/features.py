@@ -96,14 +96,14 @@ class FeatureTable:
     def aligned(self, names: tuple[str, ...] | None, d: int, problems: Problems) -> FeatureTable:
         """The columns of new nodes in the order of the fitted ones; every difference is a problem."""
         if names is not None and self.names is not None:
-            absent = [name for name in names if name not in set(self.names)]
-            extra = [name for name in self.names if name not in set(names)]
+            position, fitted = {name: place for place, name in enumerate(self.names)}, set(names)
+            absent = [name for name in names if name not in position]
+            extra = [name for name in self.names if name not in fitted]
             if absent or extra:
                 parts = (("without", absent), ("with", extra))
                 given = [f"{word} {', '.join(map(repr, part[:SHOWN]))}" for word, part in parts if part]
                 problems.add("X", "; ".join(given), f"the {d} columns of the fit")
                 return self
-            position = {name: place for place, name in enumerate(self.names)}
             return FeatureTable(self.matrix[:, [position[name] for name in names]], names)
         if self.matrix.shape[1] != d:
             problems.add("X", f"{self.matrix.shape[1]} columns", f"{d} columns, as in the fit")

@@ -31,6 +31,7 @@ from g3nn.model import GenerativeModel, ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import check, known_names
 from g3nn.outcomes import OUTCOMES
+from g3nn.outcomes.labels import name_array
 from g3nn.outcomes.numbers import ValueOptions
 from g3nn.outcomes.real import RealOptions
 from g3nn.replicas import Replicas, Sizes
@@ -65,7 +66,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "Objective": Objective,
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "float": float,
-    "texts": lambda *values: np.array(values, dtype=np.str_),
+    "texts": lambda *values: name_array(values),
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
@@ -174,7 +175,7 @@ def _fields(value: Any, *without: str) -> Json:
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
     """A value as JSON takes it. Arrays of numbers go into `arrays`, by the names of the fields that lead to them; an
     object becomes a list of its kind and a mapping or list of its parts."""
-    if isinstance(value, np.ndarray) and value.dtype.kind != "U":
+    if isinstance(value, np.ndarray) and value.dtype.kind not in "UO":
         arrays[name] = value
         return ["array", [name]]
     if isinstance(value, np.ndarray):

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from g3nn.errors import InputError, Problem
 from g3nn.kernels.backend import fast
 
 _INT32 = 2**31 - 1
@@ -45,8 +46,16 @@ class Pattern:
     @classmethod
     def from_rows(cls, rowptr: Tensor, col: Tensor, width: int, symmetric: bool = False) -> Pattern:
         """From compressed rows, on their device."""
-        shape = rowptr.numel() - 1, width
-        return cls(shape, rowptr.to(torch.int64), col.to(index_type(width - 1)), symmetric)
+        shape, kind = (rowptr.numel() - 1, width), index_type(width - 1)
+        # A number that is cut to 32 bits may become that of another column. On a GPU, looking would mean waiting.
+        if col.dtype != kind and col.device.type == "cpu" and col.numel():
+            first, last = (int(end) for end in col.aminmax())
+            if first < 0 or last >= width:
+                outside = Problem(
+                    "col", f"columns {first}..{last}", f"columns 0..{width - 1}, as many as the matrix has"
+                )
+                raise InputError([outside])
+        return cls(shape, rowptr.to(torch.int64), col.to(kind), symmetric)
 
     @property
     def nnz(self) -> int:

@@ -26,7 +26,7 @@ def guessed_outcome(columns: int, numbers: np.ndarray | None) -> type[Outcome]:
         return Tags
     if numbers is None or numbers.size == 0:
         return Classes
-    if (numbers % 1 != 0).any():
+    if not np.isfinite(numbers).all() or (numbers % 1 != 0).any():
         return Real
     values = np.unique(numbers)
     gapless = values[0] in (0, 1) and values[-1] - values[0] == len(values) - 1

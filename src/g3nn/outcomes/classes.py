@@ -28,11 +28,13 @@ from g3nn.outcomes.class_panel import models_for_classes
 from g3nn.outcomes.labels import (
     Labels,
     Split,
+    check_names,
     check_parts,
     check_validation_nodes,
     flat_values,
     is_known,
     is_missing,
+    name_array,
     quoted,
 )
 from g3nn.parse import SHOWN, UNKNOWN, to_numpy
@@ -42,8 +44,6 @@ _TEMPERATURES = 25
 
 _MEASURES = ("precision", "recall", "f1", "support")
 """Of one class."""
-
-_DTYPES: dict[str, Any] = {"strings": np.str_, "whole numbers": np.int64, "booleans": np.bool_}
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,15 @@ class Classes(Outcome):
         if len(kinds) > 1 or "other" in kinds:
             example = next((value for value in given if _kind(value) == "other"), None)
             mixed = f"values such as {example!r}" if example is not None else f"{' and '.join(sorted(kinds))} mixed"
-            allowed = f"strings, whole numbers or booleans; {cls.unknown_title} where unknown"
+            allowed = f"strings, whole numbers of 64 bits or booleans; {cls.unknown_title} where unknown"
             problems.add(argument, mixed, allowed, _advice(example))
             return None
-        kind = kinds.pop() if kinds else "whole numbers"
-        # Among numpy's strings every label would take the room of the longest, so there is one for each class only.
-        distinct = list(dict.fromkeys(given))
-        classes, positions = np.unique(np.array(distinct, dtype=_DTYPES[kind]), return_inverse=True)
-        position = dict(zip(distinct, positions.tolist(), strict=True))
+        distinct, before = list(dict.fromkeys(given)), len(problems.found)
+        check_names(argument, distinct, problems)
+        if len(problems.found) > before:
+            return None
+        classes = name_array(sorted(int(label) if kinds == {"whole numbers"} else label for label in distinct))
+        position = {name: k for k, name in enumerate(classes.tolist())}
         codes = np.full(n, UNKNOWN, dtype=np.int64)
         codes[labelled] = [position[label] for label in given]
         if len(classes) < 2:
@@ -98,9 +99,9 @@ class Classes(Outcome):
     @classmethod
     def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
         """(m,) positions of the labels among the classes."""
-        values, classes = flat_values(y).tolist(), names.tolist()
+        values, classes = flat_values(y).ravel().tolist(), names.tolist()
         position = {name: k for k, name in enumerate(classes)}
-        codes = [position.get(value, UNKNOWN) for value in values]
+        codes = [UNKNOWN if _kind(value) == "other" else position.get(value, UNKNOWN) for value in values]
         strange = sorted({repr(value) for value, code in zip(values, codes, strict=True) if code == UNKNOWN})
         if strange:
             problems.add("y", ", ".join(strange[:SHOWN]), f"the classes {', '.join(map(repr, classes[:20]))}")
@@ -111,12 +112,17 @@ class Classes(Outcome):
         cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
     ) -> tuple[np.ndarray, int]:
         """(n,) whole numbers in 0..K-1, or -1 where unknown. Raises at once if there are no such labels at all."""
-        y = to_numpy(labels)
+        try:
+            y = to_numpy(labels)
+        except ValueError:  # lists of several lengths
+            y = flat_values(labels)
         if y.shape != (n,):
             problems.add("labels", f"shape {y.shape}", f"one label per node, shape ({n},)")
             problems.raise_if_any()
-        if y.dtype.kind not in "biuf" or not np.isfinite(y).all() or not (y == np.round(y)).all():
-            problems.add("labels", f"values of type {y.dtype}", "whole numbers 0..K-1, or -1 for unknown")
+        strange = y[~_are_whole(y)]
+        if strange.size:
+            given = f"values of type {y.dtype} such as {strange.tolist()[0]!r}"
+            problems.add("labels", given, "whole numbers 0..K-1, or -1 for unknown")
             problems.raise_if_any()
         codes = y.astype(np.int64)
         K = int(columns) if columns is not None else int(codes.max(initial=UNKNOWN)) + 1
@@ -279,7 +285,9 @@ def _log_prob_at(answer: Tensor, labels: Tensor, nodes: Tensor) -> Tensor:
 
 def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problems) -> None:
     """K is 0 where labels are wrong and nothing can be said about which classes have training labels."""
-    missing = np.setdiff1d(np.arange(K), codes[train])
+    known = np.unique(codes[train])
+    # The first ones that are missing are among the first few numbers, however large a label may be.
+    missing = np.setdiff1d(np.arange(min(K, known.size + SHOWN)), known)
     if train.size == 0:
         problems.add("train", "no labelled node", "at least one labelled node of each class")
     elif missing.size:
@@ -315,9 +323,19 @@ def _kind(value: Any) -> str:
         return "strings"
     if isinstance(value, bool | np.bool_):
         return "booleans"
+    if isinstance(value, np.timedelta64):  # which numpy takes for a whole number
+        return "other"
     if isinstance(value, int | float | np.integer | np.floating) and value % 1 == 0 and -(2**63) <= value < 2**63:
         return "whole numbers"
     return "other"
+
+
+def _are_whole(values: np.ndarray) -> np.ndarray:
+    """Which are whole numbers that stay what they are in 64 bits."""
+    if values.dtype.kind not in "biuf":
+        return np.zeros(values.shape, dtype=bool)
+    with np.errstate(over="ignore"):
+        return (values == np.round(values)) & (values >= -(2**63)) & (values < 2**63)
 
 
 def _check_classes(argument: str, labels: Labels, nodes: np.ndarray, problems: Problems) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +14,11 @@ import scipy.sparse as sp
 
 from g3nn.errors import Problems
 from g3nn.parse import SHOWN, UNKNOWN, is_frame, to_numpy
+
+_LONGEST = 100
+"""Characters of a name in an array of numpy's strings, each of which takes the room of the longest."""
+
+_HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 
 Split = Mapping[str, np.ndarray | None]
 """The nodes of each part of a split, None where they could not be read."""
@@ -73,14 +79,18 @@ def flat_values(y: Any) -> np.ndarray:
     series = nw.from_native(y, allow_series=True, pass_through=True)
     if isinstance(series, nw.Series):
         y = series.to_list()
-    if isinstance(y, np.ndarray):
-        return y
-    if hasattr(y, "__array__"):
-        return np.asarray(y)
+    if isinstance(y, np.ndarray) or hasattr(y, "__array__") or not isinstance(y, Iterable):
+        return _of_plain_type(np.asarray(y))
     items = list(y)
     array = np.empty(len(items), dtype=object)
     array[:] = items
     return array
+
+
+def _of_plain_type(array: np.ndarray) -> np.ndarray:
+    """Dates and durations as objects, since numpy turns some of them into whole numbers without a word."""
+    kind = array.dtype.kind
+    return array.astype(f"{kind}8[us]").astype(object) if kind in "mM" else array
 
 
 def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
@@ -94,7 +104,7 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
             columns[:, position] = column.to_list()
         return columns, tuple(map(str, frame.columns))
     if hasattr(y, "detach") or isinstance(y, np.ndarray):
-        array = to_numpy(y)
+        array = _of_plain_type(to_numpy(y))
         return (array, None) if array.ndim == 2 else None
     if not (isinstance(y, list | tuple) and y and all(isinstance(row, list | tuple | np.ndarray) for row in y)):
         return None
@@ -107,9 +117,25 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
 
 def is_missing(value: Any) -> bool:
     """None, NaN, and what data frames have for them."""
-    if isinstance(value, float | np.floating):
+    if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
+
+
+def name_array(names: Iterable[Any]) -> np.ndarray:
+    """Names of classes or columns. Texts are objects where numpy's strings would take much room, or lose zeros at the
+    end and with them the difference between two names."""
+    items = list(names)
+    plain = all(not isinstance(name, str) or (len(name) <= _LONGEST and not name.endswith("\0")) for name in items)
+    return np.array(items, dtype=None if plain else object)
+
+
+def check_names(argument: str, names: Iterable[Any], problems: Problems) -> None:
+    """Names must be texts that can be written to a file."""
+    if strange := [name for name in names if isinstance(name, str) and _HALF_CHARACTERS.search(name)]:
+        problems.add(
+            argument, f"names with halves of characters ({quoted(strange)})", "text that can be written as UTF-8"
+        )
 
 
 def quoted(names: Sequence[Any]) -> str:

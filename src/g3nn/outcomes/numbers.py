@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -18,10 +19,12 @@ from g3nn.outcomes.base import Outcome, Targets, as_stack
 from g3nn.outcomes.labels import (
     Labels,
     Split,
+    check_names,
     check_parts,
     check_validation_nodes,
     flat_values,
     is_missing,
+    name_array,
     quoted,
     table_values,
 )
@@ -105,6 +108,7 @@ class NumberOutcome(Outcome):
             rows = "n" if n is None else n
             problems.add(argument, f"shape {raw.shape}", f"shape ({rows},) or ({rows}, T): one row for each node")
             return None
+        check_names(argument, names or (), problems)
         values = cls._floats(raw, argument, problems)
         if values is None:
             return None
@@ -114,7 +118,7 @@ class NumberOutcome(Outcome):
         if wrong.any():
             shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
             problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
-        return Labels(np.array(names or range(values.shape[1])), values, raw.ndim == 1)
+        return Labels(name_array(names or range(values.shape[1])), values, raw.ndim == 1)
 
     @classmethod
     def _check_train(cls, labels: Labels, train: np.ndarray, validated: bool, problems: Problems) -> None:
@@ -131,9 +135,11 @@ class NumberOutcome(Outcome):
     def _floats(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
         """Numbers with NaN where nothing is known; text and, unless they mean 0 and 1, booleans are problems."""
         if raw.dtype.kind in "iuf" or (raw.dtype.kind == "b" and cls.takes_booleans):
-            return raw.astype(np.float64)
+            with np.errstate(over="ignore"):
+                return raw.astype(np.float64)
         items = [None if is_missing(item) else item for item in raw.ravel().tolist()]
-        texts = [item for item in items if not isinstance(item, bool | int | float | np.number | np.bool_ | None)]
+        plain = bool | int | float | np.integer | np.floating | np.bool_ | None
+        texts = [item for item in items if not isinstance(item, plain) or isinstance(item, np.timedelta64)]
         if texts:
             problems.add(argument, f"values such as {texts[0]!r}", cls.allowed, cls.advice)
             return None
@@ -141,7 +147,7 @@ class NumberOutcome(Outcome):
             advice = "True and false need outcome 'tags' or 'classes' (G3NNClassifier)."
             problems.add(argument, "true and false", cls.allowed, advice)
             return None
-        return np.array([np.nan if item is None else float(item) for item in items]).reshape(raw.shape)
+        return np.array([np.nan if item is None else _float(item) for item in items]).reshape(raw.shape)
 
     @classmethod
     def _differ(cls, labels: Labels, nodes: np.ndarray, argument: str, where: str, problems: Problems) -> bool:
@@ -300,3 +306,11 @@ def _measures(
         "log_prob": float(log_prob[known].mean()),
         "coverage": float(((low <= values) & (values <= high))[known].mean()),
     }
+
+
+def _float(number: Any) -> float:
+    """Infinite where it is too large, so that it is refused as such."""
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import errno
-import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable
 
 import scipy.sparse as sp
 import torch
@@ -14,7 +11,7 @@ from torch import Tensor
 
 from g3nn.errors import DeviceMemoryError
 from g3nn.task import NodeTask
-from g3nn.threads import CGROUP
+from g3nn.threads import host_memory
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""
@@ -70,59 +67,13 @@ def lacks_memory(error: BaseException | None) -> bool:
 
 def free_memory(device: torch.device) -> int:
     """Bytes that this process may still take."""
-    free, total = _on_gpu(device) if device.type == "cuda" else _on_cpu()
+    free, total = _on_gpu(device) if device.type == "cuda" else host_memory()
     return min(free, int(_share * total))
 
 
 def _on_gpu(device: torch.device) -> tuple[int, int]:
     free, total = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)), int(total)
-
-
-def _on_cpu(proc: Path = Path("/proc"), cgroup: Path = CGROUP) -> tuple[int, int]:
-    """Free and total bytes: those of the machine, or those of the narrowest control group that this process is in."""
-    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    information = proc / "meminfo"
-    free = total // 2
-    if information.exists():
-        free = 1024 * _fields(information)["MemAvailable:"]
-    for limit, used in _limits(proc, cgroup):
-        free, total = min(free, max(0, limit - used)), min(total, limit)
-    return free, total
-
-
-_LIMITS = (
-    ("0", "", "memory.max", "memory.current", "inactive_file"),
-    ("memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-)
-"""By version of control groups: its line in /proc/self/cgroup, its folder, and the names of limit, use and, in
-memory.stat, of what was read from files and is given back as soon as somebody needs the room."""
-
-
-def _limits(proc: Path, cgroup: Path) -> Iterator[tuple[int, int]]:
-    """The limit and use of every control group that holds this process. A container may see its own as the root."""
-    try:
-        lines = [line.split(":", 2) for line in (proc / "self" / "cgroup").read_text().splitlines()]
-    except OSError:
-        lines = []
-    for controller, folder, limit, use, cached in _LIMITS:
-        root = cgroup / folder
-        own = next((path for number, names, path in lines if controller in (number, *names.split(","))), "/")
-        place = root / own.strip("/")
-        for group in (place, *place.parents):
-            # "max" is no number, and so is a file that is not there.
-            with suppress(OSError, ValueError):
-                most, used = (int((group / name).read_text()) for name in (limit, use))
-                with suppress(OSError, ValueError):
-                    used -= _fields(group / "memory.stat").get(cached, 0)
-                yield most, used
-            if group == root:
-                break
-
-
-def _fields(file: Path) -> dict[str, int]:
-    """Of a file whose lines are a name and a number."""
-    return {name: int(number) for name, number, *_ in map(str.split, file.read_text().splitlines())}
 
 
 def _peak_on_gpu(epoch: Callable[[], None], device: torch.device) -> int:

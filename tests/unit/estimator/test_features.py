@@ -176,3 +176,18 @@ def test_rows_are_put_below_each_other_in_the_kind_of_the_first():
         assert sp.issparse(both.matrix) == sp.issparse(upper)
         assert both.names == ("a", "b", "c")
         np.testing.assert_array_equal(dense(both.matrix), np.concatenate([DENSE, DENSE]))
+
+
+def test_many_columns_are_aligned_by_looking_each_up_once():
+    looked_up = 0
+
+    class Name(str):
+        def __hash__(self):
+            nonlocal looked_up
+            looked_up += 1
+            return super().__hash__()
+
+    names = tuple(Name(f"c{place}") for place in range(300))
+    found = FeatureTable(np.arange(600.0).reshape(2, 300), names[::-1]).aligned(names, 300, Problems())
+    assert found.matrix[0].tolist() == list(range(300))[::-1]
+    assert looked_up < 10 * 300

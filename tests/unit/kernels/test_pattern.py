@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
+from g3nn.errors import InputError
 from g3nn.kernels import Pattern
 
 MATRICES = {
@@ -55,3 +56,10 @@ def test_a_symmetric_pattern_is_its_own_transpose(implementation):
     assert own.t_col is own.col
     for name in ("t_rowptr", "t_col", "perm", "row"):
         assert torch.equal(getattr(own, name), getattr(other, name)), name
+
+
+@pytest.mark.parametrize("column", [2**32 + 1, 4, -1])
+def test_a_column_outside_the_matrix_is_not_cut_to_one_inside(column):
+    with pytest.raises(InputError, match=r"columns 0\.\.3"):
+        Pattern.from_rows(torch.tensor([0, 2]), torch.tensor([3, column]), 4)
+    assert Pattern.from_rows(torch.tensor([0, 1]), torch.tensor([2**31 + 5]), 2**31 + 9).col.tolist() == [2**31 + 5]

@@ -39,6 +39,9 @@ def read(y, n=None):
         ([np.int64(5), float("nan"), -1, np.float32(4.0)], [4, 5], [1, -1, -1, 0]),
         (pa.chunked_array([["x", None], ["y"]]), ["x", "y"], [0, -1, 1]),
         (torch.tensor([1, 0, -1]), [0, 1], [1, 0, -1]),
+        (torch.tensor([1, 0, -1], dtype=torch.bfloat16), [0, 1], [1, 0, -1]),
+        (["a\0", "a", None, "a\0"], ["a", "a\0"], [1, 0, -1, 1]),
+        ([2**53 + 1, 2.0**53, 2**63 - 1], [2**53, 2**53 + 1, 2**63 - 1], [1, 0, 2]),
     ],
 )
 def test_labels_of_any_kind(given, classes, codes):
@@ -58,6 +61,11 @@ def test_labels_of_any_kind(given, classes, codes):
         ([-1, 1, 1], "2 labels of 1 classes", "If -1 is a class, write 0 and 1"),
         ([-1, None], "0 labels of 0 classes", ""),
         ([(1, 2), (3, 4)], "values such as (1, 2)", "a column of 0 and 1 for each tag"),
+        (np.array([2**64 - 1, 0], dtype=np.uint64), f"values such as {2**64 - 1}", ""),
+        ([2**63, 0], f"values such as {2**63}", ""),
+        ([1e300, 2e300], "values such as 1e+300", ""),
+        (np.array([1, 2], dtype="M8[ns]"), "values such as datetime.datetime(1970, 1, 1, 0, 0)", ""),
+        (["a\ud800", "b"], "names with halves of characters ('a\\ud800')", ""),
     ],
 )
 def test_other_values_are_refused(given, wrong, advice):
@@ -67,7 +75,13 @@ def test_other_values_are_refused(given, wrong, advice):
     assert advice in problem.advice
 
 
+def test_long_names_take_the_room_of_their_letters():
+    labels, _ = read(["a", "b" * 20_000, "c"])
+    assert labels.names[[0, 2] * 10_000].nbytes < 1e6
+
+
 def test_one_label_for_each_node():
+    assert read(5, n=2)[1][0].given == "shape ()"
     assert "3 nodes" in read([0, 1], n=3)[1][0].allowed
     assert read(np.zeros((2, 1)))[1][0].given == "shape (2, 1)"
 
@@ -76,8 +90,8 @@ def test_labels_to_judge_by_are_classes_of_the_fit():
     problems = Problems()
     assert Classes.encode(["b", "a"], np.array(["a", "b"]), problems).tolist() == [1, 0]
     assert problems.found == []
-    Classes.encode([0, 9, 8], np.array([0, 1]), problems)
-    assert problems.found[0].given == "8, 9"
+    Classes.encode([0, 9, 8, [1]], np.array([0, 1]), problems)
+    assert problems.found[0].given == "8, 9, [1]"
 
 
 def held_out(counts, share):

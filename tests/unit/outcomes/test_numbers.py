@@ -45,6 +45,8 @@ class TestReading:
         frame = pa.table({"red": [1, 0, None], "blue": [0, 1, 1]})
         assert read(frame, "tags", 3)[0].names.tolist() == ["red", "blue"]
         assert read(sp.csr_array(np.eye(3)), "tags", 3)[0].names.tolist() == [0, 1, 2]
+        same_at_first = pa.table({"red": [1, 0], "red\0": [0, 1]})
+        assert read(same_at_first, "tags", 2)[0].names.tolist() == ["red", "red\0"]
 
     @pytest.mark.parametrize(
         ("given", "outcome", "wrong", "advice"),
@@ -52,6 +54,9 @@ class TestReading:
             (["a", "b"], "real", "values such as 'a'", "G3NNClassifier"),
             ([True, False], "real", "true and false", "G3NNClassifier"),
             ([1.0, np.inf], "real", "1 values such as inf", "Correct"),
+            ([1, -(10**400)], "real", "1 values such as -inf", "Correct"),
+            (np.array([1, np.complex128(2 + 1j)], dtype=object), "tags", "values such as np.complex128(2+1j)", ""),
+            (np.array([1, 2], dtype="M8[ns]"), "real", "values such as datetime.datetime(1970, 1, 1, 0, 0)", ""),
             ([1.0, 1.0, None], "real", "the same value, or none", "nothing to learn in a constant"),
             ([[1.0, 2.0], [2.0, 2.0]], "real", "in column 1", ""),
             ([0.5, 2], "counts", "1 values such as 0.5", "'real'"),

@@ -48,6 +48,11 @@ def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
         column = column.cast(column.type.storage_type)
     if pa.types.is_dictionary(column.type):
         column = pc.cast(column, column.type.value_type)
+    # Few functions of Arrow know the smaller types.
+    if pa.types.is_float16(column.type):
+        column = pc.cast(column, pa.float32())
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        column = pc.cast(column, pa.decimal128(column.type.precision, column.type.scale))
     if is_text(column.type):
         column = pc.cast(column, pa.large_string())
         column = column if typed else pc.utf8_trim_whitespace(column)
@@ -73,7 +78,7 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     """(n,) int64 or text, none missing."""
     values = plain(column, typed)
     if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False:
-        values = pc.cast(values, pa.int64(), safe=False)
+        values = _exact(place, values)
     if pa.types.is_integer(values.type):
         values = int64(values)
     elif is_text(values.type):
@@ -90,6 +95,15 @@ def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
     if numbers is None:
         _check_unmixed(place, values)
     return values if numbers is None else numbers
+
+
+def _exact(place: str, values: pa.Array) -> pa.Array:
+    """Whole floats as int64. Beyond 2^53 a float may stand for several numbers, and so for several ids."""
+    large = pc.filter(values, pc.greater(pc.abs(values), float(2**53)))
+    if len(large):
+        advice = "Write them as text, or as numbers without a decimal point."
+        refuse(place, f"{counted(len(large), 'number')} that may be rounded ({listed(large)})", "exact ids", advice)
+    return pc.cast(values, pa.int64(), safe=False)
 
 
 def _check_unmixed(place: str, values: pa.Array) -> None:

@@ -2,45 +2,30 @@
 
 The format of a file is detected from its content. What is neither Parquet nor Excel is read as text with a header line,
 gzipped or not. Data frames of any library are taken too.
-Values are separated by tabs in a .tsv file, otherwise by whichever of comma, semicolon and tab the header has most of.
 """
 
 from __future__ import annotations
 
-import codecs
-import csv
-import gzip
-import io
 import re
-import zlib
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
 from g3nn.data.tables.cells import NULL_WORDS
-from g3nn.data.tables.columns import counted, listed
-from g3nn.data.tables.frames import EXCEL, PARQUET_SUFFIXES, from_frame, read_excel
-from g3nn.data.tables.remarks import Oddity, Remarks
+from g3nn.data.tables.columns import listed
+from g3nn.data.tables.csv_files import SAVE_AS, UTF8, encoding_of, header, read_csv, readable
+from g3nn.data.tables.frames import EXCEL, PARQUET_SUFFIXES, check_room, from_frame, read_excel
+from g3nn.data.tables.remarks import Remarks
 from g3nn.errors import DataError, Problems, suggestion
-
-DELIMITERS = (",", ";", "\t")
-UTF8 = "utf-8"
 
 _OTHER_FORMATS = {b"ARROW1": "is an Arrow file", b"FEA1": "is a Feather file", b"\xd0\xcf": "is an old Excel file"}
 """By their first bytes."""
 
-_BLOCK = 2**24
-"""Bytes of text that are parsed at once. No row may be longer."""
-
-_SAVE_AS = "Save it as Parquet, or as CSV in UTF-8."
 _PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 
 
@@ -74,15 +59,15 @@ class Source:
         path = Path(table)
         start, name = _first_bytes(path), str(path)
         if start.startswith(b"PAR1"):
-            with _readable(path), pa_parquet.ParquetFile(path) as file:
+            with readable(path), pa_parquet.ParquetFile(path) as file:
                 return cls(name, _distinct(name, file.schema_arrow.names), path=path)
         if start.startswith(EXCEL):
             content = read_excel(path)
             return cls(name, _distinct(name, content.column_names), content=content)
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
-        encoding = _encoding(path, remarks)
-        raw, delimiter = _header(path, encoding)
+        encoding = encoding_of(path, remarks)
+        raw, delimiter = header(path, encoding)
         return cls(name, _distinct(name, raw), False, path, delimiter, encoding)
 
     def place(self, column: str | None) -> str:
@@ -111,40 +96,14 @@ class Source:
             table = self.content.select(list(chosen.values()))
         else:
             assert self.path is not None
-            with _readable(self.path):
+            with readable(self.path):
                 if self.typed:
                     table = _read_parquet(self.path, list(chosen.values()))
                 else:
                     kept = [self.names[name] for name in text if name in self.names]
-                    table = self._read_csv(self.path, list(chosen.values()), kept, nulls)
+                    columns = list(chosen.values())
+                    table = read_csv(self.path, self.encoding, self.delimiter, columns, kept, nulls)
         return table.rename_columns(list(chosen))
-
-    def _read_csv(self, path: Path, columns: list[str], text: list[str], nulls: Sequence[str]) -> pa.Table:
-        bad: list[Any] = []
-
-        def skip(row: Any) -> str:
-            bad.append(row)
-            return "skip"
-
-        parse = pa_csv.ParseOptions(delimiter=self.delimiter, newlines_in_values=True, invalid_row_handler=skip)
-        kinds = dict.fromkeys(text, pa.large_string())
-        convert = pa_csv.ConvertOptions(include_columns=columns, column_types=kinds, null_values=list(nulls))
-        with _utf8(path, self.encoding) as stream:
-            try:
-                table = pa_csv.read_csv(stream, pa_csv.ReadOptions(block_size=_BLOCK), parse, convert)
-            except pa.ArrowInvalid as error:
-                if "Empty CSV" not in str(error):
-                    _check_quotes(path, self.encoding, self.delimiter)
-                    raise
-                table = pa.table({name: pa.nulls(0) for name in columns})
-        if _has_long_rows(path, self.encoding, table.num_rows):
-            _check_quotes(path, self.encoding, self.delimiter)
-        if bad:
-            first = bad[0]
-            what = f"{counted(len(bad), 'row')} with more or fewer values than the header"
-            example = f"{first.actual_columns} instead of {first.expected_columns} in {_shortened(first.text)!r}"
-            raise DataError(f"{self.name}: {what}, e.g. {example}. Put values that contain a separator in quotes.")
-        return table
 
 
 def _distinct(table: str, raw: Sequence[str]) -> dict[str, str]:
@@ -164,133 +123,28 @@ def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
     # In a choice of columns, a dot would lead into a nested one.
     choice = None if any("." in name for name in columns) else columns
     with pa_parquet.ParquetFile(path) as file:
+        check_room(path, _size(file.metadata, columns))
         table = file.read(columns=choice).select(columns)
     table.validate(full=True)
     return table
 
 
+def _size(metadata: Any, columns: Collection[str]) -> int:
+    """Bytes that some columns take at least: as numbers or, of a whole table, as they are stored once decompressed."""
+    groups = range(metadata.num_row_groups) if len(columns) >= metadata.num_columns else ()
+    # To ask for the size of a single column of a damaged file may end the process.
+    stored = sum(metadata.row_group(place).total_byte_size for place in groups)
+    return int(max(stored, 8 * metadata.num_rows * len(columns)))
+
+
 def _first_bytes(path: Path) -> bytes:
     if not path.is_file():
         raise DataError(f"{path}: {'is a folder' if path.is_dir() else 'there is no such file'}.")
-    with _readable(path), path.open("rb") as file:
+    with readable(path), path.open("rb") as file:
         start = file.read(8)
     if not start:
         raise DataError(f"{path}: is empty.")
     for magic, words in _OTHER_FORMATS.items():
         if start.startswith(magic):
-            raise DataError(f"{path}: {words}. {_SAVE_AS}")
+            raise DataError(f"{path}: {words}. {SAVE_AS}")
     return start
-
-
-def _header(path: Path, encoding: str) -> tuple[list[str], str]:
-    """The names in the first line that is not blank, and what separates them."""
-    with _readable(path), _binary(path) as stream:
-        lines = io.TextIOWrapper(stream, encoding="utf-8-sig" if encoding == UTF8 else encoding, newline="")
-        first = next((line for line in lines if line.strip()), "")
-        if not first:
-            raise DataError(f"{path}: is empty.")
-        unquoted = re.sub(r'"[^"]*"', "", first)
-        tabs = path.name.lower().removesuffix(".gz").endswith(".tsv")
-        delimiter = "\t" if tabs else max(DELIMITERS, key=unquoted.count)
-        # A name in quotes may continue on the next line.
-        return next(csv.reader(chain([first], lines), delimiter=delimiter)), delimiter
-
-
-def _has_long_rows(path: Path, encoding: str, rows: int) -> bool:
-    """Whether there are quotes, and more lines than rows: a value runs over several lines, or lines are empty."""
-    quotes, breaks, last = False, Counter[bytes](), b""
-    with _utf8(path, encoding) as stream:
-        while chunk := stream.read(_BLOCK):
-            quotes = quotes or b'"' in chunk
-            breaks.update({end: chunk.count(end) for end in (b"\n", b"\r")})
-            last = chunk[-1:]
-    lines = max(breaks.values(), default=0) + (last not in (b"\n", b"\r"))
-    return quotes and lines > rows + 1
-
-
-def _check_quotes(path: Path, encoding: str, delimiter: str) -> None:
-    """Without its second quote, a value would swallow the rows up to the next quote in the file."""
-    line, limit = 0, csv.field_size_limit(2**31 - 1)
-    with _utf8(path, encoding) as stream:
-        rows = csv.reader(io.TextIOWrapper(stream, UTF8, newline=""), delimiter=delimiter, strict=True)
-        try:
-            for _ in rows:
-                line = rows.line_num
-        except csv.Error as error:
-            advice = 'Close it, and write a quote inside a value twice ("").'
-            raise DataError(f"{path}: a quote in line {line + 1} is not closed as it should be. {advice}") from error
-        finally:
-            csv.field_size_limit(limit)
-
-
-def _encoding(path: Path, remarks: Remarks) -> str:
-    """UTF-8, UTF-16 if the file says so, else what Windows uses in the West; anything but UTF-8 is noted."""
-    if _is_utf8(path):
-        return UTF8
-    with _binary(path) as stream:
-        content = stream.read()
-    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) and _decodes(content, "utf-16"):
-        found = "utf-16"
-    elif b"\0" in content:
-        raise DataError(f"{path}: is not text. {_SAVE_AS}")
-    else:
-        # Some bytes mean nothing in Windows-1252; Latin-1 has a sign for each.
-        found = "cp1252" if _decodes(content, "cp1252") else "latin-1"
-    done = f"read as {found}"
-    remarks.note(str(path), Oddity("text that is not UTF-8", "UTF-8", done, "Look at words with accents."))
-    return found
-
-
-def _is_utf8(path: Path) -> bool:
-    decoder = codecs.getincrementaldecoder(UTF8)()
-    with _readable(path), _binary(path) as stream:
-        try:
-            while chunk := stream.read(_BLOCK):
-                decoder.decode(chunk)
-                # Zeros are valid UTF-8 but in no text.
-                if b"\0" in chunk:
-                    return False
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
-
-
-def _decodes(content: bytes, encoding: str) -> bool:
-    try:
-        content.decode(encoding)
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-@contextmanager
-def _binary(path: Path) -> Iterator[Any]:
-    """The bytes of a file, decompressed if they are gzipped."""
-    with path.open("rb") as file:
-        gzipped = file.read(2) == b"\x1f\x8b"
-    with gzip.open(path) if gzipped else path.open("rb") as stream:
-        yield stream
-
-
-@contextmanager
-def _utf8(path: Path, encoding: str) -> Iterator[Any]:
-    """The bytes of a text file in UTF-8."""
-    with _binary(path) as stream:
-        yield stream if encoding == UTF8 else io.BytesIO(stream.read().decode(encoding).encode(UTF8))
-
-
-@contextmanager
-def _readable(path: Path) -> Iterator[None]:
-    """Any error of a reader means that the file is damaged."""
-    try:
-        yield
-    except (pa.ArrowException, OSError, EOFError, KeyError, csv.Error, zlib.error) as error:
-        if reason := getattr(error, "strerror", None):
-            raise DataError(f"{path}: cannot be read: {reason}.") from error
-        raise DataError(f"{path}: damaged or cut short: {_shortened(str(error))}") from error
-
-
-def _shortened(text: str, longest: int = 120) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[:longest]}..."

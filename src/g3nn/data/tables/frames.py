@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -16,6 +17,7 @@ import pyarrow.parquet as pa_parquet
 from g3nn.errors import DataError
 from g3nn.outcomes.labels import is_missing
 from g3nn.parse import is_frame
+from g3nn.threads import free_memory
 
 EXCEL = b"PK\x03\x04"
 """How an Excel file begins, as any zip file does."""
@@ -27,7 +29,24 @@ PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
 """The files that `write_table` can write."""
 
+_TOO_LARGE = "is too large for the memory of this machine"
 _NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
+
+
+PER_BYTE, PER_CELL = 4, 32
+"""Memory that text takes at least, as was measured: it is held as cells, as checked columns and as features."""
+
+
+def check_room(path: Path, needed: int) -> None:
+    """Raise if a file would take more memory than there is; a small one may hold very much, well compressed."""
+    if needed > (free := free_memory()):
+        amounts = f"reading it takes more than {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB are free"
+        raise DataError(f"{path}: {_TOO_LARGE}: {amounts}. Leave out rows or columns, or use a larger machine.")
+
+
+def shortened(text: str, longest: int = 120) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= longest else f"{text[:longest]}..."
 
 
 def from_frame(frame: Any, argument: str) -> pa.Table:
@@ -38,7 +57,10 @@ def from_frame(frame: Any, argument: str) -> pa.Table:
         columns = list(nw.from_native(frame, eager_only=True).iter_columns())
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"{argument}: several columns have the same name. Rename them or take them out.") from error
-    return pa.table([_array(column) for column in columns], names=[str(column.name) for column in columns])
+    try:
+        return pa.table([_array(column) for column in columns], names=[str(column.name) for column in columns])
+    except UnicodeEncodeError as error:
+        raise DataError(f"{argument}: holds halves of characters, such as {error.object[error.start]!r}.") from error
 
 
 def _array(column: Any) -> Any:
@@ -67,10 +89,15 @@ def read_excel(path: Path) -> pa.Table:
     try:
         # A path would have to end as Excel wants it.
         with path.open("rb") as file:
+            with zipfile.ZipFile(file) as parts:
+                check_room(path, PER_BYTE * sum(part.file_size for part in parts.infolist()))
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             rows = list(book.worksheets[0].iter_rows(values_only=True))
+    except DataError:
+        raise
     except Exception as error:  # the reader raises whatever its parsers do
-        raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({error}).") from error
+        reason = shortened(str(error))
+        raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({reason}).") from error
     rows = [row for row in rows if any(cell is not None for cell in row)]
     if not rows:
         raise DataError(f"{path}: is empty.")

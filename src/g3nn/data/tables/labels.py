@@ -17,6 +17,7 @@ from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Oddity, Remarks
 from g3nn.errors import Problems
 from g3nn.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
+from g3nn.outcomes.labels import name_array
 
 AUTO = "auto"
 
@@ -36,7 +37,7 @@ def read_labels(
         text = means_text(raw, first, source.typed)
         values = None if text else _numbers(label_values(first, source.typed))
         outcome = guessed_outcome(len(names), values).name
-        if outcome != Tags.name and values is not None and (values % 1 == 0).all():
+        if outcome != Tags.name and values is not None and np.isfinite(values).all() and (values % 1 == 0).all():
             _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
@@ -52,7 +53,7 @@ def read_labels(
         return outcome, None
     if rule is Tags:
         values = np.concatenate([column.values for column in labels], axis=1)
-        return outcome, Labels(np.array(names), values, flat=False)
+        return outcome, Labels(name_array(names), values, flat=False)
     if rule is Classes:
         _remark_on_classes(source.place(names[0]), labels[0], remarks)
     return outcome, labels[0]
@@ -89,7 +90,7 @@ def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remar
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
     """Classes that are probably meant in another way."""
     names = labels.names
-    if names.dtype.kind != "U":
+    if names.dtype.kind not in "UO":
         return
     alike: dict[str, list[str]] = {}
     for name in names.tolist():
@@ -109,15 +110,21 @@ def label_values(values: pa.Array, typed: bool, classes: bool = False) -> np.nda
 
     The text of a CSV file is read as numbers or, among `classes`, as whole numbers or booleans if all of it can be.
     """
-    if pa.types.is_integer(values.type) and classes:
+    if classes and (pa.types.is_integer(values.type) or _is_whole(values)):
         values = int64(values)
     elif is_number(values.type):
         return floats(values)
     if not is_text(values.type):
-        return _objects(values.to_pylist())
+        # Python has no dates as far from ours as Arrow and numpy have.
+        return _objects(list(values.to_numpy(False)) if pa.types.is_temporal(values.type) else values.to_pylist())
     encoded = values.dictionary_encode()
     words = _as_classes(encoded.dictionary.to_pylist(), typed) if classes else _as_numbers(encoded.dictionary)
     return _objects([*words, None])[pc.fill_null(encoded.indices, len(words)).to_numpy()]
+
+
+def _is_whole(values: pa.Array) -> bool:
+    """Whether they are decimals without a fraction, which floats might round to one class."""
+    return pa.types.is_decimal(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False
 
 
 def _objects(items: list[Any]) -> np.ndarray:

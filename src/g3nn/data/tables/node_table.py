@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.cells import NULL_WORDS, is_text
 from g3nn.data.tables.columns import PARTS, counted, identifiers, listed, plain, refuse, split_parts
 from g3nn.data.tables.encoders import CATEGORICAL, TEXT
 from g3nn.data.tables.files import Source
@@ -122,8 +122,8 @@ def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: 
     try:
         split_parts("", table[SPLIT])
     except InputError as error:
-        words = {str(cell).lower() for cell in table[SPLIT].to_pylist()}
-        if words & set(PARTS):
+        cells = plain(table[SPLIT], typed=False)
+        if is_text(cells.type) and {str(cell).lower() for cell in cells.to_pylist()} & set(PARTS):
             advice = "--split split demands a split, --ignore split leaves it out."
             oddity = Oddity(
                 error.problems[0].given, ", ".join(PARTS), "taken to describe the nodes, as no split", advice

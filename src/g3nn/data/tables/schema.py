@@ -200,13 +200,15 @@ def _learned(
 
     as_text: whether numbers that are written as text are meant as text.
     """
-    kind, given = cells.type, cells.drop_null()
-    if len(given) == 0:
+    kind = cells.type
+    if cells.null_count == len(cells):
         return EMPTY
-    if pa.types.is_nested(kind) or pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+    of_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
+    if not (is_text(kind) or is_number(kind) or of_time or pa.types.is_boolean(kind)):
         advice = "Take it out with --ignore, or write one column for each number in it."
         problems.add(place, f"values of type {kind}", "numbers, booleans, dates or text", advice)
         return None
+    given = cells.drop_null()
     if chosen == CATEGORICAL:
         return _categories(given, len(cells), keep=True)
     if chosen == TEXT:

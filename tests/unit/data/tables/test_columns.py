@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -35,6 +36,7 @@ def test_other_tables_say_what_their_ids_are():
     assert ids(pa.array([7, 8], pa.int8()), typed=True) == [7, 8]
     assert ids(pa.array([7, 2**64 - 1], pa.uint64()), typed=True) == ["7", str(2**64 - 1)]
     assert ids([14.0, 15.0], typed=True) == [14, 15]
+    assert ids(np.array([14, 15], dtype=np.float16), typed=True) == [14, 15]
 
 
 def test_what_is_no_id():
@@ -43,6 +45,7 @@ def test_what_is_no_id():
         ([None, None], True, "2 missing ids (row 1, 2)"),
         ([14.0, None], True, "1 missing id (row 2)"),
         ([1.5, 2.0], True, "values of type double; expected text or whole numbers"),
+        ([1e300, 2e300, 1.0], True, "2 numbers that may be rounded (1e+300, 2e+300); expected exact ids"),
         ([True, False], True, "values of type bool"),
         ([datetime.date(2020, 1, 1)], True, "values of type date32"),
         ([[1], [2]], True, "values of type list"),

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import gzip
+import zipfile
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, read_nodes, said, text_file, write
 
+from g3nn.data.tables import frames
 from g3nn.data.tables.files import Source
 from g3nn.data.tables.remarks import Remarks
 from g3nn.errors import DataError
@@ -71,9 +73,9 @@ def test_row_numbers_of_pandas_are_no_column(tmp_path):
 
 class TestQuotes:
     def test_text_may_run_over_lines(self, tmp_path):
-        text = 'id,words\n1,"a\nb, ""c"""\n2,5" disk\n3,' + f'"{"long " * 40_000}\n"\n'
+        text = 'id,words\n1,"a\nb, ""c"""\n2,5" disk\n3,' + f'"{"long " * 40_000}\n"\n4,"a\nb, c\nd; e"\n'
         words = read_nodes(text_file(tmp_path, text), "id").features["words"].to_pylist()
-        assert [word[:9] for word in words] == ['a\nb, "c"', '5" disk', "long long"]
+        assert [word[:9] for word in words] == ['a\nb, "c"', '5" disk', "long long", "a\nb, c\nd;"]
 
     @pytest.mark.parametrize(
         ("text", "line"),
@@ -83,14 +85,31 @@ class TestQuotes:
             ('id,x\n1,"a"\n\n2,"b\n3,"c"\n4,"d"\n', 4),
             ('id,x,z\n1,"a,2\n3,b,4\n', 2),
             ('id,x\r1,a\r2,"b\r3,c\r', 3),
+            ('id,x\n1,a\n2,b\n3,"c\n', 4),
+            ('id,x\n1,a\n2,b\n3,"c\r4,d\r5,e\r', 4),
+            ('id,x\n1,a\n2,"b\n3,c\n4,d"\n5,e\n', 3),
+            ('id,x,z\n1,"a\na",b\n2,"b\n\nc","d\n3,e,f\n', 6),
+            ('\ufeff"id,x\n1,a\n2,b\n', 1),
         ],
-        ids=["last column", "no line end", "up to the next quote", "first column", "old line ends"],
+        ids=[
+            "last column",
+            "no line end",
+            "up to the next quote",
+            "first column",
+            "old line ends",
+            "last row",
+            "mixed line ends",
+            "up to a stray quote",
+            "after text over lines",
+            "header",
+        ],
     )
     def test_a_quote_that_is_not_closed_swallows_no_rows(self, tmp_path, text, line):
         with pytest.raises(DataError, match=f"nodes.csv: a quote in line {line} is not closed"):
             read_nodes(text_file(tmp_path, text), "id")
+        (tmp_path / "edges.csv.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         with pytest.raises(DataError, match=f"a quote in line {line} is not closed"):
-            read_edges(text_file(tmp_path, text))
+            read_edges(tmp_path / "edges.csv.gz")
 
 
 def test_what_cannot_be_read(tmp_path):
@@ -126,6 +145,39 @@ def test_damaged_parquet(tmp_path):
     broken = pa.array([b"a", b"\xff"]).cast(pa.binary()).view(pa.string())
     with pytest.raises(DataError, match="UTF"):
         read_nodes(parquet_file(tmp_path, {"id": [1, 2], "x": broken}), "id")
+
+
+def test_a_column_name_that_is_no_text(tmp_path):
+    path = parquet_file(tmp_path, {"name": [1, 2], "x": [1, 2]})
+    path.write_bytes(path.read_bytes().replace(b"name", b"na\xff\xfe"))
+    with pytest.raises(DataError, match=r"nodes\.parquet: damaged or cut short: 'utf-8' codec can't decode"):
+        read_nodes(path, None)
+
+
+class TestMemory:
+    def test_a_file_that_holds_more_than_fits_is_refused_before_it_is_read(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(frames, "free_memory", lambda: 10**6)
+        text = tmp_path / "n.csv.gz"
+        text.write_bytes(gzip.compress(b"id,x\n" + b"1,2\n" * 50_000, mtime=0))
+        repeated = parquet_file(tmp_path, {"id": np.zeros(10**6, dtype=np.int64)})
+        book = tmp_path / "n.xlsx"
+        with zipfile.ZipFile(book, "w", zipfile.ZIP_DEFLATED) as parts:
+            parts.writestr("xl/workbook.xml", " " * 10**6)
+        for path in (text, repeated, book):
+            assert path.stat().st_size < 10**4
+            with pytest.raises(DataError, match=r"too large for the memory.*GB of memory, and 0\.001 GB are free"):
+                read_nodes(path, "id")
+
+    def test_a_line_without_end_is_not_read_to_its_end(self, tmp_path):
+        path = tmp_path / "n.csv.gz"
+        path.write_bytes(gzip.compress(b"a" * (2**24 + 2), 1, mtime=0))
+        with pytest.raises(DataError, match="line 1 has more than 16,777,216 characters"):
+            read_nodes(path, None)
+
+    def test_rows_that_do_not_fit_are_not_all_kept(self, tmp_path):
+        path = text_file(tmp_path, "id,x\n" + "1\n" * 5000)
+        with pytest.raises(DataError, match="at least 1,000 rows with more or fewer values"):
+            read_nodes(path, "id")
 
 
 def test_no_file_and_a_folder(tmp_path):

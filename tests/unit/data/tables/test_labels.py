@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import datetime
+import math
 import tracemalloc
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -51,11 +53,15 @@ class TestOutcome:
         cases = [
             ([1.5, 2.0], "classes", "column 'y': got values such as 1.5"),
             ([[1], [2]], "classes", "values such as [1]"),
-            ([datetime.date(2020, 1, 1)] * 2, "classes", "values such as datetime.date"),
+            ([datetime.date(2020, 1, 1)] * 2, "classes", "values such as np.datetime64('2020-01-01')"),
+            (pa.array([2**40, 2**41], pa.timestamp("s")), "classes", "values such as np.datetime64('36812-"),
+            (pa.array([1, 2], pa.duration("s")), "real", "values such as np.timedelta64(1,'s')"),
+            (pa.array([1, 2], pa.duration("s")), "classes", "values such as np.timedelta64(1,'s')"),
             (["u", "u"], "auto", "column 'y': got 2 labels of 1 classes"),
             (["u", "v"], "real", "values such as 'u'"),
             ([True, False], "counts", "got true and false"),
             ([1e200, 1.0], "real", "values such as 1e+200"),
+            ([math.inf, 1.0], "auto", "values such as inf"),
             ([-1, 2], "counts", "values such as -1"),
             ([1, 2], "ral", "outcome: got 'ral'"),
         ]
@@ -145,6 +151,7 @@ def test_classes():
         (["1", None], True, ["1", None]),
         (pa.array([1, 2**64 - 1], pa.uint64()), True, ["1", str(2**64 - 1)]),
         ([None, None], True, [None, None]),
+        ([Decimal(2**53 + 1), Decimal(2**53), None], True, [2**53 + 1, 2**53, None]),
     ]
     for values, typed, expected in cases:
         found = label_values(pa.array(values), typed, classes=True).tolist()

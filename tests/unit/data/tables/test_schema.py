@@ -209,8 +209,18 @@ def test_columns_that_say_nothing_are_left_out():
     assert (list(schema.columns), schema.left_out) == (["code"], set(columns) - {"code"})
 
 
-@pytest.mark.parametrize("values", [[[1, 2], [3]], [{"a": 1}, {"a": 2}], [b"a", b"b"]])
-def test_nested_columns_are_refused(values):
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[1, 2], [3]],
+        [{"a": 1}, {"a": 2}],
+        [b"a", b"b"],
+        pa.array([b"a", None], pa.binary_view()),
+        pa.array([b"a", b"b"], pa.binary(1)),
+        pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()),
+    ],
+)
+def test_columns_that_are_no_values_are_refused(values):
     remarks = Remarks()
     assert learned({"x": values}, remarks).columns == {}
     assert "one column for each number in it" in str(remarks.problems.found[0])
