@@ -18,6 +18,7 @@ LAYERS = (
     ("threads",),
     ("errors",),
     ("options",),
+    ("registry",),
     ("kernels",),
     ("sparse",),
     ("mapped",),

@@ -10,17 +10,18 @@ from g3nn.estimator.archive import AUDIT, GRAPH, MODEL, PARAMETERS, RECORD, read
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier
 from g3nn.estimator.regressor import G3NNRegressor
-from g3nn.estimator.saving import restored
+from g3nn.estimator.saving import check_packages, restored
 
 
 def load_model(folder: str | Path) -> Any:
     """A fitted estimator from a folder that `save` or `g3nn fit` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
 
-    No code from the folder is run.
+    No code from the folder is run. Parts that another package offered when the model was saved must be installed.
     """
     folder = Path(folder)
     inside = folder / MODEL
     record, tensors = read_archive(inside if (inside / RECORD).is_file() else folder)
+    check_packages(folder, record)
     try:
         parameters, fitted = restored(record, tensors[PARAMETERS], tensors[GRAPH])
         estimator = estimator_for(fitted.task.outcome, parameters)
@@ -33,6 +34,6 @@ def load_model(folder: str | Path) -> Any:
 
 def estimator_for(outcome: str, parameters: dict[str, Any]) -> GraphEstimator:
     """The estimator of an outcome, with these parameters."""
-    if outcome in G3NNRegressor.OUTCOMES:
+    if G3NNRegressor.learns(outcome):
         return G3NNRegressor(**{**parameters, "outcome": outcome})
     return G3NNClassifier(**parameters)
