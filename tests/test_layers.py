@@ -45,6 +45,7 @@ LAYERS = (
     ("labelling",),
     ("experiments",),
     ("report",),
+    ("testing",),
     ("cli",),
 )
 """From the bottom up. The parts of one layer do not know each other."""

@@ -169,7 +169,7 @@ def refuse(**how):
     assert not how.get("group", "").startswith("g3nn"), how
     return real(**how)
 importlib.metadata.entry_points = refuse
-import g3nn, g3nn.catalogue, g3nn.data, g3nn.estimator, g3nn.experiments.suite_check
+import g3nn, g3nn.catalogue, g3nn.data, g3nn.estimator, g3nn.experiments.suite_check, g3nn.testing
 g3nn.ModelSpec(posterior="gcn", likelihood="sbm").components()
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

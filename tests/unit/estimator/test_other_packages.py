@@ -17,6 +17,7 @@ from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.likelihoods.gsbm import StochasticBlock
 from g3nn.outcomes import OUTCOMES, Real
+from g3nn.testing import checks
 
 
 class HubBlock(StochasticBlock):
@@ -68,6 +69,8 @@ def test_an_outcome_of_another_package_keeps_its_contract_and_is_saved(tmp_path,
     task = g3nn.synthetic_values(nodes=80, degree=4, features=5, labelled=0.4, val=20, seed=2)
     with monkeypatch.context() as patch:
         offer(patch, OUTCOMES, "prices", Prices)
+        for check in checks(Prices, labels={Prices: lambda n, K: np.arange(n * K).reshape(n, K) % 7 * 1.5}):
+            check()
         regressor = G3NNRegressor("near-gcn", outcome="prices", ensemble=1, epochs=2, device="cpu")
         regressor.fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
         regressor.save(tmp_path / "model")
