@@ -18,6 +18,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from functools import cache, cached_property
 from importlib.metadata import EntryPoint, entry_points
+from threading import RLock
 from typing import Any, Generic, TypeVar
 
 from g3nn.errors import G3NNWarning
@@ -38,6 +39,7 @@ class Registry(Mapping[str, T], Generic[T]):
         self.own = dict(own)
         self.dash = dash
         self._loaded: dict[str, T | None] = {}
+        self._lock = RLock()
 
     def __getitem__(self, name: str) -> T:
         if not isinstance(name, str):
@@ -78,26 +80,28 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self, name: str) -> T | None:
         """What an entry point names; None, with a warning at the first time, if it cannot be used."""
-        if name not in self._loaded:
-            point = self._offered[name]
-            self._loaded[name] = None
-            try:
-                found = point.load()
-            except (Exception, SystemExit) as error:
-                _warn(
-                    point, f"it cannot be imported ({type(error).__name__}: {error}). Update or uninstall the package"
-                )
-                return None
-            if fault := self._fault(name, found):
-                _warn(point, f"{fault}. Tell the authors of the package")
-                return None
-            self._loaded[name] = found
-        return self._loaded[name]
+        with self._lock:
+            if name not in self._loaded:
+                self._loaded[name] = None  # For a package that lists all names while it is imported.
+                self._loaded[name] = self._loads(self._offered[name])
+            return self._loaded[name]
+
+    def _loads(self, point: EntryPoint) -> T | None:
+        try:
+            found: T = point.load()
+        except (Exception, SystemExit) as error:
+            failed = f"{type(error).__name__}: {error}"
+            _warn(point, f"it cannot be imported ({failed}). Update or uninstall the package")
+            return None
+        if fault := self._fault(point.name, found):
+            _warn(point, f"{fault}. Tell the authors of the package")
+            return None
+        return found
 
     def _fault(self, name: str, found: Any) -> str:
         """Why something cannot be used under a name; empty if it can."""
         if not re.fullmatch("[a-z][a-z0-9-]*" if self.dash else "[a-z][a-z0-9]*", name):
-            return f"a name has lower-case letters and digits{', and dashes' if self.dash else ''}, and nothing else"
+            return f"a name has only lower-case letters{', digits and dashes' if self.dash else ' and digits'}"
         if self.contract is None:
             return "" if callable(found) else f"it is {found!r}, not a function that makes a task"
         if not (isinstance(found, type) and issubclass(found, self.contract)):
@@ -118,11 +122,18 @@ class Registry(Mapping[str, T], Generic[T]):
 
 @cache
 def _installed(group: str) -> tuple[EntryPoint, ...]:
-    return tuple(entry_points(group=group))
+    try:
+        return tuple(entry_points(group=group))
+    except Exception as error:
+        why = f"the metadata of some installed package cannot be read ({type(error).__name__}: {error})"
+        warnings.warn(f"{why}: components of other packages are not found.", G3NNWarning, stacklevel=2)
+        return ()
 
 
 def _package(point: EntryPoint) -> tuple[str, str]:
-    return ("an unknown package", "") if point.dist is None else (point.dist.name, point.dist.version)
+    """Its name and version."""
+    dist = point.dist
+    return ("an unknown package", "") if dist is None else (dist.name or "an unknown package", dist.version or "")
 
 
 def _warn(point: EntryPoint, why: str) -> None:

@@ -106,8 +106,8 @@ BROKEN = {
     "an abstract class": ("hub", "hubs:Half", "Half lacks logits"),
     "options without limits": ("hub", "hubs:Bare", "Options of Bare is no dataclass"),
     "outcomes that are none": ("hub", "hubs:Talks", "outcomes of Talks is 'classes', not a tuple of classes"),
-    "a name that cannot be typed": ("Hub", "hubs:Good", "a name has lower-case letters and digits, and nothing else"),
-    "a dash in a likelihood": ("hub-sbm", "hubs:Good", "a name has lower-case letters and digits, and nothing else"),
+    "a name that cannot be typed": ("Hub", "hubs:Good", "a name has only lower-case letters and digits"),
+    "a dash in a likelihood": ("hub-sbm", "hubs:Good", "a name has only lower-case letters and digits"),
     "a name of g3nn": ("sbm", "hubs:Good", "g3nn has a component of this name"),
 }
 
@@ -155,6 +155,21 @@ def test_a_dataset_is_anything_to_call(make):
         assert "trams" not in found
 
 
+def test_a_package_may_list_all_names_while_it_is_imported(make, monkeypatch):
+    found = make(point("hub", "hubs:Good"))
+    monkeypatch.setattr(EntryPoint, "load", lambda self: Good if list(found) == ["sbm"] else None)
+    assert found["hub"] is Good
+
+
+def test_metadata_that_cannot_be_read_leaves_g3nn_alone(monkeypatch):
+    def fails(group):
+        raise TypeError("no =")
+
+    monkeypatch.setattr(registry, "entry_points", fails)
+    with pytest.warns(G3NNWarning, match=r"cannot be read \(TypeError: no =\): components of other packages are not"):
+        assert list(Registry("g3nn.unread", GraphLikelihood, {"sbm": StochasticBlock})) == ["sbm"]
+
+
 def test_what_is_no_text_is_no_name(make):
     found = make()
     assert all(name not in found for name in (None, 3, [], ("sbm",)))
@@ -163,12 +178,9 @@ def test_what_is_no_text_is_no_name(make):
 def test_packages_are_not_even_looked_for_when_g3nn_is_imported():
     """Neither by the package nor by the rooms that hold registries, nor by the estimators."""
     code = """
-import importlib.metadata
-real = importlib.metadata.entry_points
-def refuse(**how):
-    assert not how.get("group", "").startswith("g3nn"), how
-    return real(**how)
-importlib.metadata.entry_points = refuse
+import g3nn.registry
+def refuse(group): raise AssertionError("looked for packages")
+g3nn.registry._installed = refuse
 import g3nn, g3nn.catalogue, g3nn.data, g3nn.estimator, g3nn.experiments.suite_check, g3nn.testing
 g3nn.ModelSpec(posterior="gcn", likelihood="sbm").components()
 """

@@ -22,9 +22,8 @@ from g3nn.parse import UNKNOWN
 from g3nn.task import NodeTask
 from g3nn.testing.situations import LabelsOf
 
-N, REPLICAS, ALPHA = 60, 3, 0.2
-"""Nodes, of which the first `LABELLED` have a label; replicas; and how often a region may miss."""
-LABELLED = 50
+N, LABELLED, REPLICAS, ALPHA = 60, 50, 3, 0.2
+"""Nodes, how many of them have a label, replicas, and how often a region may miss."""
 
 
 @dataclass(frozen=True)
@@ -98,8 +97,10 @@ def declarations_are_complete(case: OutcomeCase) -> None:
     assert vars(kind).get("__doc__"), "it has no docstring"
     assert kind.score_key.isidentifier(), f"score_key {kind.score_key!r} is no identifier"
     assert kind.score_title, "score_title is empty"
-    same = [one.name for one in OUTCOMES.values() if one is not kind and one.score_key == kind.score_key]
-    assert not same, f"{', '.join(same)} has the score_key {kind.score_key!r}, too"
+    others = [one for one in OUTCOMES.values() if one is not kind]
+    assert kind.score_key not in [one.score_key for one in others], f"another has the score_key {kind.score_key!r}, too"
+    named = kind.__name__ in [one.__name__ for one in others]
+    assert not named, f"another class is called {kind.__name__}, too, and saved models tell them by that"
     assert kind.view in VIEWS, f"view is {kind.view!r}, expected one of {', '.join(VIEWS)}"
     for one in dataclasses.fields(kind.Options):
         rule = one.metadata.get("rule")
@@ -320,8 +321,7 @@ def groups_are_beliefs_about_classes(case: OutcomeCase) -> None:
     outcome, answer, labels = case.read.outcome, case.read.answer, case.read.task.labels
     before = answer.copy()
     codes, beliefs = outcome.groups(answer, labels)
-    assert codes.shape == (N,), f"codes have the shape {codes.shape}"
-    assert beliefs.shape[0] == N, f"beliefs have the shape {beliefs.shape}"
+    assert (codes.shape, len(beliefs)) == ((N,), N), f"the shapes are {codes.shape} and {beliefs.shape}"
     assert beliefs.shape[1] >= 2, "there is one group only"
     assert (beliefs >= 0).all(), "a belief is negative"
     np.testing.assert_allclose(beliefs.sum(1), 1)

@@ -178,7 +178,7 @@ def listed_cases(
     served = [one for one in makers if issubclass(one, component.outcomes)]
     served = [one for one in served if classes is None or issubclass(one, Classes) == classes]
     own = [row for group in rows for row in group] if turn is None else list(rows[turn % len(rows)])
-    if kind == "prior" or (kind == "posterior" and not component.uses_graph):
+    if kind == "prior" or (kind == "posterior" and not getattr(component, "uses_graph", True)):
         own = [(False, R, K) for _, R, K in own]  # To such a component directions make no difference.
     first, once = turn or 0, once and turn is not None
     if not served:
