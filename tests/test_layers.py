@@ -19,6 +19,7 @@ LAYERS = (
     ("errors",),
     ("folders",),
     ("options",),
+    ("registry",),
     ("kernels",),
     ("sparse",),
     ("mapped",),
@@ -45,6 +46,7 @@ LAYERS = (
     ("labelling",),
     ("experiments",),
     ("report",),
+    ("testing",),
     ("cli",),
 )
 """From the bottom up. The parts of one layer do not know each other."""

@@ -6,7 +6,7 @@ import dataclasses
 from typing import Any
 
 from g3nn.data import ALL_DATASETS, ALL_SETTINGS
-from g3nn.model import PARTS, ModelOptions, model_names, registered_options
+from g3nn.model import REGISTRIES, ModelOptions, model_names, registered_options
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names, rules
 from g3nn.outcomes import OUTCOMES
@@ -24,7 +24,7 @@ def available() -> dict[str, Any]:
         "objectives": list(OBJECTIVES),
         **{
             f"{kind}s": {name: _describe(part.Options) for name, part in registry.items()}
-            for kind, registry in {**PARTS, "outcome": OUTCOMES}.items()
+            for kind, registry in REGISTRIES.items()
         },
         "model_options": _describe(ModelOptions),
         "objective_options": _describe(Objective),

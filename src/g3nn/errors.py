@@ -6,7 +6,7 @@ Every check of user input adds to a `Problems` list and raises once at the end, 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -77,6 +77,8 @@ class Problems:
 
     def name(self, argument: str, given: object, allowed: Iterable[str]) -> None:
         """Record `given` unless it is one of the `allowed` names, and suggest the nearest one."""
+        if isinstance(allowed, Mapping) and isinstance(given, str) and given in allowed:
+            return  # Without the names of all others, which may have to be loaded.
         names = list(allowed)
         if given not in names:
             self.add(argument, repr(given), any_of(names), suggestion(str(given), names))

@@ -17,9 +17,12 @@ from g3nn.options import choice, pick
 from g3nn.outcomes import OUTCOMES
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
+from g3nn.registry import Registry
 from g3nn.replicas import Replicas, Sizes
 
-PARTS: dict[str, Mapping[str, Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS, "posterior": POSTERIORS}
+PARTS: dict[str, Registry[Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS, "posterior": POSTERIORS}
+REGISTRIES = {**PARTS, "outcome": OUTCOMES}
+"""Everything that a model is made of, by kind and name."""
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import warnings
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +14,19 @@ from rich.console import Console
 from rich.table import Table
 
 from g3nn.cli.options import AsJson
-from g3nn.data import DATASETS, load, statistics
+from g3nn.data import ALL_DATASETS, DATASETS, load, statistics
 from g3nn.data.statistics import DatasetStatistics
 from g3nn.data.tables.export import FILES
 from g3nn.data.tables.export import export as write_tables
-from g3nn.errors import Problems
+from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.folders import check_new_folder
+
+LISTED = (*DATASETS, *(name for name in ALL_DATASETS if ALL_DATASETS.package(name)))
+"""Those of the paper and those of other packages."""
 
 
 def datasets(
-    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(DATASETS)}; default: all of them.")] = None,
+    name: Annotated[str | None, typer.Argument(help=f"One of {', '.join(LISTED)}; default: all of them.")] = None,
     export: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write the dataset as tables for `g3nn fit` into a new folder.")
     ] = None,
@@ -31,7 +35,7 @@ def datasets(
     """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
     if export is not None:
         _export(name, export)
-    rows = [statistics(load(one)) for one in ([name] if name else DATASETS)]
+    rows = [statistics(load(name))] if name else _all_rows()
     if as_json:
         numbers = [{**dataclasses.asdict(row), "mean_two_hop": round(row.mean_two_hop, 1)} for row in rows]
         print(json.dumps(numbers[0] if name else numbers))
@@ -41,11 +45,24 @@ def datasets(
         print(f"{', '.join(FILES)} in {export}")
 
 
+def _all_rows() -> list[DatasetStatistics]:
+    """What another package cannot load does not keep the others from being shown."""
+    rows = []
+    for name in LISTED:
+        try:
+            rows.append(statistics(load(name)))
+        except G3NNError as error:
+            if name in DATASETS:
+                raise
+            warnings.warn(f"{error} It is left out.", G3NNWarning, stacklevel=2)
+    return rows
+
+
 def _export(name: str | None, folder: Path) -> None:
     """Report all problems before anything is loaded."""
     problems = Problems()
     if name is None:
-        problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(DATASETS)}.")
+        problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(LISTED)}.")
     check_new_folder(folder, problems, "export")
     problems.raise_if_any()
     assert name is not None

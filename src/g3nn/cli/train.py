@@ -12,9 +12,10 @@ from rich.console import Console
 from rich.table import Table
 
 from g3nn.catalogue import all_options
+from g3nn.cli.datasets import LISTED
 from g3nn.cli.options import AsJson
 from g3nn.cli.results import kept
-from g3nn.data import DATASETS, SETTINGS, load
+from g3nn.data import SETTINGS, load
 from g3nn.errors import Problems, suggestion
 from g3nn.experiments.executors import EXECUTORS
 from g3nn.experiments.training_ray import SharedTraining
@@ -35,13 +36,13 @@ def _option(name: str) -> Any:
 
 def train(
     ctx: typer.Context,
-    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(DATASETS)}.")],
+    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(LISTED)}.")],
     setting: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "standard",
     model: Annotated[str, typer.Option(help="LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")] = "sbm-gcn",
     objective: Annotated[str, typer.Option(help="elbo (the paper), released (the authors' code), laplacian.")] = "elbo",
     trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.")] = 0,
-    prior: Annotated[str, typer.Option(help="Label prior: mlp, linear or uniform.")] = "mlp",
+    prior: Annotated[str, typer.Option(help="Label prior, such as mlp, linear or uniform.")] = "mlp",
     hidden: Annotated[int | None, _option("hidden")] = None,
     dropout: Annotated[float | None, _option("dropout")] = None,
     lr: Annotated[float | None, _option("lr")] = None,

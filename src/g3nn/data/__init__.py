@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
 import numpy as np
 
 from g3nn.data.attacked import ATTACKED, METATTACK, attacked
@@ -12,7 +16,8 @@ from g3nn.data.settings import SETTINGS
 from g3nn.data.statistics import DatasetStatistics, statistics
 from g3nn.data.synthetic import synthetic
 from g3nn.data.synthetic_values import synthetic_values
-from g3nn.errors import Problems
+from g3nn.errors import DataError, G3NNError, Problems
+from g3nn.registry import Registry
 from g3nn.task import NodeTask
 
 __all__ = [
@@ -32,8 +37,14 @@ __all__ = [
     "synthetic_values",
 ]
 
-ALL_DATASETS = (*DATASETS, "blogcatalog", "polblogs")
-"""The datasets of the paper, one whose nodes have tags, and one that was attacked."""
+_OWN: dict[str, Callable[[], NodeTask]] = {
+    **{name: partial(planetoid, name) for name in DATASETS},
+    "blogcatalog": load_blogcatalog,
+    "polblogs": lambda: attacked("polblogs", "metattack-0").task,
+}
+ALL_DATASETS = Registry("g3nn.datasets", None, _OWN)
+"""What makes the standard task of each dataset: those of the paper, one whose nodes have tags, one that was attacked,
+and those of other packages."""
 
 ALL_SETTINGS = (*SETTINGS, *NOISE, *METATTACK)
 """Those of the paper, those with generated noise, and those with edges of an attacker."""
@@ -43,6 +54,8 @@ def settings_of(name: str) -> tuple[str, ...]:
     """The settings that a dataset has."""
     if name == "blogcatalog":
         return ("standard",)
+    if ALL_DATASETS.package(name):
+        return ("standard", "missing-edge", *NOISE)
     own = (*SETTINGS, *NOISE) if name in DATASETS else ()
     return (*own, *METATTACK) if name in ATTACKED else own
 
@@ -51,7 +64,8 @@ def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
     """A benchmark dataset in one of the paper's settings or with wrong edges. Names are not case-sensitive.
 
     seed: of generated noise, such as "random-50"; nothing else depends on it. `blogcatalog` has only the standard
-    setting, `polblogs` only "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices.
+    setting, `polblogs` only "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices. A dataset of
+    another package has the settings "standard" and "missing-edge", and those with noise.
 
     >>> load("cora", setting="missing-edge")
     NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)
@@ -72,6 +86,22 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
     if variant in METATTACK:
         return attacked(dataset, variant)
     if variant in NOISE:
-        return NOISE[variant](planetoid(dataset), seed=seed)
-    task = load_blogcatalog() if dataset == "blogcatalog" else SETTINGS[variant](planetoid(dataset))
+        return NOISE[variant](_standard(dataset), seed=seed)
+    task = SETTINGS[variant](_standard(dataset))
     return NoisyTask(task, np.zeros(task.num_edges, dtype=bool))
+
+
+def _standard(name: str) -> NodeTask:
+    """A dataset with its standard split. What goes wrong in another package is told under its name."""
+    package = ALL_DATASETS.package(name)
+    if package is None:
+        return ALL_DATASETS[name]()
+    try:
+        task = ALL_DATASETS[name]()
+    except G3NNError:
+        raise
+    except Exception as error:
+        raise DataError(f"{name}: {package[0]} cannot load it ({type(error).__name__}: {error}).") from error
+    if not isinstance(task, NodeTask):
+        raise DataError(f"{name}: {package[0]} gave {type(task).__name__} instead of a NodeTask. Tell its authors.")
+    return replace(task, name=name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -38,16 +37,19 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     n_validation_, n_iter_, history_, history_names_ and notes_, all as for `G3NNClassifier`.
     """
 
-    OUTCOMES: ClassVar[Mapping[str, type[Outcome]]] = {
-        name: outcome for name, outcome in OUTCOMES.items() if issubclass(outcome, NormalOutcome)
-    }
-
     _: KW_ONLY
     outcome: str = Real.name
 
     def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
-        problems.name("outcome", self.outcome, self.OUTCOMES)
-        return self.OUTCOMES.get(self.outcome, Real)
+        if self.learns(self.outcome):
+            return OUTCOMES[self.outcome]
+        problems.name("outcome", self.outcome, filter(self.learns, OUTCOMES))
+        return Real
+
+    @staticmethod
+    def learns(outcome: str) -> bool:
+        """Whether this estimator is the one for an outcome."""
+        return outcome in OUTCOMES and issubclass(OUTCOMES[outcome], NormalOutcome)
 
     def table_outcomes(self) -> tuple[str, ...]:
         return (self.outcome,)

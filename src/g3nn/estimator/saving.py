@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
 from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.errors import Problems
+from g3nn.errors import G3NNError, Problems
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
 from g3nn.estimator.beliefs import with_belief_columns
@@ -27,7 +27,7 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
-from g3nn.model import GenerativeModel, ModelSpec
+from g3nn.model import REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import check, known_names
 from g3nn.outcomes import OUTCOMES
@@ -41,7 +41,7 @@ from g3nn.training.checks import checked_device, plain
 
 Json = dict[str, Any]
 
-_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.values(), ValueOptions, RealOptions)
+_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
 
 _ESTIMATOR = (
     *(
@@ -84,7 +84,7 @@ def save_model(
     for part in {part for spec in specs for part in (spec.posterior, spec.likelihood, spec.prior)}:
         if part is not None and not isinstance(part, str):
             name = getattr(part, "__name__", type(part).__name__)
-            advice = "Loading runs no code that is not part of g3nn."
+            advice = "Loading runs only code of g3nn and of packages that register it: see docs/extending.md."
             problems.add("model", f"{name}, a part of your own", "models made of registered parts", advice)
     try:
         json.dumps(notes)
@@ -106,6 +106,7 @@ def save_model(
     )
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
     record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
+    record["packages"] = _packages(specs, fitted.task.outcome)
     state = {
         f"{place}.{name}": tensor.cpu().numpy()
         for place, network in enumerate(fitted.answerer.networks)
@@ -205,9 +206,37 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
     if isinstance(parts, dict):
         own = _unpacked(parts, arrays)
         _check_finite({f"{kind} {part}": own[part] for part in _FINITE.get(kind, ()) if own.get(part) is not None})
-        return _KINDS[kind](**own)
+        return _maker(kind)(**own)
     items = tuple(_unpacked(part, arrays) for part in parts)
     return items if kind == "tuple" else _KINDS[kind](*items)
+
+
+def _maker(kind: str) -> Callable[..., Any]:
+    """What makes an object of this kind: if g3nn does not know it, an outcome of another package or its options."""
+    if kind in _KINDS:
+        return _KINDS[kind]
+    others = [part for outcome in OUTCOMES.values() for part in (outcome, outcome.Options)]
+    return {part.__name__: part for part in others}[kind]
+
+
+def _packages(specs: Iterable[ModelSpec], outcome: str) -> list[list[str]]:
+    """The parts of a model that other packages offer: kind, name, package and its version."""
+    parts = {(kind, getattr(spec, kind)) for spec in specs for kind in spec.components()}
+    offered = {part: REGISTRIES[part[0]].package(part[1]) for part in {*parts, ("outcome", outcome)}}
+    return sorted([*part, *package] for part, package in offered.items() if package is not None)
+
+
+class MissingPackageError(G3NNError):
+    """A part of the model belongs to a package that is not installed."""
+
+
+def check_packages(record: Json) -> None:
+    """Raise unless every part that other packages offered when the model was saved is here."""
+    lacking = [one for one in record.get("packages", []) if one[1] not in REGISTRIES[one[0]]]
+    if lacking:
+        parts = ", ".join(f"the {kind} {name!r} of {package} {version}" for kind, name, package, version in lacking)
+        needed = " ".join(sorted({package for _, _, package, _ in lacking}))
+        raise MissingPackageError(f"the model needs {parts}, not found here. Install it: pip install {needed}")
 
 
 def _model(spec: ModelSpec, options: Json, seeds: tuple[int, ...], task: NodeTask, state: Arrays) -> GenerativeModel:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
 
 from g3nn.catalogue import all_options
-from g3nn.data import ALL_SETTINGS, DATASETS, settings_of
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS, settings_of
 from g3nn.errors import Problems, suggestion
 from g3nn.estimator import G3NNClassifier
 from g3nn.experiments.records import Option
@@ -17,8 +17,6 @@ from g3nn.options import Rule, known_names
 from g3nn.priors import PRIORS
 from g3nn.training.stack import TrainingOptions
 
-_PRIOR = Rule(str, "the label prior of a generative model", choices=tuple(PRIORS))
-_DATASETS = (*DATASETS, "polblogs")
 _OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
 """The parameters of the estimator that a suite may set; `fit` checks their values."""
 
@@ -27,7 +25,8 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
     """Record every unknown name in a suite and its axes, and every value that an option does not accept."""
     for objective in suite.objectives:
         problems.name("objectives", objective, OBJECTIVES)
-    models, every_option = model_names(), {**all_options(), "prior": _PRIOR}
+    models, every_option = model_names(), {**all_options(), "prior": _prior()}
+    datasets = [name for name in ALL_DATASETS if name != "blogcatalog"]  # Records are of classes.
     estimators = {cell.model for cell in suite.cells} & {ESTIMATOR}
     known = {*every_option, *(_OF_ESTIMATOR if estimators else ())}
 
@@ -56,12 +55,12 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
 
     check_options("fixed", suite.fixed, dict.fromkeys(network.model for network in networks))
     for row in suite.datasets:
-        problems.name("datasets, dataset", row.dataset, DATASETS)
+        problems.name("datasets, dataset", row.dataset, datasets)
     for cell in suite.cells:
         table = cell.place.rpartition(", cells")[0]
         problems.name(f"{table}, setting", cell.setting, ALL_SETTINGS)
-        problems.name(f"{cell.place}, dataset", cell.dataset, _DATASETS)
-        if cell.setting in ALL_SETTINGS and cell.dataset in _DATASETS and cell.setting not in settings_of(cell.dataset):
+        problems.name(f"{cell.place}, dataset", cell.dataset, datasets)
+        if cell.setting in ALL_SETTINGS and cell.dataset in datasets and cell.setting not in settings_of(cell.dataset):
             problems.add(f"{cell.place}, dataset", f"{cell.dataset} {cell.setting}", "a setting that the dataset has")
         if cell.quoted:
             continue
@@ -71,7 +70,7 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
         for model in grid.models:
             check_model(f"{grid.place}, models", model)
         for name in grid.datasets:
-            problems.name(f"{grid.place}, datasets", name, _DATASETS)
+            problems.name(f"{grid.place}, datasets", name, datasets)
         for name in grid.settings:
             problems.name(f"{grid.place}, settings", name, ALL_SETTINGS)
     for axis, values in axes.items():
@@ -86,4 +85,8 @@ def _options_of(model: str, prior: Option | None) -> dict[str, Rule]:
     if prior in PRIORS:
         spec = replace(spec, prior=str(prior))
     declared = known_names([*spec.option_groups(), Objective, TrainingOptions])
-    return declared if spec.likelihood is None else {**declared, "prior": _PRIOR}
+    return declared if spec.likelihood is None else {**declared, "prior": _prior()}
+
+
+def _prior() -> Rule:
+    return Rule(str, "the label prior of a generative model", choices=tuple(PRIORS))

@@ -11,8 +11,9 @@ from g3nn.likelihoods.near import NearValues
 from g3nn.likelihoods.nlsm import NeighbourLatentSpace
 from g3nn.likelihoods.sbm import PlantedPartition
 from g3nn.likelihoods.tags import TagBlocks
+from g3nn.registry import Registry
 
-LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
+_OWN: dict[str, type[GraphLikelihood]] = {
     "lsm": AdditiveLatentSpace,
     "sbm": PlantedPartition,
     "gsbm": StochasticBlock,
@@ -24,5 +25,7 @@ LIKELIHOODS: dict[str, type[GraphLikelihood]] = {
     "tags": TagBlocks,
     "near": NearValues,
 }
+LIKELIHOODS = Registry("g3nn.likelihoods", GraphLikelihood, _OWN, dash=False)
+"""A dash in the name of a model ends that of its likelihood."""
 
 __all__ = ["LIKELIHOODS", "ClassLikelihood", "GraphLikelihood", "NodeState", "Pairs"]

@@ -12,8 +12,10 @@ from g3nn.outcomes.normal import NormalOutcome
 from g3nn.outcomes.numbers import NumberOutcome, varies
 from g3nn.outcomes.real import Real
 from g3nn.outcomes.tags import Tags, tag_table
+from g3nn.registry import Registry
 
-OUTCOMES: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
+_OWN: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
+OUTCOMES = Registry("g3nn.outcomes", Outcome, _OWN)
 
 
 MANY_CLASSES = 20

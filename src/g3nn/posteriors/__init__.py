@@ -19,8 +19,9 @@ from g3nn.posteriors.mlp import MLPPosterior
 from g3nn.posteriors.module import ModulePosterior
 from g3nn.posteriors.rgcn import RGCN
 from g3nn.posteriors.sage import Sage
+from g3nn.registry import Registry
 
-POSTERIORS: dict[str, type[LabelPosterior]] = {
+_OWN: dict[str, type[LabelPosterior]] = {
     "gcn": GCN,
     "gat": GAT,
     "appnp": APPNP,
@@ -39,5 +40,6 @@ POSTERIORS: dict[str, type[LabelPosterior]] = {
     "gnnguard": GNNGuard,
     "rgcn": RGCN,
 }
+POSTERIORS = Registry("g3nn.posteriors", LabelPosterior, _OWN)
 
 __all__ = ["POSTERIORS", "LabelPosterior", "ModulePosterior"]

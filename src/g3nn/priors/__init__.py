@@ -7,8 +7,9 @@ from g3nn.priors.given import GivenPrior
 from g3nn.priors.linear import LinearPrior
 from g3nn.priors.mlp import MLPPrior
 from g3nn.priors.uniform import UniformPrior
+from g3nn.registry import Registry
 
-PRIORS: dict[str, type[LabelPrior]] = {
+_OWN: dict[str, type[LabelPrior]] = {
     "mlp": MLPPrior,
     "linear": LinearPrior,
     "uniform": UniformPrior,
@@ -16,5 +17,6 @@ PRIORS: dict[str, type[LabelPrior]] = {
     "gaussian": GaussianFeatures,
     "given": GivenPrior,
 }
+PRIORS = Registry("g3nn.priors", LabelPrior, _OWN)
 
 __all__ = ["PRIORS", "LabelPrior"]

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
-import pytest
+import json
+from dataclasses import replace
 
-from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, load
-from g3nn.errors import InputError, any_of
+import pytest
+from offered import offer
+
+from g3nn.cli import datasets as command
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, load, settings_of
+from g3nn.errors import DataError, InputError, any_of
 
 
 def test_names():
@@ -41,3 +46,38 @@ def test_what_is_no_name_is_refused():
 def test_tags_have_no_setting_of_the_paper():
     with pytest.raises(InputError, match="setting: got 'reduced-label'; expected standard"):
         load("blogcatalog", setting="reduced-label")
+
+
+def test_a_dataset_of_another_package_has_its_name_and_the_settings_of_any_graph(monkeypatch, learnable):
+    def cars():
+        return replace(learnable, name="no matter what")
+
+    offer(monkeypatch, ALL_DATASETS, "cars", cars)
+    assert list(ALL_DATASETS)[-1] == "cars"
+    assert load("Cars").name == "cars"
+    assert load("cars", "missing-edge").num_edges < learnable.num_edges
+    assert load("cars", "random-100").num_edges == 2 * learnable.num_edges
+    assert set(settings_of("cars")) < set(ALL_SETTINGS)
+    with pytest.raises(InputError, match="setting: got 'reduced-label'"):
+        load("cars", "reduced-label")
+
+
+def test_what_goes_wrong_in_another_package_is_told_under_its_name(monkeypatch, run_command):
+    def cars():
+        return {}["wheels"]
+
+    offer(monkeypatch, ALL_DATASETS, "cars", cars)
+    with pytest.raises(DataError, match=r"cars: hubs cannot load it \(KeyError: 'wheels'\)"):
+        load("cars")
+    monkeypatch.setattr(command, "LISTED", ("cora", "cars"))
+    ended = run_command("datasets", "--json")
+    assert ended.code == 0
+    assert [row["name"] for row in json.loads(ended.out)] == ["cora"]
+    assert "note: cars: hubs cannot load it" in ended.err
+
+    def no_task():
+        return 3
+
+    offer(monkeypatch, ALL_DATASETS, "cars", no_task)
+    with pytest.raises(DataError, match="cars: hubs gave int instead of a NodeTask"):
+        load("cars")
