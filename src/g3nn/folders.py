@@ -85,12 +85,17 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place beside `path` for a file or folder, which is renamed to `path` at the end, or deleted on an error."""
-    path = path.absolute()
-    with _explained(path), _room(path.parent, path.name) as room:
-        draft = room / path.name
-        yield draft
-        _put(draft, path)
+    """A place beside `path` for a file or folder, which is renamed to `path` at the end, or deleted on an error. A link
+    stays one, and what is no file, such as a device, is written to itself."""
+    target = Path(os.path.realpath(path))
+    with _explained(path):
+        if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+            yield path
+            return
+        with _room(target.parent, target.name) as room:
+            draft = room / target.name
+            yield draft
+            _put(draft, target)
 
 
 @contextmanager

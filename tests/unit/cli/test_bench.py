@@ -296,20 +296,17 @@ class TestBadInput:
         closed = tmp_path / "closed"
         closed.mkdir()
         inside = str(closed / "file")
-        look_up = os.stat
 
-        def refuse(path: Any, *words: Any, **options: Any) -> os.stat_result:
-            if str(path).startswith(f"{closed}/"):
-                raise PermissionError(errno.EACCES, "Permission denied", str(path))
-            return look_up(path, *words, **options)
+        def refusing(call: Any) -> Any:
+            def refuse(path: Any, *words: Any, **options: Any) -> Any:
+                if str(path).startswith(f"{closed}/"):
+                    raise PermissionError(errno.EACCES, "Permission denied", str(path))
+                return call(path, *words, **options)
 
-        def cannot_open(*_: object, **__: object) -> None:
-            raise PermissionError(errno.EACCES, "Permission denied", inside)
+            return refuse
 
-        monkeypatch.setattr(os, "stat", refuse)
-        monkeypatch.setattr(Path, "unlink", cannot_open)
-        monkeypatch.setattr(Path, "write_text", cannot_open)
-        monkeypatch.setattr(import_module("g3nn.experiments.store_file"), "_connect", cannot_open)
+        for name in ("stat", "mkdir", "open"):
+            monkeypatch.setattr(os, name, refusing(getattr(os, name)))
         for words in [("run", suite, "--store", inside), ("table", suite, "--store", str(filled), "--out", inside)]:
             ran = run_command("bench", *words)
             assert (ran.code, ran.out) == (2, "")
@@ -324,7 +321,7 @@ class TestBadInput:
         ran = run_command("bench", "table", suite, "--store", str(filled), "--out", str(device))
         assert (ran.code, ran.out) == (2, "")
         (line,) = ran.err.splitlines()
-        assert line.startswith(f"error: out: got {device}; ")
+        assert line.startswith(f"error: {device}: cannot be written: ")
         assert "No space left" in line
         assert device.is_char_device(), "the device was replaced by a file"
 
