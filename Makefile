@@ -6,6 +6,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 INSTALLED := $(VENV)/.installed
 WORKERS ?= 2
+MINUTES ?= 10
 
 ifndef G3NN_DATA
 ifneq ($(wildcard ../shared/data/planetoid/.),)
@@ -14,13 +15,16 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help test demo lint format clean
+.PHONY: help test fuzz demo lint format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 test: lint ## check style and types, run the tests
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+
+fuzz: $(INSTALLED) ## damaged inputs for every reader, for MINUTES=10
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES)
 
 demo: $(CORE) ## label Citeseer from two tables: a short tour
 	$(BIN)/python examples/demo.py

@@ -27,6 +27,8 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
+from g3nn.errors import G3NNError  # noqa: E402
+
 CORPUS, FOUND = HERE / "corpus", Path("found")
 SECONDS, BYTES = 10, 2 << 30
 _AT_ONCE = 2000
@@ -44,6 +46,8 @@ def tried(reader: Any, content: bytes) -> str | None:
         warnings.simplefilter("ignore")
         try:
             reader.read(content, Path(folder))
+        except G3NNError:
+            return None
         except Exception:
             return traceback.format_exc()
     return None

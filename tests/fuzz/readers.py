@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
+import openpyxl
 from label_desk import TOKEN, app_of, desk_of
 from mutations import damaged, damaged_member, packed, unpacked
+from old_pickles import framed, pickled_array, pickled_csr
 from small_tables import edge_columns, node_columns, write
 
 import g3nn
@@ -38,7 +39,7 @@ Damage = Callable[[bytes, Sequence[bytes], random.Random], bytes]
 
 @dataclass(frozen=True)
 class Reader:
-    """seeds: inputs that are fine, small. read: given an input and an empty folder; raises `G3NNError` or nothing."""
+    """seeds: small inputs that are fine. read: takes an input and an empty folder; a `G3NNError` refuses."""
 
     name: str
     seeds: Callable[[], list[bytes]]
@@ -57,18 +58,28 @@ def _tables(suffix: str) -> list[bytes]:
     with _folder() as folder:
         people = range(12)
         for columns in (node_columns(people, labelled=9), edge_columns(people)):
-            found.append(write(folder / f"table{suffix}", columns).read_bytes())
+            path = folder / f"table{suffix}"
+            _write_book(path, columns) if suffix == ".xlsx" else write(path, columns)
+            found.append(path.read_bytes())
     return found
 
 
+def _write_book(path: Path, columns: dict[str, list[Any]]) -> None:
+    book = openpyxl.Workbook()
+    for row in [list(columns), *zip(*columns.values(), strict=True)]:
+        book.active.append(row)
+    book.save(path)
+
+
 def _read_table(content: bytes, folder: Path, suffix: str) -> None:
-    """As the nodes of a graph, and as the edges of one that is fine."""
-    damaged_file, nodes = folder / f"damaged{suffix}", folder / "nodes.csv"
-    damaged_file.write_bytes(content)
+    """As the nodes of a graph, or as the edges of one that is fine."""
+    path, nodes = folder / f"damaged{suffix}", folder / "nodes.csv"
+    path.write_bytes(content)
     write(nodes, node_columns(range(12), labelled=9))
-    for tables in ((damaged_file, None), (nodes, damaged_file)):
-        with contextlib.suppress(G3NNError):
-            read_tables(*tables, id="id", label="group", text=["notes"])
+    with contextlib.suppress(G3NNError):
+        read_tables(path, id="id", label="group", text=["notes"])
+        return
+    read_tables(nodes, path, id="id", label="group", text=["notes"])
 
 
 def _table(suffix: str, name: str, damage: Damage = damaged) -> Reader:
@@ -80,18 +91,14 @@ def _table(suffix: str, name: str, damage: Damage = damaged) -> Reader:
 
 def _pickles() -> list[bytes]:
     graph = defaultdict(list, {0: [1, 2], 1: [0], 2: [0]})
-    values = [np.eye(3, dtype=np.float32), sp.csr_matrix(np.eye(4)), graph]
-    old = [pickle.dumps(value, protocol=2) for value in values]
-    names = [(b"numpy._core.multiarray", b"numpy.core.multiarray"), (b"scipy.sparse._csr", b"scipy.sparse.csr")]
-    for new, known in names:
-        old = [content.replace(new, known) for content in old]
-    return old
+    return [framed(pickled_array(np.eye(3, dtype="<f4"))), pickled_csr(), pickle.dumps(graph, protocol=2)]
 
 
 def _read_pickle(content: bytes, _: Path) -> None:
-    for read in (array, neighbour_lists):
-        with contextlib.suppress(G3NNError):
-            read(content, "pickle")
+    with contextlib.suppress(G3NNError):
+        array(content, "pickle")
+        return
+    neighbour_lists(content, "pickle")
 
 
 @cache
@@ -157,19 +164,19 @@ def _signed(content: bytes) -> bytes:
 def _read_model(content: bytes, folder: Path) -> None:
     for name, part in unpacked(content).items():
         (folder / name).write_bytes(part)
-    with contextlib.suppress(G3NNError):
-        g3nn.load_model(folder).predict()
+    g3nn.load_model(folder).predict()
 
 
 def _suites() -> list[bytes]:
     folder = Path(g3nn.__file__).parent / "experiments" / "suites"
-    return [path.read_bytes() for path in sorted(folder.glob("*.toml"))]
+    suites = [sorted(suite.glob("*.toml")) for suite in sorted(folder.iterdir()) if suite.is_dir()]
+    return [packed({path.name: path.read_bytes() for path in paths}) for paths in suites if paths]
 
 
 def _read_suite(content: bytes, folder: Path) -> None:
-    (folder / "suite.toml").write_bytes(content)
-    with contextlib.suppress(G3NNError):
-        load_suite(str(folder / "suite.toml"))
+    for name, part in unpacked(content).items():
+        (folder / name).write_bytes(part)
+    load_suite(str(folder))
 
 
 @cache
@@ -188,7 +195,7 @@ def _stores() -> list[bytes]:
 
 def _read_store(content: bytes, folder: Path) -> None:
     (folder / "store.sqlite").write_bytes(content)
-    with contextlib.suppress(G3NNError), contextlib.closing(Store.read(folder / "store.sqlite")) as store:
+    with contextlib.closing(Store.read(folder / "store.sqlite")) as store:
         store.records(evidence=True)
         store.environments()
 
@@ -256,7 +263,7 @@ READERS = {
         _table(".xlsx", "xlsx", damaged_member),
         Reader("pickle", _pickles, _read_pickle),
         Reader("model", _model, _read_model, _damage_model),
-        Reader("suite", _suites, _read_suite),
+        Reader("suite", _suites, _read_suite, damaged_member),
         Reader("store", _stores, _read_store),
         Reader("requests", _requests, _read_request),
     )

@@ -30,5 +30,7 @@ def test_what_made_trouble_makes_none_any_more(path: Path):
 def test_whole_inputs_are_read(name, tmp_path):
     """Otherwise all damaged ones would be refused for the same reason."""
     reader = READERS[name]
-    for content in reader.seeds():
-        reader.read(content, tmp_path)
+    for number, content in enumerate(reader.seeds()):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        reader.read(content, folder)
