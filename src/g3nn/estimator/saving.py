@@ -139,8 +139,9 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
 
 def _check_names(names: Any, task: NodeTask) -> None:
     """Of classes or columns: different texts, whole numbers or booleans."""
-    sound = isinstance(names, np.ndarray) and names.dtype.kind in "biuU" and names.shape == (task.num_classes,)
-    sound = sound and len(np.unique(names)) == len(names)
+    sound = isinstance(names, np.ndarray) and names.shape == (task.num_classes,)
+    sound = sound and (names.dtype.kind in "biuU" or all(isinstance(name, str) for name in names))
+    sound = sound and len(set(names.tolist())) == len(names)
     if not sound or (names.dtype.kind == "u" and names.max() > np.iinfo(np.int64).max):
         raise ValueError(f"columns that name no {task.num_classes} {task.kind.columns_title}")
 

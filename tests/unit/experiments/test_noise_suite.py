@@ -64,7 +64,7 @@ for number, setting in enumerate(SETTINGS):
 def graph(monkeypatch):
     """A small graph in the place of Cora, and no poisoned one."""
     task = replace(synthetic(nodes=80, labels_per_class=5, val=8, seed=1), name="cora")
-    monkeypatch.setattr(g3nn.data, "planetoid", lambda name: task)
+    monkeypatch.setitem(g3nn.data.ALL_DATASETS.own, "cora", lambda: task)
     monkeypatch.delenv("G3NN_ATTACKED", raising=False)
     worker.task_of.cache_clear()
     yield task
