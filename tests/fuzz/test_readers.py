@@ -30,7 +30,9 @@ def test_what_made_trouble_makes_none_any_more(path: Path):
 def test_whole_inputs_are_read(name, tmp_path):
     """Otherwise all damaged ones would be refused for the same reason."""
     reader = READERS[name]
-    for number, content in enumerate(reader.seeds()):
+    seeds = reader.seeds()
+    assert seeds
+    for number, content in enumerate(seeds):
         folder = tmp_path / str(number)
         folder.mkdir()
-        reader.read(content, folder)
+        assert reader.read(content, folder) is None

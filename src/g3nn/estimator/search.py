@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
-import scipy.sparse as sp
 
 from g3nn.calibrate import Scaling
 from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
@@ -18,11 +17,12 @@ from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable, worth_doubting
+from g3nn.estimator.probing import ranked_views
 from g3nn.estimator.room import Room
 from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.outcomes import Classes, Outcome
-from g3nn.sparse import is_identity, neighbour_mean
+from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
@@ -30,10 +30,6 @@ from g3nn.training.progress import Course
 
 _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
-
-_PROBE = Candidate("mlp", "elbo", {"hidden": 64})
-_PROBE_EPOCHS = 100
-"""Which views suit a graph is found out with a network that is quickly trained: on labelled nodes alone."""
 
 _CLOSE_ENOUGH = 1.1
 """Who trains to the end has a loss of at most this many times the lowest one, or a weight in the mixture."""
@@ -174,7 +170,7 @@ class Search:
         def leading(most: int) -> list[Trial]:
             return sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)[:most]
 
-        best = self._ranked_views()[: self.effort.views]
+        best = ranked_views(self)[: self.effort.views]
         # A view that looks like the first one is left out; models of tables then take that one.
         plain = "given" if "given" in self.views else next(iter(self.views))
         trust = SHARES[0] if self.denoise is True else 1.0
@@ -237,40 +233,6 @@ class Search:
         if not result.trials:
             raise _diverged()
         return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
-
-    def _ranked_views(self) -> list[str]:
-        """The views, that with the lowest loss first.
-
-        A perceptron on the features of a node and their mean over its neighbours, which needs the labelled nodes only.
-        """
-        if len(self.views) == 1:
-            return list(self.views)
-        task, losses = self.task, dict[str, float]()
-        self.progress.stage("trying forms of the features", 0.05, len(self.views))
-        nodes = np.union1d(task.train, task.val)
-        around = neighbour_mean(task.edges, task.num_nodes, task.weights)[nodes]
-        labelled = replace(
-            task,
-            edges=task.edges[:, :0],
-            weights=None,
-            beliefs=None,
-            labels=task.labels[nodes],
-            train=np.searchsorted(nodes, task.train),
-            val=np.searchsorted(nodes, task.val),
-        )
-        plan = _PROBE.plan(
-            {**self.common, "epochs": min(_PROBE_EPOCHS, int(self.common["epochs"]))}, (self.seeds[0],), self.device
-        )
-        for view in self.views:
-            features = self.seen(view).features
-            stacked = sp.hstack if sp.issparse(features) else np.hstack
-            near = stacked([features[nodes], around @ features])
-            near = sp.csr_array(near) if sp.issparse(near) else near.astype(np.float32)
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
-                found = plan.fit(replace(labelled, features=near), self.progress, None)
-            losses[view] = float(found.val_loss[0]) if np.isfinite(found.val_loss[0]) else math.inf
-        return sorted(losses, key=lambda view: losses[view])
 
     def _finished(self, trials: list[Trial]) -> list[Trial]:
         """Those that are worth it are trained to the end, in the order of their promise."""
