@@ -33,13 +33,16 @@ class Room:
 
     def note(self) -> None:
         """Say what was decided and why."""
-        if not self.batched:
+        if self.batched:
+            fits = list(self.batched.values())
+            words = (
+                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
+                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
+                "nodes"
+            )
+            words += f"; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else ""
+        elif self.left_out:
+            words = f"left out for lack of memory: {'; '.join(map(str, self.left_out.values()))}"
+        else:
             return
-        least, usable = min(fit.needed for fit in self.batched.values()), next(iter(self.batched.values())).usable
-        words = (
-            f"the whole graph takes at least {gib(least)} of memory and {gib(usable)} may be used: "
-            f"{', '.join(self.batched)} trained in batches of {BATCH} labelled nodes"
-        )
-        if self.left_out:
-            words += f"; {', '.join(self.left_out)} cannot be, and left out"
         warnings.warn(words, G3NNWarning, stacklevel=2)

@@ -104,10 +104,7 @@ class Plan:
 
     def for_all_labels(self, epochs: int) -> Plan:
         """The same plan for training on every label, with nothing held back: a fixed number of epochs."""
-        changes: dict[str, Any] = {"epochs": epochs, "keep": LAST}
-        return dataclasses.replace(
-            self, options={**self.options, **changes}, training=dataclasses.replace(self.training, **changes)
-        )
+        return self._trained_with(epochs=epochs, keep=LAST)
 
     def going_on(self, model: GenerativeModel, epochs: int) -> Plan:
         """The same plan for replicas that have been trained before: so many epochs more, on every label."""
@@ -117,8 +114,11 @@ class Plan:
 
     def in_batches(self, size: int) -> Plan:
         """The same plan with so many labelled nodes in each step."""
-        training = dataclasses.replace(self.training, batch=size)
-        return dataclasses.replace(self, options={**self.options, "batch": size}, training=training)
+        return self._trained_with(batch=size)
+
+    def _trained_with(self, **changes: Any) -> Plan:
+        training = dataclasses.replace(self.training, **changes)
+        return dataclasses.replace(self, options={**self.options, **changes}, training=training)
 
     def bytes_of_epoch(self, task: NodeTask) -> int:
         """About how much memory one replica takes on this graph."""

@@ -7,6 +7,7 @@ import pytest
 
 import g3nn
 from g3nn.errors import DeviceMemoryError, G3NNWarning
+from g3nn.estimator.room import Room
 from g3nn.training import memory
 
 GRAPH = g3nn.synthetic(nodes=1000, classes=2, degree=8, features=8, homophily=0.9, signal=2.0, labels_per_class=80)
@@ -46,3 +47,9 @@ def test_enough_memory_is_not_worth_a_word(given):
         warnings.filterwarnings("error", message="the whole graph")
         model = g3nn.G3NNClassifier(model="gcn", ensemble=1, epochs=5, random_state=0).fit(*given, edges=GRAPH.edges)
     assert "batch" not in model.panel_[0].options
+
+
+def test_who_is_left_out_is_told_even_if_all_others_fit():
+    room = Room(left_out={"linkx": DeviceMemoryError("linkx: the whole graph takes about 9 GiB")})
+    with pytest.warns(G3NNWarning, match="left out for lack of memory: linkx: the whole graph takes about 9 GiB"):
+        room.note()
