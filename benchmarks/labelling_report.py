@@ -40,7 +40,8 @@ class Group:
         """With the number of seeds that all strategies have."""
         seeds = min(len(runs) for runs in self.curves.values())
         wrong = f", {self.wrong:.0%} wrong answers" if self.wrong else ""
-        return f"{self.graph}, {self.learner}, {self.marks[0]} to {self.marks[-1]} per class{wrong}, {seeds} seeds"
+        labels = f"{self.marks[0]} to {self.marks[-1]}" if len(self.marks) > 1 else f"{self.marks[0]}"
+        return f"{self.graph}, {self.learner}, {labels} per class{wrong}, {seeds} seeds"
 
     def mean(self, strategy: str) -> np.ndarray:
         """(marks,)"""
@@ -74,12 +75,12 @@ class Group:
         return "not"
 
     def table(self) -> str:
-        last = self.marks[-1]
-        heads = ["strategy", *map(str, self.marks), f"area to {EARLY}", f"area to {last}", "p", "random's last at"]
+        ends = sorted({EARLY, self.marks[-1]}) if len(self.marks) > 1 else []
+        heads = ["strategy", *map(str, self.marks), *(f"area to {end}" for end in ends), "p", "random's last at"]
         lines = [f"## {self.title}", "", "| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
         for name in self.strategies:
             curve = self.mean(name)
-            figures = [*curve, self.area(curve, EARLY), self.area(curve, last)]
+            figures = [*curve, *(self.area(curve, end) for end in ends)]
             chance = self.chance(name) if "default" in self.curves else float("nan")
             p = "" if np.isnan(chance) else f"{chance:.2g}"
             lines.append("| " + " | ".join([name, *map("{:.3f}".format, figures), p, self.reached(name)]) + " |")
@@ -120,7 +121,7 @@ def _times(records: Sequence[Record]) -> str:
 
 def drawing(records: Sequence[Record]) -> str:
     """An SVG: a panel for each group with true answers, a line for each strategy; the graphs of a learner together."""
-    drawn = [group for group in groups(records) if not group.wrong and "random" in group.curves]
+    drawn = [one for one in groups(records) if not one.wrong and "random" in one.curves and len(one.marks) > 1]
     drawn.sort(key=lambda group: (group.marks, group.learner))
     panels = [
         Panel(one.title, {name: (one.marks, one.mean(name).tolist()) for name in one.strategies}) for one in drawn

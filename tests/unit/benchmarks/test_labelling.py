@@ -131,6 +131,12 @@ def records() -> list[dict[str, Any]]:
     ]
 
 
+def test_the_slowest_learner_learns_from_all_labels_only(labelling):
+    choice = labelling.Choice("small", 0, "default", 0.0, first=2, last=5)
+    assert labelling.Lesson(choice, "small").marks == (2, 3, 4, 5)
+    assert labelling.Lesson(choice, "default").marks == (5,)
+
+
 def test_the_table_has_areas_and_when_random_is_reached(scripts, records):
     lines = scripts["labelling_report"].table(records).splitlines()
     assert "## g<, gcn, 2 to 20 per class, 3 seeds" in lines
