@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import resource
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -40,10 +41,9 @@ LABELLED = 200_000
 BATCH, FAN_OUT, HIDDEN, LAYERS = 1024, "15/10/5", 256, 3
 
 
-def epoch(device: str, shape: dict[str, float], labelled: int, epochs: int) -> list[Record]:
+def epoch(device: str, shape: dict[str, float], labelled: int, epochs: int) -> Iterator[Record]:
     place = torch.device(device)
     task = g3nn.synthetic(**shape, labels_per_class=labelled // shape["classes"])  # type: ignore[arg-type]
-    found = []
     for name in ("sage", "sbm-sage"):
         options = {"hidden": HIDDEN, "layers": LAYERS}
         replicas = Replicas((0,))
@@ -66,9 +66,8 @@ def epoch(device: str, shape: dict[str, float], labelled: int, epochs: int) -> l
         memory = torch.cuda.max_memory_allocated() if place.type == "cuda" else _peak()
         sizes = {"nodes": task.num_nodes, "edges": task.num_edges, "labelled": len(task.train)}
         seconds = {"seconds": float(np.median(learn)), "validation_seconds": float(np.median(check))}
-        found.append({"what": "epoch", "model": name, "device": device, **sizes, **seconds})
-        found[-1] |= {"gib": memory / 2**30, "val_accuracy": float(score), "batch": BATCH, "fan_out": FAN_OUT}
-    return found
+        found = {"gib": memory / 2**30, "val_accuracy": float(score), "batch": BATCH, "fan_out": FAN_OUT}
+        yield {"what": "epoch", "model": name, "device": device, **sizes, **seconds, **found}
 
 
 def _now(place: torch.device) -> float:
@@ -163,7 +162,7 @@ def main() -> None:
 
     if given.what == "epoch":
         shape = PRODUCTS if given.nodes is None else {**PRODUCTS, "nodes": given.nodes, "degree": 10.0, "val": 100}
-        for record in epoch(given.device, shape, LABELLED * shape["nodes"] // PRODUCTS["nodes"], min(given.epochs, 5)):
+        for record in epoch(given.device, shape, LABELLED * shape["nodes"] // PRODUCTS["nodes"], min(given.epochs, 3)):
             keep(record)
     elif given.what == "accuracy":
         for name in given.only:

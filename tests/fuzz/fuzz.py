@@ -1,7 +1,7 @@
 """Damaged inputs for every reader: each is read or refused with one clear error, soon, in little memory.
 
 python tests/fuzz/fuzz.py --minutes 10 [--only csv store] [--seed 0]
-python tests/fuzz/fuzz.py --count 100000 --only csv --out fuzz.json     # so many inputs of each reader
+python tests/fuzz/fuzz.py --count 100000 --jobs 2 --out fuzz.json     # inputs of each reader; run again to go on
 
 A finding is any other exception, a process that dies, and an input that takes over 10 s or 2 GiB or starts a program.
 It is written to the folder `found`, by reader; put into `corpus`, it is tried by the tests from then on.
@@ -21,6 +21,10 @@ import tempfile
 import time
 import traceback
 import warnings
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,9 @@ SECONDS, BYTES = 10, 2 << 30
 _AT_ONCE = 2000
 """Inputs that one process reads."""
 _FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork")
+
+
+Record = dict[str, Any]
 
 
 class ForbiddenError(Exception):
@@ -79,7 +86,7 @@ def _bounded() -> None:
     sys.addaudithook(watch)
 
 
-def work(name: str, seed: int, start: int, count: int) -> None:
+def work(name: str, seed: int, start: int, many: int) -> None:
     """Print a line for every finding, and before each input its number, in case the process dies of it."""
     from readers import READERS, inputs
 
@@ -90,16 +97,16 @@ def work(name: str, seed: int, start: int, count: int) -> None:
     for content in reader.seeds():
         reader.read(content, Path(tempfile.mkdtemp()))
     _bounded()
-    for number, content in enumerate(inputs(reader, seed, start, count), start):
+    for number, content in enumerate(inputs(reader, seed, start, many), start):
         print(json.dumps({"number": number}), flush=True)
         words = tried(reader, content)
         if words is not None:
             print(json.dumps({"number": number, "words": words}), flush=True)
 
 
-def run(name: str, seed: int, start: int, count: int) -> tuple[list[tuple[int, str]], int]:
+def run(name: str, seed: int, start: int, many: int) -> tuple[list[tuple[int, str]], int]:
     """Findings, and the number of inputs that were read."""
-    command = [sys.executable, __file__, "--work", name, str(seed), str(start), str(count)]
+    command = [sys.executable, __file__, "--work", name, str(seed), str(start), str(many)]
     ended = subprocess.run(command, capture_output=True, text=True)
     lines = [json.loads(line) for line in ended.stdout.splitlines()]
     found = [(line["number"], line["words"]) for line in lines if "words" in line]
@@ -124,6 +131,30 @@ def keep(name: str, seed: int, number: int, words: str) -> str:
     return kind
 
 
+def fuzzed(name: str, before: Record, given: argparse.Namespace) -> Iterator[Record]:
+    """What is known of a reader, after every part of its inputs. seconds: of all processes together."""
+    first, limit = before["inputs"], time.monotonic() + 60 * given.minutes / len(given.only)
+    size, record = (_AT_ONCE if given.count else _AT_ONCE // 10), before
+    parts = iter(range(first, given.count, size)) if given.count else count(first, size)
+
+    def part(start: int) -> tuple[list[tuple[int, str]], int, float] | None:
+        if given.count is None and time.monotonic() > limit:
+            return None
+        begun = time.monotonic()
+        found, read = run(name, given.seed, start, min(size, (given.count or start + size) - start))
+        return found, read, time.monotonic() - begun
+
+    with ThreadPoolExecutor(given.jobs) as pool:
+        waiting = deque(pool.submit(part, start) for start in islice(parts, given.jobs))
+        while waiting and (done := waiting.popleft().result()) is not None:
+            found, read, seconds = done
+            waiting.extend(pool.submit(part, start) for start in islice(parts, 1))
+            kinds = {*record["findings"], *(keep(name, given.seed, *one) for one in found)}
+            read, seconds = record["inputs"] + read, record["seconds"] + seconds
+            record = {**record, "inputs": read, "findings": sorted(kinds), "seconds": round(seconds, 1)}
+            yield record
+
+
 def main() -> None:
     if sys.argv[1:2] == ["--work"]:
         work(sys.argv[2], *map(int, sys.argv[3:6]))
@@ -131,27 +162,23 @@ def main() -> None:
     from readers import READERS
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, help="for all readers together")
+    parser.add_argument("--minutes", type=float, default=10.0, help="for all readers together")
     parser.add_argument("--count", type=int, help="inputs of each reader, instead of minutes")
     parser.add_argument("--only", nargs="+", choices=READERS, default=list(READERS))
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--jobs", type=int, default=1, help="how many processes read at once")
     parser.add_argument("--out", type=Path, help="write counts and times to this file")
     given = parser.parse_args()
-    records = []
+    known = json.loads(given.out.read_text()) if given.out is not None and given.out.exists() else []
+    records = {record["reader"]: record for record in known}
     for name in given.only:
-        start, done, kinds = time.monotonic(), 0, set()
-        limit = 60 * (given.minutes or 10) / len(given.only)
-        while done < given.count if given.count else time.monotonic() - start < limit:
-            most = min(_AT_ONCE, given.count - done) if given.count else _AT_ONCE // 10
-            found, count = run(name, given.seed, done, most)
-            kinds |= {keep(name, given.seed, *one) for one in found}
-            done += max(count, 1)
-        record = {"reader": name, "inputs": done, "findings": len(kinds), "seconds": round(time.monotonic() - start)}
-        print(json.dumps(record), flush=True)
-        records.append(record)
-        if given.out is not None:
-            given.out.write_text("[\n" + ",\n".join(map(json.dumps, records)) + "\n]\n")
-    sys.exit(1 if any(record["findings"] for record in records) else 0)
+        before = records.get(name, {"reader": name, "inputs": 0, "findings": [], "seconds": 0.0})
+        for record in fuzzed(name, before, given):
+            records[name] = record
+            if given.out is not None:
+                given.out.write_text("[\n" + ",\n".join(map(json.dumps, records.values())) + "\n]\n")
+        print(json.dumps(records.get(name, before)), flush=True)
+    sys.exit(1 if any(record["findings"] for record in records.values()) else 0)
 
 
 if __name__ == "__main__":
