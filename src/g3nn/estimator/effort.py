@@ -39,6 +39,13 @@ _FOR_TRAINING = 0.92
 _EACH_EPOCH = 11_000
 """The extent that an epoch seems to have on a CPU, whatever the graph is like."""
 
+_LARGE, _TRIES = 10**6, 4
+"""On a CPU, graphs of this extent are large: there one training could take all that may be spent. So in the share for
+models there is room for so many short ones."""
+
+_FEWEST_SHORT, _FEWEST_LONG = 30, 100
+"""Epochs that any training may take, short or to the end."""
+
 MODELS, DOUBTED, VIEWS, VARIED, WHOLE = 0.36, 0.42, 0.48, 0.55, 1.0
 """Shares of what may be spent: until all models have been tried once, until the best have been tried with edges that
 are doubted, on other views, and varied, and in all."""
@@ -54,6 +61,7 @@ class Spending:
 
     seconds: float | None = None
     work: float | None = None
+    large: bool = False
     start: float = field(default_factory=time.monotonic)
     worked: float = 0.0
 
@@ -61,7 +69,23 @@ class Spending:
     def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
         if budget is not None:
             return cls(seconds=_FOR_TRAINING * float(budget))
-        return cls(work=effort.work * _WORK * math.sqrt(task.extent)) if on_cpu else cls()
+        if not on_cpu:
+            return cls()
+        return cls(work=effort.work * _WORK * math.sqrt(task.extent), large=task.extent > _LARGE)
+
+    def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is tried."""
+        return self._epochs(MODELS / _TRIES, price, task, _FEWEST_SHORT, most)
+
+    def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is trained to the end: on a large graph with what is left."""
+        left = WHOLE - self.worked / self.work if self.work else WHOLE
+        return self._epochs(left, price, task, _FEWEST_LONG, most)
+
+    def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
+        if self.work is None or not self.large:
+            return most
+        return min(most, max(fewest, int(share * self.work / (price * (task.extent + _EACH_EPOCH)))))
 
     def charge(self, price: float, epochs: int, task: NodeTask) -> None:
         """For so many epochs, all replicas counted."""

@@ -210,7 +210,7 @@ class Search:
         listening = [one for one in ranked if one.model != "mlp"]
         some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
         doubting = [replace(one, trust=share) for one in some for share in SHARES]
-        run("doubting edges", 0.36, DOUBTED, doubting, least=len(SHARES))
+        run("doubting edges", 0.36, DOUBTED, doubting, least=1 if self.spending.large else len(SHARES))
         best = leading(1)[0].candidate
         if isinstance(best, Candidate) and NONE < best.trust < 1:
             run("doubting edges", 0.4, DOUBTED, [replace(one, trust=best.trust) for one in networks])
@@ -279,6 +279,7 @@ class Search:
             return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
+        common["epochs"] = self.spending.short_epochs(candidate.price, self.task, common["epochs"])
         trial = self._trained(candidate, self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
         # Who has stopped by then has nothing more to learn, unless time was over.
@@ -288,7 +289,10 @@ class Search:
     def _long(self, candidate: AnyCandidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""
         assert isinstance(candidate, Candidate)
-        trial = self._trained(candidate, seeds, self.common, WHOLE)
+        epochs = int(self.common["epochs"])
+        # A model that was asked for takes as long as it takes.
+        epochs = self.spending.long_epochs(candidate.price, self.task, epochs) if before else epochs
+        trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs}, WHOLE)
         if before is None or not isinstance(before.learned, FitResult):
             return trial
         if not trial.replicas:

@@ -159,6 +159,27 @@ class TestSpending:
         assert trial.complete
         assert 0 < trial.entry.epochs < 100_000
 
+    def test_on_a_large_graph_trainings_are_as_short_as_the_work_demands(self, search):
+        long = replace(search, common={**COMMON, "epochs": 500, "patience": 500})
+        large = replace(long, spending=Spending(work=1.0, large=True)).panel([GCN, SBM])
+        assert [trial.entry.epochs for trial in large] == [100]
+        (small,) = replace(long, spending=Spending(work=1.0)).panel([GCN, SBM])
+        assert small.entry.epochs > 100
+
+    def test_a_model_that_was_asked_for_takes_as_long_as_it_takes(self, search):
+        long = replace(search, common={**COMMON, "epochs": 150, "patience": 150})
+        assert replace(long, spending=Spending(work=1.0, large=True)).alone(GCN).entry.epochs == 150
+
+    def test_there_is_room_for_four_models_in_what_may_be_spent_on_them(self, learnable):
+        cheap, dear = (Spending(work=1e9, large=True).short_epochs(price, learnable, 10**9) for price in (1.0, 2.0))
+        assert cheap == pytest.approx(2 * dear, abs=2)
+        spent = Spending(work=1e9, large=True)
+        for _ in range(4):
+            assert spent.allows(0.36)
+            spent.charge(1.0, cheap, learnable)
+        assert spent.worked == pytest.approx(0.36e9, rel=1e-3)
+        assert spent.long_epochs(1.0, learnable, 10**9) == pytest.approx(0.64 / 0.09 * cheap, rel=1e-3)
+
     def test_a_larger_graph_may_take_more_but_not_in_proportion(self, learnable):
         effort = EFFORTS["default"]
         small = Spending.of(effort, None, learnable, on_cpu=True).work
