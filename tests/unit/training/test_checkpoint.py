@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch.distributed as dist
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 import g3nn
 from g3nn.errors import DataError, G3NNWarning, InputError
@@ -112,6 +114,15 @@ def test_a_checkpoint_of_another_task_is_refused(task, kept):
     other = g3nn.NodeTask.build(task.features, task.edges, labels, task.train, task.val, task.test)
     with pytest.raises(InputError, match=r"holds a training with digest of the data \w+ \(now \w+\); expected"):
         g3nn.fit(other, **OPTIONS, **BATCHES, checkpoint=kept)
+
+
+def test_a_checkpoint_of_more_processes_is_refused(task, kept):
+    path = kept / "replica-0.safetensors"
+    with safe_open(path, "pt") as file:
+        known, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, path, {name: text.replace('"processes": 1', '"processes": 2') for name, text in known.items()})
+    with pytest.raises(InputError, match=r"processes 2 \(now 1\)"):
+        g3nn.fit(task, **OPTIONS, **BATCHES, checkpoint=kept)
 
 
 def test_a_damaged_checkpoint_is_named(task, kept):
