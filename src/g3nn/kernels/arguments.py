@@ -30,8 +30,9 @@ class Draw(NamedTuple):
 
 
 def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
-    """The number of a draw as a tensor that a kernel can read."""
-    return counter if isinstance(counter, Tensor) else torch.tensor(counter, device=device)
+    """The number of a draw as a tensor that a kernel can read. It is written there, not copied: a copy would wait for
+    all that a GPU has to do."""
+    return counter if isinstance(counter, Tensor) else torch.full((), counter, dtype=torch.int64, device=device)
 
 
 class Scales(NamedTuple):

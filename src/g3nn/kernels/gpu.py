@@ -21,6 +21,9 @@ _LARGEST_SIDE = 65_535
 """Of a grid, but for its first axis."""
 _PROGRAMS = 2048
 """The number of programs that fills the device; sums over nodes are split into parts to reach it."""
+_WIDE_PRODUCT = 1 << 14
+"""Numbers in a sum over nodes of x_i y_i' from which on a library computes it faster: with 256 units on both sides our
+kernel took 42 % of the time of a batch."""
 
 _MOST_CLASSES = 512
 """With more, the table of two classes is too large for a program; torch then does the work, some pairs at a time."""
@@ -235,8 +238,11 @@ def _parts(R: int, n: int) -> tuple[int, int]:
 
 
 def row_products(x: Tensor, grad: Tensor) -> Tensor:
-    """(R, h, K) = x_r' grad_r. A library product would run one program per replica, which leaves most of a GPU idle."""
+    """(R, h, K) = x_r' grad_r. Where h and K are small, a library product would run one program per replica, which
+    leaves most of a GPU idle."""
     (R, n, h), K = x.shape, grad.shape[2]
+    if h * K >= _WIDE_PRODUCT:
+        return torch.bmm(x.mT, grad)
     parts, size = _parts(R, n)
     out = x.new_empty(R, parts, h, K)
     lanes = _lanes(K)
