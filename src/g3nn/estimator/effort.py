@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, field
 
 from g3nn.task import NodeTask
+from g3nn.training.room import LARGE
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ _FOR_TRAINING = 0.92
 _EACH_EPOCH = 11_000
 """The extent that an epoch seems to have on a CPU, whatever the graph is like."""
 
-_LARGE, _TRIES = 10**6, 4
-"""On a CPU, graphs of this extent are large: there one training could take all that may be spent. So in the share for
-models there is room for so many short ones."""
+_TRIES = 4
+"""On a large graph one training could take all that a CPU may do. So in the share for models there is room for so many
+short ones."""
 
 _FEWEST_SHORT, _FEWEST_LONG = 30, 100
 """Epochs that any training may take, short or to the end."""
@@ -71,7 +72,9 @@ class Spending:
             return cls(seconds=_FOR_TRAINING * float(budget))
         if not on_cpu:
             return cls()
-        return cls(work=effort.work * _WORK * math.sqrt(task.extent), large=task.extent > _LARGE)
+        # Beyond what is large, hours would be spent: there it grows more slowly.
+        grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
+        return cls(work=effort.work * _WORK * grown, large=task.extent > LARGE)
 
     def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
         """How long a model is tried."""

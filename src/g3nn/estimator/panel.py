@@ -27,6 +27,8 @@ _PRICES = {"mlp": 0.7, "gcn": 1.0, "linkx": 1.5, "sage": 2.0, "appnp": 2.5, "hop
 _LIKELIHOODS = {"blsm": 4.0, "lsm": 4.0}
 _OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
 """About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
+_NEAR_LABELS = 0.25
+"""Of that, where only what lies near labels is computed."""
 
 _MOST_TRAVELLING = 1e9
 """Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
@@ -68,6 +70,7 @@ class Candidate:
         passes = int(self.options.get("samples", 1))
         # To propagate features instead of hidden units takes much longer.
         own = _WIDE_PRICE if self._sends_features else _PRICES.get(posterior, _OTHER_PRICE)
+        own *= _NEAR_LABELS if set(str(self.options.get("fan_out", "all"))) <= set("0/") else 1.0
         price = own * passes
         return price + (_LIKELIHOODS.get(likelihood[1:], _OTHER_PRICE) if likelihood else 0.0)
 

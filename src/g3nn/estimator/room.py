@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from g3nn.errors import DeviceMemoryError, G3NNWarning
 from g3nn.estimator.panel import Candidate, Options
 from g3nn.task import NodeTask
-from g3nn.training.room import BATCH, Fit, gib, how_it_fits
+from g3nn.training.plan import Plan
+from g3nn.training.room import BATCH, Fit, gib, how_it_fits, near_labels
+
+_COPIES = 3
+"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
 
 
 @dataclass
@@ -27,7 +32,8 @@ class Room:
             self.left_out.setdefault(one.name, error)
             raise
         if fit.batch == plan.training.batch:
-            return one
+            near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
+            return one if near is None else replace(one, options={**one.options, **_batches(near)})
         self.batched[one.name] = fit
         return replace(one, options={**one.options, "batch": fit.batch})
 
@@ -46,3 +52,7 @@ class Room:
         else:
             return
         warnings.warn(words, G3NNWarning, stacklevel=2)
+
+
+def _batches(plan: Plan) -> dict[str, Any]:
+    return {"batch": plan.training.batch, "fan_out": plan.training.fan_out}

@@ -16,6 +16,7 @@ from g3nn.outcomes.labels import without_labels_of
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
 from g3nn.training.plan import Plan
+from g3nn.training.room import near_labels
 
 SHARES = (0.8, 0.95, 0.5)
 """Shares of the edges that may be genuine; validation decides between them, and believing all. The first is the one to
@@ -92,7 +93,8 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
     for fold in range(_FOLDS):
         rest = np.sort(order[fold::_FOLDS])
         own = np.setdiff1d(task.train, rest)
-        result = plan.fit(replace(task, train=own, val=own, beliefs=None), progress=False)
+        part = replace(task, train=own, val=own, beliefs=None)
+        result = (near_labels(plan, part) or plan).fit(part, progress=False)
         answers.append(outcome.averaged(result.answers))
         unseen.append(rest)
     asked = np.concatenate([answer[rest] for answer, rest in zip(answers, unseen, strict=True)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 from g3nn.batches import BatchSource
+from g3nn.batches.sampled import Sampled
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.networks import moving_buffers
@@ -25,6 +27,8 @@ _AT_ONCE = 4
 _APART = 0x2545F4914F6CD
 """Between the seeds of two processes that train together."""
 _ALONE = Workers()
+_LABELLED = -2
+"""The number of the batch of all labelled nodes; -1 is that of no nodes, and validation nodes count from 0."""
 
 
 class BatchStack(Stack):
@@ -32,6 +36,9 @@ class BatchStack(Stack):
 
     Which nodes and pairs a batch holds follows from the seed of the replica. Validation nodes are answered from
     neighbourhoods that are drawn alike in every epoch, so that losses can be compared.
+
+    Where every step takes all neighbours, these neighbourhoods are found once; and where a batch is also all labelled
+    nodes of a model of labels alone, that batch is the whole graph as far as it matters.
 
     Several processes share the labelled nodes, and each draws its batches from its own share, with noise of its own. A
     step follows the mean of their gradients, so their parameters remain alike. They also share the validation nodes.
@@ -54,6 +61,7 @@ class BatchStack(Stack):
         self._checking = torch.tensor(replicas.seeds, device=place) + 2 * _DRAWING
         self._seeds = self._seeds + self._workers.rank * _APART
         self._drawing = self._seeds.to(place) + _DRAWING
+        self._around: dict[int, Sampled] = {}
         self._score = self._workers.averaged(self.model, self._scored, unused=not batches.task.num_edges)
 
     def _capturable(self) -> bool:
@@ -92,7 +100,9 @@ class BatchStack(Stack):
         """What the objective needs of a batch: without a model of the graph, and without a term over its edges, the
         labelled nodes."""
         if self.model.likelihood is None and not self.objective.needs_pairs:
-            return self._batches.labelled(labelled, noise), cast(PairSource, None)
+            alike = len(labelled) == len(self._batches.task.train)
+            found = self._found(_LABELLED, alike, lambda: self._batches.labelled(labelled, noise))
+            return found, cast(PairSource, None)
         inputs, pairs = self._batches.batch(labelled, self.options.batch, noise, self.objective.negatives)
         return inputs, cast(PairSource, pairs)
 
@@ -109,5 +119,15 @@ class BatchStack(Stack):
         return self._workers.as_first(validated(answer, self._batches.validation, self.options.calibrated))
 
     def _answered(self, nodes: Tensor, number: int) -> Tensor:
-        found = self.model.predict_log_prob(self._batches.around(nodes, Noise(self._checking, number)))
+        noise = Noise(self._checking, number)
+        found = self.model.predict_log_prob(self._found(number, True, lambda: self._batches.around(nodes, noise)))
         return found[:, : len(nodes)]
+
+    def _found(self, key: int, alike: bool, find: Callable[[], Sampled]) -> Sampled:
+        """What is found, once for all epochs if it is always alike. alike: as far as nodes go; neighbours are if all
+        are taken."""
+        if not alike or any(self._batches.fan_out):
+            return find()
+        if key not in self._around:
+            self._around[key] = find()
+        return self._around[key]

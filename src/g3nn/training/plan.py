@@ -112,9 +112,13 @@ class Plan:
         objective = dataclasses.replace(self.objective, warm_up=0)
         return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
 
-    def in_batches(self, size: int) -> Plan:
+    def in_batches(self, size: int, fan_out: str | None = None) -> Plan:
         """The same plan with so many labelled nodes in each step."""
-        return self._trained_with(batch=size)
+        return self._trained_with(batch=size, fan_out=fan_out or self.training.fan_out)
+
+    def steps(self, task: NodeTask) -> int | None:
+        """How many steps over the graph the network takes; None: it needs the whole graph at once."""
+        return self.spec.build(Sizes.of(task, self.options), Replicas(self.seeds[:1]), self.options).posterior.steps
 
     def _trained_with(self, **changes: Any) -> Plan:
         training = dataclasses.replace(self.training, **changes)
@@ -197,12 +201,10 @@ class Plan:
 
     def _batches(self, task: NodeTask, inputs: Inputs, label_weights: np.ndarray | None) -> BatchSource:
         steps = tuple(int(most) for most in self.training.fan_out.split("/"))
-        posterior = self.spec.build(Sizes.of(task, self.options), Replicas(self.seeds[:1]), self.options).posterior
-        assert posterior.steps is not None
         return BatchSource(
             task,
             inputs.outcome,
-            steps[: posterior.steps],
+            steps[: self.steps(task)],
             self.device,
             on_device=fits(task, self.device),
             isolated_nodes=self.objective.isolated_nodes,

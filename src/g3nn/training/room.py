@@ -18,6 +18,8 @@ from g3nn.training.memory import usable_memory
 if TYPE_CHECKING:
     from g3nn.training.plan import Plan
 
+LARGE = 10**6
+"""Graphs of this extent are large: whatever walks over them takes its time."""
 BATCH = 1024
 """Labelled nodes of a step where the whole graph does not fit."""
 _TRIED = 64
@@ -57,11 +59,26 @@ def how_it_fits(plan: Plan, task: NodeTask) -> Fit:
     return Fit(BATCH, needed, usable)
 
 
+def near_labels(plan: Plan, task: NodeTask) -> Plan | None:
+    """The same plan for a large graph, of which every step sees all nodes near labels and no others: a model of labels
+    alone is not asked about those in training. None where that is not possible or spares little."""
+    if plan.spec.likelihood is not None or plan.objective.needs_pairs or plan.training.batch or task.extent < LARGE:
+        return None
+    steps, labelled = plan.steps(task), len(task.train) + len(task.val)
+    degree = 2 * task.num_edges / task.num_nodes
+    if steps is None or labelled * degree ** max(steps - 1, 0) > task.num_nodes / 2:
+        return None
+    near, problems = plan.in_batches(labelled, "/".join("0" * max(steps, 1))), Problems()
+    check_batches(task, near.spec, near.objective, near.training, near.options, problems)
+    return None if problems.found else near
+
+
 def check_batch(plan: Plan, task: NodeTask, source: BatchSource) -> None:
     """Raises an error that says how large a batch may be, if one of the plan takes more memory than there is."""
     size = plan.training.batch
     tried = min(size, _TRIED, len(task.train))
-    if surely_fits(task, plan.device) or tried == 0:
+    if surely_fits(task, plan.device) or tried == 0 or not any(source.fan_out):
+        # With all neighbours no batch takes more than a few times the whole graph, however many labels it has.
         return
     each, usable = plan.in_batches(tried).bytes_of_batch(task, source) / tried, usable_memory(plan.device)
     if each * min(size, len(task.train)) > usable:
