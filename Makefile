@@ -15,7 +15,7 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help test fuzz demo lint format clean
+.PHONY: help test fuzz demo docs lint format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -28,6 +28,9 @@ fuzz: $(INSTALLED) ## damaged inputs for every reader, for MINUTES=10
 
 demo: $(CORE) ## label Citeseer from two tables: a short tour
 	$(BIN)/python examples/demo.py
+
+docs: $(INSTALLED) ## build the documentation into build/docs; open build/docs/index.html
+	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
 
 lint: $(INSTALLED) ## check style and types
 	$(BIN)/ruff check
