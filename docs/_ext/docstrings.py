@@ -21,12 +21,12 @@ def _block(block: str, literal: str) -> str:
     lines = block.splitlines()
     if all(line.startswith("    ") for line in lines):
         return f"{literal}\n\n{block}"
-    if not ITEM.match(lines[0]):
+    if not (ITEM.match(lines[0]) or lines[0].startswith("- ")):
         return _sentence(" ".join(line.strip() for line in lines))
     items: list[str] = []
     for line in lines:
-        if ITEM.match(line) or not items:
-            items.append(line)
+        if ITEM.match(line) or line.startswith("- "):
+            items.append(line.removeprefix("- "))
         else:
             items[-1] += " " + line.strip()
     return "\n".join(f"- {_item(item)}" for item in items)
