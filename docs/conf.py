@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
+
+# Tutorials run in processes of their own, each in an empty folder. Their graphs are too small for more than one thread.
+os.environ |= {"G3NN_REPOSITORY": str(HERE.parent), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
 from g3nn.version import __version__  # noqa: E402
 
@@ -23,6 +27,7 @@ smartquotes = False  # A prime in a formula is no quotation mark.
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
+nb_execution_in_temp = True
 nb_execution_timeout = 120
 nb_execution_raise_on_error = True
 nb_merge_streams = True
