@@ -1,4 +1,4 @@
-"""How the site is built: `make docs`. The pages are Markdown, tutorials are run, and tables of options come from the code."""
+"""How `make docs` builds the site: pages are Markdown, tutorials are run, and tables of options come from the code."""
 
 from __future__ import annotations
 

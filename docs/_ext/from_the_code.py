@@ -1,8 +1,8 @@
 """Parts of pages that are read from the code when the site is built.
 
-    {component} likelihoods sbm    what a component says of itself, and its options
-    {options} objective            the options of the objective, of training, or of every model
-    {command} bench run            a command with its arguments and options
+{component} likelihoods sbm    what a component says of itself, and its options
+{options} objective            the options of the objective, of training, or of every model
+{command} bench run            a command with its arguments and options
 """
 
 from __future__ import annotations
