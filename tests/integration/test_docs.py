@@ -1,8 +1,9 @@
 """Every command and every Python example of README.md, CONTRIBUTING.md and docs runs as written.
 
 Tutorials and directives are run when the site is built, see tests/browser/test_site.py. The tables below are the only
-differences from what the reader sees: limits that keep a command short, commands that are parsed but not run, and the files
-and arrays the reader is supposed to have. A block in no known language, or with a program that is not known here, fails.
+differences from what the reader sees: limits that keep a command short, commands that are parsed but not run, and the
+files and arrays the reader is supposed to have. A block in no known language, or with a program that is not known here,
+fails.
 """
 
 from __future__ import annotations
