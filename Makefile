@@ -15,19 +15,22 @@ endif
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help test fuzz demo lint format clean
+.PHONY: help test fuzz demo docs lint format clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 test: lint ## check style and types, run the tests
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup
 
 fuzz: $(INSTALLED) ## damaged inputs for every reader, for MINUTES=10
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES)
 
 demo: $(CORE) ## label Citeseer from two tables: a short tour
 	$(BIN)/python examples/demo.py
+
+docs: $(INSTALLED) ## build the documentation into build/docs; open build/docs/index.html
+	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
 
 lint: $(INSTALLED) ## check style and types
 	$(BIN)/ruff check

@@ -1,8 +1,9 @@
-"""Every command and every Python example of README.md, CONTRIBUTING.md and docs/*.md runs as written.
+"""Every command and every Python example of README.md, CONTRIBUTING.md and docs runs as written.
 
-The tables below are the only differences from what the reader sees: limits that keep a command short, commands that are
-parsed but not run, and the files and arrays the reader is supposed to have. A block in no known language, or with a
-program that is not known here, fails.
+Tutorials and directives are run when the site is built, see tests/browser/test_site.py. The tables below are the only
+differences from what the reader sees: limits that keep a command short, commands that are parsed but not run, and the
+files and arrays the reader is supposed to have. A block in no known language, or with a program that is not known here,
+fails.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections.abc import Callable, Iterator
 from itertools import zip_longest
@@ -29,13 +31,17 @@ from reader_files import bad_people, bad_shops, new_tables, places, reader_names
 from torch.distributed.run import get_args_parser
 
 import g3nn
+import g3nn.estimator
+import g3nn.suggest
 import g3nn.testing
 from g3nn.cli import COMMANDS, command
 from g3nn.data import ALL_DATASETS
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("sh", "python", "text")
+DIRECTIVES = ("code-cell", "command", "component", "eval-rst", "include", "options", "toctree")
+"""Blocks that the build of the site reads."""
 PROGRAMS = ("g3nn", "python", "make", "torchrun")
 
 LIMITS = {
@@ -82,6 +88,12 @@ class Block(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.document.name}:{self.line}"
+
+    @property
+    def directive(self) -> str:
+        """Its name, as in ```{toctree}; empty for a block of code."""
+        found = re.match(r"\{([\w-]+)\}", self.language)
+        return found[1] if found else ""
 
 
 def tokens(document: Path) -> Iterator[tuple[Token, int]]:
@@ -175,7 +187,7 @@ def check_launcher(words: list[str]) -> None:
 def check_options(words: list[str], complete: bool) -> None:
     """The command's own parser takes the words. One that is only named in a sentence need not be complete."""
     if words[1].startswith("-"):
-        assert words[1:] == ["--help"], f"{' '.join(words)}: no such option"
+        assert words[1:] in (["--help"], ["--version"]), f"{' '.join(words)}: no such option"
         return
     assert words[1] in COMMANDS, f"{' '.join(words)}: no command {words[1]}"
     program = leaf = command(words[1])
@@ -201,6 +213,8 @@ class Reader:
 
     def read(self, block: Block, shown: str = "") -> None:
         """Check a block. `shown` is the block after it; if that is an error, the command must end with it."""
+        if block.directive in DIRECTIVES:
+            return
         assert block.language in LANGUAGES, f"{block}: a block must be fenced as one of {', '.join(LANGUAGES)}"
         if block.language == "sh":
             for words in commands(block):
@@ -241,8 +255,12 @@ class Reader:
             exec(compile("\n" * block.line + source, str(block.document), "exec"), self.names)
 
 
+def title(document: Path) -> str:
+    return document.relative_to(ROOT).with_suffix("").as_posix()
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=title)
 def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch):
     reader = Reader(tmp_path, run_command, monkeypatch)
     all_blocks = list(blocks(document))
@@ -252,7 +270,7 @@ def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch
         reader.read(block, after.text if after else "")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=title)
 def test_commands_in_sentences_exist(document, monkeypatch):
     for code in inline(document):
         words = code.text.split()
@@ -264,7 +282,7 @@ def test_commands_in_sentences_exist(document, monkeypatch):
             check_target(words)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.stem)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=title)
 def test_files_names_and_links_exist(document):
     missing = []
     for code in inline(document):
@@ -294,6 +312,7 @@ def test_every_limit_is_used():
     [
         ("    g3nn datasets\n", "must be fenced"),
         ("```bash\ng3nn datasets\n```\n", "must be fenced"),
+        ("```{tabs} sh\ng3nn datasets\n```\n", "must be fenced"),
         ("```sh\ncurl https://example.org\n```\n", "does not know how to check"),
         ("```sh\npython benchmarks/absent.py\n```\n", "no script"),
         ("```sh\nmake tea\n```\n", "no target tea"),
@@ -316,6 +335,54 @@ def test_wrong_arguments_of_a_script_fail(arguments, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         check_script(["python", "benchmarks/outcomes.py", *arguments.split()], monkeypatch)
     assert "usage" in capsys.readouterr().err
+
+
+def named_by(directive: str) -> set[tuple[str, ...]]:
+    """The words after the name of a directive, in all pages."""
+    found = [block for document in DOCUMENTS for block in blocks(document) if block.directive == directive]
+    return {tuple(block.language.split()[1:]) for block in found}
+
+
+def test_the_site_shows_every_component_with_its_options():
+    offered = g3nn.available()
+    kinds = ("likelihoods", "priors", "posteriors", "outcomes")
+    assert named_by("component") == {(kind, name) for kind in kinds for name in offered[kind]}
+    assert named_by("options") == {(key.removesuffix("_options"),) for key in offered if key.endswith("_options")}
+
+
+def test_the_site_shows_every_command():
+    leaves = {name: getattr(command(name), "commands", None) for name in COMMANDS}
+    assert named_by("command") == {
+        words for name, parts in leaves.items() for words in ([(name, part) for part in parts] if parts else [(name,)])
+    }
+
+
+def test_the_site_shows_the_public_face():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    shown = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, re.M))
+    packages = {"g3nn": g3nn, "g3nn.estimator": g3nn.estimator}
+    public = {name for package in packages.values() for name in package.__all__}
+    assert public <= {name.rpartition(".")[2] for name in shown}
+    for package in (g3nn.testing, g3nn.suggest):
+        listed = re.search(rf"automodule:: {package.__name__}\n +:members: (.*)", page)
+        assert listed is not None
+        assert set(package.__all__) <= {*listed[1].split(", "), *(name.rpartition(".")[2] for name in shown)}
+
+
+def test_installing_names_every_extra():
+    extras = set(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"])
+    listed = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs" / "install.md").read_text(), re.M)
+    assert set(listed) == extras
+    texts = "".join(document.read_text(encoding="utf-8") for document in DOCUMENTS)
+    asked = {extra for found in re.findall(r"g3nn\[([\w,]+)\]", texts) for extra in found.split(",")}
+    assert asked <= extras
+
+
+def test_every_figure_has_a_command_that_draws_it():
+    figures = {path.name for path in (ROOT / "docs").iterdir() if path.suffix in (".svg", ".png")}
+    rows = re.findall(r"^\| `docs/([\w.-]+)` \| `(.+?)` \|", (ROOT / "CONTRIBUTING.md").read_text(), re.M)
+    assert {name for name, _ in rows} == figures
+    assert all(drawn.startswith("python ") for _, drawn in rows)
 
 
 def test_the_picture_of_the_house_is_that_of_the_code():
