@@ -14,6 +14,9 @@ export G3NN_DATA := $(abspath ../shared/data/planetoid)
 endif
 endif
 
+# Python keeps what it has compiled: otherwise every process that a test starts compiles torch again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help test fuzz demo docs lint format clean
 
