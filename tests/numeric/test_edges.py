@@ -13,7 +13,7 @@ import g3nn
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import Pairs
 from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
-from g3nn.replicas import Replicas, Sizes
+from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
 
 TIGHT = {"rtol": 0.0, "atol": 1e-11}
@@ -142,6 +142,20 @@ def test_the_log_odds_are_those_of_the_formula(graph, hops, weights):
         expected = parameters["w"][r] * s @ t + d_i @ a[:, 0] + d_j @ a[:, -1] + table
         given = logits(likelihood, inputs, np.array([[i], [j]]), bool(own.any()), sizes[own][:1])[r, 0]
         np.testing.assert_allclose(given.numpy(), expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS])
+@pytest.mark.parametrize("hops", [1, 2])
+def test_means_that_are_taken_once_are_those_of_every_step(graph, hops, weights, monkeypatch):
+    edges, directed = graph
+    likelihood, states = make_likelihood(directed, hops=hops), []
+    for columns in (0, 10**6):
+        monkeypatch.setattr("g3nn.inputs._COLUMNS_PER_EDGE", columns)
+        plain = make_inputs(edges, directed, weights=weights).task
+        inputs = Inputs.of(plain, dtype=torch.float64)
+        assert (inputs.mean_features is None) == (columns == 0)
+        states.append(likelihood.node_state(inputs, Noise(torch.arange(2), 3)))
+    torch.testing.assert_close(*states, **TIGHT)
 
 
 def placed(

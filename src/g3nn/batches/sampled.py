@@ -80,5 +80,6 @@ class Sampled(Inputs):
     log_weights = _of_the_whole("log_weights")
     edge_pattern = _of_the_whole("edge_pattern")
     arc_means = _of_the_whole("arc_means")
+    mean_features = _of_the_whole("mean_features")
     arcs = _of_the_whole("arcs")
     arc_weight = _of_the_whole("arc_weight")

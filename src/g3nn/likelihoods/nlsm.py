@@ -83,15 +83,26 @@ class NeighbourLatentSpace(ClassLikelihood):
         `_counts`; see `_columns`."""
         columns: list[Tensor] = []
         for end, matrix in enumerate([self.U] if self.V is None else [self.U, self.V]):
-            own, *others = inputs.x.matmul(self._dropped(matrix, noise)).split(self.options.latent, dim=2)
-            columns.append(own)
-            if others:
-                v = others[0]
-                if len(others) > 1:
-                    v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
-                columns += [inputs.arc_means[end].matmul(v.contiguous()), v]
+            columns += self._placed(inputs, end, self._dropped(matrix, noise))
             columns.append(self._counts(inputs, end).expand(matrix.shape[0], -1, -1))
         return torch.cat(columns, dim=2)
+
+    def _placed(self, inputs: Inputs, end: int, matrix: Tensor) -> list[Tensor]:
+        """U_0' x, the mean of v over N, and v. All are linear in the features, so with few of them their means are
+        taken once, instead of means of many columns in every step."""
+        own, *others = inputs.x.matmul(matrix).split(self.options.latent, dim=2)
+        if not others:
+            return [own]
+        v, known = others[0], inputs.mean_features
+        if known is None:
+            if len(others) > 1:
+                v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
+            return [own, inputs.arc_means[end].matmul(v.contiguous()), v]
+        (there, back, both), (_, first, *second) = known[end], matrix.split(self.options.latent, dim=2)
+        mean = torch.matmul(there, first)
+        for weight in second:
+            v, mean = v + torch.matmul(back, weight), mean + torch.matmul(both, weight)
+        return [own, mean, v]
 
     def _counts(self, inputs: Inputs, end: int) -> Tensor:
         """(n, 3): the number of edges of a node, the mean of this number over all nodes, what one edge adds to it."""
