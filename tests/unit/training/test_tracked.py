@@ -182,15 +182,14 @@ def test_an_estimator_tells_of_every_training_with_its_stage(learnable):
     known = np.isin(np.arange(learnable.num_nodes), [*learnable.train, *learnable.val])
     labels = np.where(known, learnable.labels, -1)
     listener = Listener()
-    options: dict[str, Any] = {"model": "gcn", "denoise": True, "ensemble": 2, "epochs": 3, "device": "cpu"}
+    options: dict[str, Any] = {"model": "gcn", "ensemble": 2, "epochs": 3, "device": "cpu"}
     given = (learnable.features, labels, learnable.edges)
     heard = g3nn.G3NNClassifier(**options).fit(*given, val=learnable.val, track=listener)
     silent = g3nn.G3NNClassifier(**options).fit(*given, val=learnable.val)
     assert np.array_equal(heard.predict_proba(), silent.predict_proba())
-    assert len(listener.runs) > 3
     assert [run.name[:3] for run in listener.runs] == [f"{n:03d}" for n in range(1, len(listener.runs) + 1)]
-    assert listener.runs[0].name.startswith("001 doubting edges gcn seed ")
-    assert [run.options["stage"] for run in listener.runs[-2:]] == ["training the model"] * 2
+    assert listener.runs[0].name.startswith("001 training the model gcn seed ")
+    assert [run.options["stage"] for run in listener.runs] == ["training the model"] * 2
     assert all(len(run.ends) == 1 and run.ends[0] for run in listener.runs)
 
 
