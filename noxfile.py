@@ -15,9 +15,9 @@ nox.options.default_venv_backend = "uv"
 nox.options.error_on_missing_interpreters = False
 
 
-def run(session: nox.Session) -> None:
+def run(session: nox.Session, *options: str) -> None:
     session.run("g3nn", "--version")
-    session.run("pytest", "-n", "2", *session.posargs, env={"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"})
+    session.run("pytest", "-n", "2", *options, *session.posargs, env={"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"})
 
 
 @nox.session(python=PYTHONS)
@@ -43,4 +43,5 @@ def lowest(session: nox.Session) -> None:
     extras = [f"--extra={name}" for name in ("excel", "label", "track")]
     session.run("uv", "pip", "compile", *given, *extras, "pyproject.toml", external=True)
     session.install("-r", f"{folder}/lowest.txt", "-e", ".[dev]")
-    run(session)
+    # Old packages say what will change in those that they use.
+    run(session, "-W", "ignore::DeprecationWarning", "-W", "ignore::FutureWarning")
