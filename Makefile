@@ -18,7 +18,7 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test fuzz demo docs lint format clean
+.PHONY: help test fuzz demo docs lint format release lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
@@ -43,6 +43,17 @@ lint: $(INSTALLED) ## check style and types
 format: $(INSTALLED) ## rewrite the code in the project's style
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+
+release: $(INSTALLED) ## wheel, sdist, bill of materials and checksums, in dist
+	$(BIN)/python tools/licences.py --check
+	rm -rf build dist
+	SOURCE_DATE_EPOCH=$$(git log -1 --format=%ct) $(BIN)/python -m build --no-isolation
+	$(BIN)/python tools/sbom.py > dist/g3nn.cdx.json
+	cd dist && sha256sum * > SHA256SUMS
+
+lock: $(INSTALLED) ## requirements.lock from constraints.txt
+	$(PIP_INSTALL) uv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/python tools/lock.py
 
 clean: ## remove build products and caches; keeps .venv
 	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage src/*.egg-info

@@ -37,6 +37,7 @@ LAYERS = (
     ("pairs",),
     ("batches",),
     ("objective",),
+    ("tracking",),
     ("training",),
     ("catalogue",),
     ("audit",),

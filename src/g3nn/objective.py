@@ -91,10 +91,14 @@ class Weights:
 
         ramp: an additional factor for the terms that rise.
         """
-        weighted = self.table * terms.stacked
+        return self.weighed(terms.stacked, ramp)
+
+    def weighed(self, values: Tensor, ramp: float | Tensor = 1.0) -> Tensor:
+        """(..., R): the same for values (..., number of terms, R), in the order of `TERM_NAMES`."""
+        weighted = self.table * values
         if isinstance(ramp, Tensor) or ramp != 1.0:
             weighted = torch.where(self.rises, ramp * weighted, weighted)
-        return weighted.sum(0)
+        return weighted.sum(-2)
 
     def recorded(self, terms: Terms) -> Tensor:
         """(number of terms, R): the terms without gradient. Terms on demand are zero for replicas that give them no

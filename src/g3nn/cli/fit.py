@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from g3nn.cli import NOTES, TYPED
-from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict
+from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict, Track
 
 if TYPE_CHECKING:
     from g3nn.data.tables.graph import TableGraph
@@ -121,6 +121,7 @@ def fit(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the tables are read, and stop.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
+    track: Track = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
@@ -138,6 +139,7 @@ def fit(
     from g3nn.estimator.request import check_parameters, check_share
     from g3nn.outcomes import OUTCOMES, Classes
     from g3nn.tabular import NAMED
+    from g3nn.tracking import tracker
 
     start, problems = time.perf_counter(), Problems()
     check_out(out, [nodes, edges], dry_run, problems)
@@ -145,6 +147,7 @@ def fit(
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
     chosen |= {"effort": effort, "budget": budget, "denoise": DENOISE.get(denoise, "auto")}
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
+    told_of = tracker(track, problems)
     guessed = outcome if outcome in OUTCOMES else Classes.name
     problems.name("prior", prior, ("auto", *NAMED))
     problems.name("denoise", denoise, DENOISE)
@@ -174,7 +177,7 @@ def fit(
         _show_columns(graph)
     if not dry_run:
         assert out is not None
-        classifier = _estimator(graph.outcome, prior, chosen).fit(graph)
+        classifier = _estimator(graph.outcome, prior, chosen).fit(graph, track=told_of)
         told = summary(classifier, graph) | told
         columns = graph.nodes.content if keep else None
 

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from g3nn.catalogue import all_options
 from g3nn.cli.datasets import LISTED
-from g3nn.cli.options import AsJson
+from g3nn.cli.options import AsJson, Track
 from g3nn.cli.results import kept
 from g3nn.data import SETTINGS, load
 from g3nn.errors import Problems, suggestion
@@ -21,6 +21,7 @@ from g3nn.experiments.executors import EXECUTORS
 from g3nn.experiments.training_ray import SharedTraining
 from g3nn.options import Rule
 from g3nn.task import NodeTask
+from g3nn.tracking import Tracker, tracker
 from g3nn.training import FitResult
 from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
@@ -67,6 +68,7 @@ def train(
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints, at least.")] = EVERY,
     executor: Annotated[str, typer.Option(help="Where to train: local or ray.")] = "local",
     workers: Annotated[int | None, typer.Option(help="Processes that train together on a Ray cluster.")] = None,
+    track: Track = None,
     as_json: AsJson = False,
 ) -> None:
     """Train a model and report its accuracy on validation and test nodes.
@@ -87,13 +89,16 @@ def train(
     if workers is not None and executor != "ray":
         advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."
         problems.add("workers", f"{workers} for executor {executor!r}", "executor ray", advice)
+    told = tracker(track, problems)
+    if track is not None and executor == "ray":
+        problems.add("track", f"{track!r} for executor 'ray'", "executor local", "Processes on a cluster tell nobody.")
     problems.raise_if_any()
     if executor == "ray":
         reads = partial(load, dataset, setting=setting)
         folder = None if checkpoint is None else checkpoint.absolute()
         result = SharedTraining(reads, plan, folder, checkpoint_every).fit(device, workers)
     else:
-        found = _trained(plan, task, device, checkpoint, checkpoint_every)
+        found = _trained(plan, task, device, checkpoint, checkpoint_every, told)
         if found is None:
             return
         result = found
@@ -109,7 +114,7 @@ def _write(result: FitResult, folder: Path) -> None:
 
 
 def _trained(
-    plan: Plan, task: NodeTask, device: str, checkpoint: Path | None, checkpoint_every: float
+    plan: Plan, task: NodeTask, device: str, checkpoint: Path | None, checkpoint_every: float, track: Tracker | None
 ) -> FitResult | None:
     """By this process, or together with those that torchrun started beside it; None if another one speaks for all."""
     problems = Problems()
@@ -118,7 +123,7 @@ def _trained(
             advice = "Only a training in batches can be shared: pass --batch, or start one process."
             problems.add("batch", f"0 in {workers.size} processes", "a number of labelled nodes", advice)
         problems.raise_if_any()
-        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=checkpoint_every, track=track)
     return result if workers.leads else None
 
 

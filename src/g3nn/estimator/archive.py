@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,26 @@ from g3nn.errors import DataError, Problems
 from g3nn.folders import check_new_folder, new_folder
 
 FORMAT, VERSION = "g3nn-model", 3
+FIRST = 3
+"""The oldest version of the format that is read: that of g3nn 0.2.0, the first release."""
+
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
 MODEL = "model"
 """The folder of the model inside a folder of results."""
 
 Arrays = Mapping[str, np.ndarray]
 
+Record = dict[str, Any]
+Tensors = dict[str, Arrays]
+
+MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {}
+"""For each version that was released before the current one: what turns the content of a folder into that of the next.
+Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
+
 _NUMBERS = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}
 """What numpy has, of what a safetensors file may hold."""
 
+_READ = f"{FIRST} to {VERSION}" if FIRST < VERSION else f"{VERSION}"
 _AGAIN = "Take a fresh copy of the folder, or fit and save the model again."
 
 
@@ -41,8 +52,9 @@ def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str,
         (draft / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
-def read_archive(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
-    """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do.
+def read_archive(folder: Path) -> tuple[Record, Tensors]:
+    """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do. What an older
+    release wrote comes in the current version.
 
     folder: of a model, or of results with a model inside.
     """
@@ -64,7 +76,7 @@ def _write_tensors(path: Path, arrays: Arrays) -> None:
     path.chmod(rights)  # safetensors makes files that are private to one user.
 
 
-def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
+def _read(folder: Path) -> tuple[Record, Tensors]:
     record = _read_record(folder)
     files = record["files"]
     there = {entry.name for entry in folder.iterdir()} - {RECORD}
@@ -78,9 +90,12 @@ def _read(folder: Path) -> tuple[dict[str, Any], dict[str, Arrays]]:
     if changed:
         raise DataError(f"{folder}: {', '.join(changed)} was damaged or changed after it was saved. {_AGAIN}")
     try:
-        return record, {name: _read_tensors(folder / name) for name in files}
+        tensors = {name: _read_tensors(folder / name) for name in files}
     except (SafetensorError, ValueError) as error:
         raise DataError(f"{folder}: {error}. {_AGAIN}") from error
+    for version in range(record["version"], VERSION):
+        record, tensors = MIGRATIONS[version](record, tensors)
+    return record, tensors
 
 
 def _read_tensors(path: Path) -> Arrays:
@@ -91,7 +106,7 @@ def _read_tensors(path: Path) -> Arrays:
     return load_file(path)
 
 
-def _read_record(folder: Path) -> dict[str, Any]:
+def _read_record(folder: Path) -> Record:
     path = folder / RECORD
     if not path.is_file():
         raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that `save` of an estimator wrote.")
@@ -104,10 +119,15 @@ def _read_record(folder: Path) -> dict[str, Any]:
         raise DataError(f"{path}: is not the record of a g3nn model. Name a folder that `save` of an estimator wrote.")
     version = record.get("version")
     if isinstance(version, int) and version > VERSION:
-        raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {VERSION}). Upgrade g3nn.")
-    if isinstance(version, int) and 0 < version < VERSION:
-        raise DataError(f"{path}: written by an older g3nn (format {version}, this one reads {VERSION}). {_AGAIN}")
-    if version != VERSION or record.get("checksum") != checksum or not isinstance(record.get("files"), dict):
+        raise DataError(f"{path}: written by a newer g3nn (format {version}, this one reads {_READ}). Upgrade g3nn.")
+    if isinstance(version, int) and 0 < version < FIRST:
+        raise DataError(f"{path}: written by an older g3nn (format {version}, this one reads {_READ}). {_AGAIN}")
+    if (
+        not isinstance(version, int)
+        or not FIRST <= version <= VERSION
+        or record.get("checksum") != checksum
+        or not isinstance(record.get("files"), dict)
+    ):
         raise DataError(f"{path}: was damaged or changed after it was saved. {_AGAIN}")
     return record
 

@@ -30,6 +30,7 @@ from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.parse import is_frame, node_numbers
 from g3nn.suggest import EdgeSuggestion, LabelSuggestion, Suggestion
 from g3nn.suggest.covering import Likeness
+from g3nn.tracking import Tracker, tracker
 from g3nn.training.progress import course, say
 
 
@@ -78,6 +79,7 @@ class GraphEstimator(Shown):
         weights: Any = None,
         sample_weight: Any = None,
         warm_start: bool = False,
+        track: Tracker | str | None = None,
     ) -> Self:
         """Train on the labelled nodes of a graph.
 
@@ -92,6 +94,7 @@ class GraphEstimator(Shown):
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
+        track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.tracking.Tracker`, which is told of every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = None
@@ -101,11 +104,11 @@ class GraphEstimator(Shown):
             given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
         else:
             given = given_by(graph, y, edges, val, weights)
-        outcome = self.outcome_for(given.y, problems)
+        outcome, told = self.outcome_for(given.y, problems), tracker(track, problems)
         request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
         others = ", other ones for each replica" if request.folds else ""
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
-        with course(self.verbose) as progress:
+        with course(self.verbose, told) as progress:
             if warm_start and hasattr(self, "fitted_"):
                 fitted = updating.go_on(self.fitted_, parameters, request, progress)
             else:

@@ -13,7 +13,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -137,10 +137,7 @@ def writable(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             # SQLite notices that it may not write only when it first changes something.
             connection.execute("BEGIN IMMEDIATE")
-            older = _version(connection) < VERSION
-            if older:
-                _add_digests(connection)
-            connection.execute(f"PRAGMA user_version = {VERSION}")
+            older = _upgraded(connection, _version(connection))
             connection.execute("COMMIT" if older else "ROLLBACK")
             connection.execute("PRAGMA journal_mode = DELETE")  # another program may have left a write-ahead log
     except BaseException:
@@ -215,8 +212,15 @@ def _back_up(path: Path, mode: str, target: sqlite3.Connection) -> None:
         source.backup(target)
     if (verdict := target.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(verdict)
-    if version < VERSION:
-        _add_digests(target)
+    _upgraded(target, version)
+
+
+def _upgraded(connection: sqlite3.Connection, version: int) -> bool:
+    """Bring a file of this version to the current one; whether there was anything to do."""
+    for older in range(version, VERSION):
+        MIGRATIONS[older](connection)
+    connection.execute(f"PRAGMA user_version = {VERSION}")
+    return version < VERSION
 
 
 def _add_digests(connection: sqlite3.Connection) -> None:
@@ -230,6 +234,10 @@ def _add_digests(connection: sqlite3.Connection) -> None:
         "UPDATE trials SET digest = ? WHERE (point, stage, seed) = (?, ?, ?)",
         [(digest(row[:-3]), *row[-3:]) for row in places],
     )
+
+
+MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_digests}
+"""For each version but the current one: what turns a file into one of the next version."""
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -22,6 +22,9 @@ from g3nn.errors import DataError
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")
 VERSION = 1
+MIGRATIONS: dict[int, str] = {}
+"""For each version but the current one: the SQL that turns a file into one of the next version."""
+
 PATIENCE = 30.0
 """Seconds to wait for another process that is writing."""
 
@@ -162,11 +165,15 @@ class Project:
             if not tables:
                 for statement in _SCHEMA.split(";"):
                     connection.execute(statement)
-            elif application != APPLICATION_ID or version != VERSION:
-                what = f"version {version}" if application == APPLICATION_ID else "something else"
-                raise DataError(
-                    f"{self.path}: a file of {what}; this g3nn reads version {VERSION}. Name another folder."
-                )
+            elif application != APPLICATION_ID or not 1 <= version <= VERSION:
+                newer = f"written by a newer g3nn (version {version}, this one reads {VERSION}). Upgrade g3nn"
+                what = newer if application == APPLICATION_ID else "a file of something else"
+                raise DataError(f"{self.path}: {what}, or name another folder.")
+            else:
+                for older in range(version, VERSION):
+                    for statement in MIGRATIONS[older].split(";"):
+                        connection.execute(statement)
+                    connection.execute(f"PRAGMA user_version = {older + 1}")
 
     def close(self) -> None:
         with self._lock:

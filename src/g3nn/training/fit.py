@@ -10,6 +10,7 @@ from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.priors import LabelPrior
 from g3nn.task import NodeTask
+from g3nn.tracking import Tracker
 from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
 from g3nn.training.result import FitResult
@@ -27,6 +28,7 @@ def fit(
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
     checkpoint_every: float = EVERY,
+    track: Tracker | str | None = None,
     **options: Any,
 ) -> FitResult:
     """Train `trials` replicas at once and evaluate each at its lowest validation loss.
@@ -37,10 +39,12 @@ def fit(
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     checkpoint: a folder in which the training is kept, at most every `checkpoint_every` seconds. Started again with it,
                an interrupted training goes on and ends as if nothing had happened.
+    track:     "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.tracking.Tracker`, which is told of every epoch of every
+               trial. The result is the same with it and without.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.
 
     In a process group of torch, with `batch`, its processes train together, and each returns the same result.
     """
     plan = Plan.check(model, objective, trials, seed, prior, device, options)
-    return plan.fit(task, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every)
+    return plan.fit(task, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, track=track)

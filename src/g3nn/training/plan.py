@@ -25,6 +25,7 @@ from g3nn.priors import LabelPrior
 from g3nn.replicas import Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.threads import enough_for
+from g3nn.tracking import Tracker, tracker
 from g3nn.training.batch_stack import BatchStack
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.checks import (
@@ -42,9 +43,10 @@ from g3nn.training.checks import (
 )
 from g3nn.training.memory import fits, measured, replicas_that_fit
 from g3nn.training.progress import Course, Watch, monitor
-from g3nn.training.result import FitResult, joined, member_seeds, mixed, trial_endings
+from g3nn.training.result import FitResult, evaluated, joined, member_seeds, mixed, note_divergence, trial_endings
 from g3nn.training.room import check_batch
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
+from g3nn.training.tracked import Runs, tracked
 from g3nn.training.workers import Workers
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
@@ -147,16 +149,19 @@ class Plan:
         deadline: float | None = None,
         checkpoint: str | Path | None = None,
         checkpoint_every: float = EVERY,
+        track: Tracker | str | None = None,
     ) -> FitResult:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
-        then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on."""
+        then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on.
+        track: who is told of every epoch, and of how each trial ended; the bar of a whole fit brings its own."""
         problems = Problems()
         check_workers(task, self.training, self.device, self.workers, problems)
         checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
         check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
         check_beliefs(task, self.spec, problems)
         check_batches(task, self.spec, self.objective, self.training, self.options, problems)
+        told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         problems.raise_if_any()
         if task.num_edges == 0:
             warnings.warn(
@@ -173,9 +178,12 @@ class Plan:
         with (
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
+            self._tracked(task, told, inputs.outcome) as runs,
         ):
-            parts = self._run(task, source, watch, deadline or math.inf, checkpoints)
-            return self._result(task, inputs, parts, time.perf_counter() - start)
+            parts = self._run(task, source, watch, runs, deadline or math.inf, checkpoints)
+            result = self._result(task, inputs, parts, time.perf_counter() - start)
+            runs.end(result)
+            return result
 
     @property
     def workers(self) -> Workers:
@@ -190,14 +198,22 @@ class Plan:
         check_kept(self.training, len(self.seeds) * self.training.ensemble, problems)
         with problems.gathered():
             self.workers.told(lambda: check_folder(folder, every))
-        same = {"model": self.spec.name, "objective": self.objective_name, **self.hyperparameters(task.outcome)}
-        own = {**same, "seeds": self.seeds, **described(task), "processes": self.workers.size}
+        own = {**self._choices(task), "seeds": self.seeds, **described(task), "processes": self.workers.size}
         return Checkpoints(Path(folder), own, every, self.workers)
 
     def _watched(self, progress: bool | Course | None) -> AbstractContextManager[Watch]:
         if isinstance(progress, Course):
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
+
+    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs]:
+        options = {"dataset": task.name, "setting": task.setting, **self._choices(task)}
+        told, live = track if self.workers.leads else None, self.training.ensemble == 1
+        return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)
+
+    def _choices(self, task: NodeTask) -> dict[str, Any]:
+        named = {"model": self.spec.name, "objective": self.objective_name}
+        return {**named, **self.hyperparameters(task.outcome)}
 
     def _batches(self, task: NodeTask, inputs: Inputs, label_weights: np.ndarray | None) -> BatchSource:
         steps = tuple(int(most) for most in self.training.fan_out.split("/"))
@@ -216,6 +232,7 @@ class Plan:
         task: NodeTask,
         inputs: Inputs | BatchSource,
         watch: Watch,
+        runs: Runs,
         deadline: float,
         checkpoints: Checkpoints | None,
     ) -> list[tuple[Endings, GenerativeModel]]:
@@ -228,7 +245,7 @@ class Plan:
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, watch, deadline, checkpoints))
+                parts.append(self._train(task, inputs, chunk, watch, runs, deadline, checkpoints))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -255,6 +272,7 @@ class Plan:
         inputs: Inputs | BatchSource,
         chunk: list[int],
         watch: Watch,
+        runs: Runs,
         deadline: float,
         checkpoints: Checkpoints | None,
     ) -> tuple[Endings, GenerativeModel]:
@@ -265,6 +283,7 @@ class Plan:
             before = stack.num_live
             stack.step()
             watch(stack, before - stack.num_live)
+            runs.look(stack, chunk)
             if checkpoints is not None and not stack.finished:
                 checkpoints.save(stack, chunk[0])
         return stack.end(), stack.model
@@ -306,12 +325,12 @@ class Plan:
             ended = trial_endings(ended, validation_answers, inputs, self.training)
         measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
         diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0
-        cost, test = (np.where(never, np.nan, values) for values in _evaluated(answers, inputs))
+        cost, test = (np.where(never, np.nan, values) for values in evaluated(answers, inputs))
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
             for bad, count in zip(diverged, ended.epochs.tolist(), strict=True)
         )
-        _report_divergence(status, self.seeds)
+        note_divergence(status, self.seeds)
         return FitResult(
             dataset=task.name,
             setting=task.setting,
@@ -346,27 +365,6 @@ class Plan:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 
-def _evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-    """(R,) each: loss and score at the test nodes, NaN where there are none."""
-    test = inputs.task.test
-    if test.size == 0:
-        return np.full(answer.shape[0], np.nan), np.full(answer.shape[0], np.nan)
-    found = inputs.outcome.validation(answer, inputs.targets, torch.from_numpy(test).to(inputs.device))
-    cost, score = found.double().cpu().numpy()
-    return cost, score
-
-
 def _chunks(items: range, largest: int) -> list[list[int]]:
     """As few chunks as possible, of about the same size."""
     return [chunk.tolist() for chunk in np.array_split(items, -(-len(items) // largest))]
-
-
-def _report_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
-    bad = [seed for seed, word in zip(seeds, status, strict=True) if word == "diverged"]
-    if bad:
-        warnings.warn(
-            f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
-            "they were stopped, the others continued. A lower lr usually helps",
-            G3NNWarning,
-            stacklevel=5,
-        )

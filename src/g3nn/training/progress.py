@@ -1,13 +1,16 @@
-"""What is shown of a training: a bar with its terms, one bar for a whole fit, and words in the log."""
+"""What is shown and told of a training: a bar with its terms, one bar for a whole fit, and words in the log."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from g3nn.errors import G3NNWarning
+from g3nn.tracking import Run, Tracker
 from g3nn.training.stack import Stack
 
 _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
@@ -43,17 +46,40 @@ def monitor(title: str, trials: int, show: bool | None) -> Iterator[Watch]:
 
 
 class Course:
-    """One bar for several trainings, in stages with plain words. Silent without a bar."""
+    """One bar for several trainings, in stages with plain words. Silent without a bar.
 
-    def __init__(self, bar: Any = None) -> None:
+    To the trainings it is also a tracker, which numbers their runs and adds the stage.
+    """
+
+    def __init__(self, bar: Any = None, track: Tracker | None = None) -> None:
         self._bar = bar
+        self._track = track
+        self._words, self._runs = "", 0
         self._row = None if bar is None else bar.add_task("", total=1.0)
         self._at = self._end = self._each = 0.0
 
     def stage(self, words: str, until: float, trainings: int) -> None:
         """What comes next, which share of the whole will then be done, and how many trainings that takes."""
         self._at, self._end, self._each = self._end, until, (until - self._end) / trainings
+        self._words = words
         self._show(self._at, words)
+
+    @property
+    def track(self) -> Tracker | None:
+        return None if self._track is None else self
+
+    def begin(self, name: str, options: Mapping[str, Any]) -> Run:
+        """The next run. If the tracker fails after the first one, the fit goes on without it."""
+        assert self._track is not None
+        self._runs += 1
+        try:
+            return self._track.begin(f"{self._runs:03d} {self._words} {name}", {"stage": self._words, **options})
+        except Exception as error:
+            if self._runs == 1:
+                raise
+            warnings.warn(f"tracking has ended, training goes on: {error}", G3NNWarning, stacklevel=2)
+            self._track = None
+            return _Untold()
 
     @contextmanager
     def training(self, epochs: int) -> Iterator[Watch]:
@@ -74,11 +100,21 @@ class Course:
             self._bar.update(self._row, completed=self._at, description=words)
 
 
+class _Untold:
+    """A run that nobody tracks."""
+
+    def values(self, epoch: int, values: Mapping[str, float]) -> None:
+        pass
+
+    def end(self, results: Mapping[str, float] | None) -> None:
+        pass
+
+
 @contextmanager
-def course(show: bool) -> Iterator[Course]:
+def course(show: bool, track: Tracker | None = None) -> Iterator[Course]:
     """A bar with the time left, on a terminal only and if it is wanted."""
     if not show or not sys.stderr.isatty():
-        yield Course()
+        yield Course(track=track)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -86,7 +122,7 @@ def course(show: bool) -> Iterator[Course]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
     left = (TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, *left, console=Console(stderr=True), transient=True) as bar:
-        yield Course(bar)
+        yield Course(bar, track)
 
 
 def say(text: str) -> None:

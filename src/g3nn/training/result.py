@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from g3nn.errors import G3NNWarning
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.outcomes import Outcome
@@ -210,6 +212,27 @@ def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, 
         diverged=endings.diverged.view(-1, members).any(1),
         history=endings.history.unflatten(2, (-1, members)).nanmean(3),
     )
+
+
+def evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+    """(R,) each: loss and score at the test nodes, NaN where there are none."""
+    test = inputs.task.test
+    if test.size == 0:
+        return np.full(answer.shape[0], np.nan), np.full(answer.shape[0], np.nan)
+    found = inputs.outcome.validation(answer, inputs.targets, torch.from_numpy(test).to(inputs.device))
+    cost, score = found.double().cpu().numpy()
+    return cost, score
+
+
+def note_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
+    bad = [seed for seed, word in zip(seeds, status, strict=True) if word == "diverged"]
+    if bad:
+        warnings.warn(
+            f"the loss of {len(bad)} of {len(seeds)} trials became NaN or infinite (seeds {bad[:5]}); "
+            "they were stopped, the others continued. A lower lr usually helps",
+            G3NNWarning,
+            stacklevel=5,
+        )
 
 
 def joined(parts: Sequence[Endings]) -> Endings:

@@ -248,6 +248,22 @@ class Stack:
         }
         return {f"{part}.{name}": tensor for part, tensors in parts.items() for name, tensor in tensors.items()}
 
+    def history(self, start: int = 0) -> Tensor:
+        """(epochs, len(HISTORY_NAMES), R): what was recorded after `start` epochs, NaN after a replica stopped."""
+        found = torch.full((self.epoch - start, len(HISTORY_NAMES), self._size), torch.nan)
+        end = self.epoch
+        for live, values in reversed(self._history):
+            if end <= start:
+                break
+            known = values[-(end - start) :]
+            found[end - start - len(known) : end - start, :, live] = known
+            end -= len(values)
+        epochs = torch.empty(self._size, dtype=torch.int64)
+        for replicas, track in [*self._gone, (self._live, self._track)]:
+            epochs[replicas] = track.epochs.cpu()
+        stopped = torch.arange(start, self.epoch)[:, None] >= epochs[None, :]
+        return found.masked_fill_(stopped.unsqueeze(1), torch.nan)
+
     def end(self) -> Endings:
         """Restores the snapshots into `model`, all R of them, and says how each training ended."""
         self._track.flush(self.model.state_dict())
@@ -255,14 +271,7 @@ class Stack:
         order = torch.cat([ids for ids, _ in parts]).argsort()
         track = Track.join([track for _, track in parts]).select(order)
         self.model.restore(track.best)
-        history = torch.full((self.epoch, len(HISTORY_NAMES), self._size), torch.nan)
-        start = 0
-        for live, values in self._history:
-            history[start : start + len(values), :, live] = values
-            start += len(values)
-        epochs = track.epochs.cpu()
-        stopped = torch.arange(self.epoch)[:, None] >= epochs[None, :]
-        history.masked_fill_(stopped.unsqueeze(1), torch.nan)
+        history, epochs = self.history(), track.epochs.cpu()
         best_epoch = track.best_epoch.cpu()
         val_loss = track.best_loss.cpu()
         if self.options.keep == LAST:

@@ -207,3 +207,24 @@ def test_a_checkpoint_is_kept(run_command, tmp_path):
     other = run_command(*SHORT, *words, "--fan-out", "2/2")
     assert other.code == 2
     assert "fan_out 3/3 (now 2/2)" in other.err
+
+
+def test_tracking(run_command, tmp_path):
+    """The numbers are those of a training that nobody tracks, and a run for each trial is there to be looked at."""
+    words = ("--trials", "2", "--model", "gcn")
+    told, plain = train(run_command, *words, "--track", f"tensorboard:{tmp_path}"), train(run_command, *words)
+    assert {**told, "seconds": 0} == {**plain, "seconds": 0}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["gcn-seed-0", "gcn-seed-1"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--track", "paper:runs"), "track: got 'paper:runs'; expected tensorboard:FOLDER, mlflow:URI"),
+        (("--track", "tensorboard:runs", "--executor", "ray"), "track: got 'tensorboard:runs' for executor 'ray'"),
+    ],
+)
+def test_tracking_that_cannot_be(run_command, words, message):
+    ran = run_command(*SHORT, *words)
+    assert ran.code == 2
+    assert message in ran.err
