@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from g3nn.errors import DataError
 from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.store_file import PLAIN, create, damage, digest, explained, rows, snapshot, writable
+from g3nn.folders import tidy
 
 T = TypeVar("T")
 
@@ -68,6 +69,7 @@ class Store:
         file = _file(path)
         if not os.path.exists(file):
             create(file)
+        tidy(file)
         return cls(file, writable(file), environment)
 
     @classmethod
