@@ -125,11 +125,12 @@ class Fit(Case):
 
     name, places = "fit", 3
     NAMES = ("edges.parquet", "model", "predictions.parquet", "report.html")
+    PEOPLE = range(24)
     EARLIER = b"id,label\n"
 
     def prepare(self) -> None:
-        self.nodes = write(self.folder / "nodes.csv", node_columns())
-        self.edges = write(self.folder / "edges.csv", edge_columns())
+        self.nodes = write(self.folder / "nodes.csv", node_columns(self.PEOPLE, labelled=18))
+        self.edges = write(self.folder / "edges.csv", edge_columns(self.PEOPLE))
         for name in ("alone", "alone.csv"):
             quietly(*self._words(self.folder / name))
         self.expected = files_of(self.folder / "alone")
@@ -137,7 +138,20 @@ class Fit(Case):
 
     def _words(self, out: Path) -> list[object]:
         tables = ["--nodes", self.nodes, "--edges", self.edges, "--id", "id", "--label", "group", "--text", "notes"]
-        return ["fit", *tables, "--model", "gcn", "--ensemble", 1, "--device", "cpu", "--quiet", "--out", out]
+        return [
+            "fit",
+            *tables,
+            "--model",
+            "gcn",
+            "--ensemble",
+            1,
+            "--device",
+            "cpu",
+            "--no-audit",
+            "--quiet",
+            "--out",
+            out,
+        ]
 
     def begin(self, number: int) -> None:
         kind = ("new", "empty", "answers.csv")[number % 3]
@@ -190,7 +204,9 @@ class Fit(Case):
         for name in ("predictions.parquet", "edges.parquet", "model/model.safetensors"):
             if found.get(name) != self.expected[name]:
                 faults.append(f"{name} is not as it should be")
-        if not np.isfinite(probabilities).all() or pq.read_table(self.out / "predictions.parquet").num_rows != 60:
+        if not np.isfinite(probabilities).all() or pq.read_table(self.out / "predictions.parquet").num_rows != len(
+            self.PEOPLE
+        ):
             faults.append("answers are missing")
         return True
 
@@ -391,6 +407,7 @@ class Label(Case):
 
     def live(self, begun: Begun) -> None:
         from label_desk import app_of, desk_of
+
         from g3nn.labelling.running import listening, serve
 
         begun()
@@ -450,7 +467,15 @@ class Label(Case):
             kind = ("label", "label", "skip", "unknown")[place % 4]
             label = {"label": ("art", "law", "tea")[place % 3]} if kind == "label" else {}
             node, note = f"p{place * 7 % 60}", f"note {place}"
-            yield {**who, "request": uuid.uuid4().hex, "path": "answer", "node": node, "kind": kind, "note": note, **label}
+            yield {
+                **who,
+                "request": uuid.uuid4().hex,
+                "path": "answer",
+                "node": node,
+                "kind": kind,
+                "note": note,
+                **label,
+            }
 
     def _post(self, port: int, told: dict[str, Any]) -> bool:
         """Whether it was confirmed; False if the server died."""
