@@ -79,7 +79,8 @@ def quietly(*words: object) -> None:
         try:
             command(*words)
         except SystemExit as end:
-            assert not end.code
+            if end.code:
+                raise RuntimeError(f"{words} ended with {end.code}") from end
 
 
 def rooms(*folders: Path) -> list[Path]:
@@ -214,7 +215,7 @@ class Fit(Case):
 class Save(Case):
     """Two models saved in turn, into a new folder, an empty one, and in the place of the other as `g3nn label` does."""
 
-    name, places, rounds = "save", 3, 12
+    name, places, rounds, had = "save", 3, 12, False
 
     def prepare(self) -> None:
         task = g3nn.synthetic(nodes=60, classes=2, degree=4, features=5, labels_per_class=12, val=10, seed=1)
@@ -258,15 +259,13 @@ class Save(Case):
         check_next(self.out, faults)
         if ended and not found[0]:
             faults.append("no model")
-        if self.kind == "swapped" and not ended:
-            if self.swaps and not found[0]:
+        if self.kind == "swapped":
+            if self.had and not found[0]:
                 faults.append("neither the former nor the new model is there")
-        self.swaps = self.kind == "swapped"
-        if self.kind != "swapped":
+            self.had = found[0]
+        else:
             shutil.rmtree(self.out.parent)
         return WHILE if left else AFTER if any(found) else BEFORE, faults
-
-    swaps = False
 
     def _loaded(self, folder: Path, faults: list[str]) -> bool:
         try:

@@ -224,8 +224,8 @@ class Project:
         return last
 
     def current(self) -> tuple[Answer, ...]:
-        """The last answer of each person on each node that is not taken back, the oldest first. Who skips a node that they
-        answered before leaves that answer as it is."""
+        """The last answer of each person on each node that is not taken back, the oldest first. To skip a node after an
+        answer leaves that answer as it is."""
         with self._lock:
             (version,) = self._rows("PRAGMA data_version")[0]
             if self._seen != (version, self._changes):
