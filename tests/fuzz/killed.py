@@ -401,7 +401,6 @@ class Label(Case):
     def prepare(self) -> None:
         self.sent: dict[str, dict[str, Any]] = {}
         self.sure: set[str] = set()
-        self.undone: set[str] = set()
         self.open: dict[str, Any] | None = None
 
     def live(self, begun: Begun) -> None:
