@@ -134,8 +134,8 @@ class Life:
 
 @dataclass
 class Record:
-    """lives: of processes that were killed, by where the kill hit and by how the moment was chosen. ended: processes
-    that were done before."""
+    """kills: how many processes were killed; `hit` says where, `aimed` how the moment was chosen. ended: processes that
+    were done before."""
 
     case: str
     seed: int
@@ -155,9 +155,7 @@ class Measured:
     writing: float
     steps: int
 
-    def corrected(self, late: bool) -> Measured:
-        """A machine is not always equally busy, and who goes on from where another was killed has less to do."""
-        factor = 0.85 if late else 1.1
+    def corrected(self, factor: float) -> Measured:
         return replace(self, seconds=self.seconds * factor, writing=self.writing * factor)
 
 
@@ -201,16 +199,18 @@ def killed(case: Any, seed: int, count: int) -> Record:
     case.begin(0)
     known = measured(case)
     record.faults += case.look(ended=True)[1]
-    number = 0
+    number, factor = 0, 1.0
     while record.kills < count:
         number += 1
         chance = random.Random(f"{case.name} {seed} {number}")
         case.begin(number)
-        kind, life = kill_once(case, known, chance)
+        kind, life = kill_once(case, known.corrected(factor), chance)
         ended = life.code == 0
         if life.code not in (0, -signal.SIGKILL):
             record.faults.append(f"{number}: ended with {life.code}: {case.log.read_text()[-1500:]}")
-        known = known if kind == STEP else known.corrected(late=ended)
+        if kind != STEP:
+            # The machine is not always equally busy, and who goes on from where another was killed has less to do.
+            factor = min(factor * (0.85 if ended else 1.1), 1.0)
         phase, faults = case.look(ended)
         record.faults += [f"{number} ({kind}): {fault}" for fault in faults]
         if ended:
