@@ -1,7 +1,8 @@
 """Files and folders of results appear complete or not at all, even if the run is killed or the machine stops.
 
 Whatever is written is drafted in a room, a hidden folder on the same disk, and moved to its place at the end. A room is
-locked as long as its process lives, so that the next one who writes there can tell a room that was left behind.
+locked as long as its process lives, so that the next one who writes there can tell a room that was left behind. Several
+entries cannot move into a folder at once: then the room is first renamed as whole, and who finds it moves the rest.
 """
 
 from __future__ import annotations
@@ -22,13 +23,17 @@ _SHOWN = 40
 """So many letters of a name are in that of its room: with all of them a long name would become too long."""
 _INSIDE = "g3nn"
 """The name of a room for the content of the folder in which it is."""
+_PART, _WHOLE = ".part", ".whole"
+"""How the names of rooms end: of those with drafts, and of those whose content is moving into the folder around."""
 _FRESH, _DAY = 1.0, 86_400.0
 """Seconds: a room may not be locked yet; and where nothing can be locked, a room was surely left behind."""
 
 
 def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> None:
-    """Record a problem if a folder of results cannot be written to `path`, found by writing one and deleting it."""
+    """Record a problem if a folder of results cannot be written to `path`, found by drafting something there."""
     try:
+        tidy(path)
+        mend(path)
         there = path.is_dir()
         if there and (found := _content(path)):
             advice = f"Name another folder, or empty this one, which holds {found[0].name}."
@@ -37,8 +42,10 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
             problems.add(argument, f"{path}, which is a file", "a new or an empty folder")
         elif not path.absolute().parent.is_dir():
             problems.add(argument, path, "a new folder inside one that exists")
+        elif there:
+            try_writing(path, _INSIDE)
         else:
-            _write_folder(path, there)
+            try_writing(path.absolute().parent, path.name)
     except (OSError, _UnwrittenError) as error:
         problems.add(argument, f"{path}: {_reason(error)}", "a folder that can be written")
 
@@ -51,19 +58,16 @@ def check_new_file(path: Path, problems: Problems, argument: str = "out") -> Non
         elif not path.absolute().parent.is_dir():
             problems.add(argument, path, "a file in a folder that exists")
         else:
-            try_writing(path.absolute().parent, None if os.path.lexists(path) else path.name)
+            try_writing(path.absolute().parent, path.name)
     except OSError as error:
         problems.add(argument, f"{path}: {_reason(error)}", "a file that can be written")
 
 
-def try_writing(folder: Path, name: str | None = None) -> None:
-    """Write a file of this new name, or of any, as results are written, and delete it. An OSError says why not."""
-    target = folder / (name or f".{uuid4().hex}")
-    with _room(folder, target.name) as room:
-        draft = room / target.name
-        draft.write_bytes(b"trial")
-        os.replace(draft, target)
-    target.unlink()
+def try_writing(folder: Path, name: str = "trial") -> None:
+    """Draft a file of this name, as results are drafted, and delete it. An OSError says why not."""
+    with _room(folder, name) as room:
+        (room / "draft").write_bytes(b"trial")
+        os.replace(room / "draft", room / name)
 
 
 @contextmanager
@@ -80,7 +84,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         _synchronise(room)
         if _content(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
-        _move_content(room, path)
+        _move_content(room.rename(room.with_suffix(_WHOLE)), path)
 
 
 @contextmanager
@@ -115,22 +119,40 @@ def creating(path: Path) -> Iterator[Path]:
 @contextmanager
 def swapped(path: Path) -> Iterator[Path]:
     """A place beside `path` for a folder that takes its place at the end, whatever was there. Killed between the two
-    renames, the former folder waits under another name for `mend_swapped`."""
+    renames, the former folder waits under another name for `mend`."""
     path = path.absolute()
     former = _former(path)
     with _room(path.parent, path.name) as room:
         draft = room / path.name
         yield draft
-        mend_swapped(path)
+        _end_swap(path)
         if path.exists():
             os.replace(path, former)
         _put(draft, path)
     shutil.rmtree(former, ignore_errors=True)
 
 
-def mend_swapped(path: Path) -> None:
-    """Bring back the former folder if a swap was interrupted, or delete it if the new one is there."""
-    former = _former(path.absolute())
+def mend(path: Path) -> None:
+    """End what a killed process began: a folder whose content was moving in gets the rest, and one that was to be
+    replaced comes back. Where a process is at work, nothing changes."""
+    path = Path(os.path.realpath(path))
+    with suppress(OSError):  # It may not be written, and stays as it is.
+        if not any(_is_held(room) for room in _rooms(path.parent, path.name)):
+            _end_swap(path)
+        for room in _rooms(path, _INSIDE):
+            if room.suffix == _WHOLE:
+                _delete_if_left(room)
+
+
+def tidy(path: Path) -> None:
+    """Delete the drafts of `path` that killed processes left."""
+    for room in _rooms(path.absolute().parent, path.name):
+        _delete_if_left(room)
+
+
+def _end_swap(path: Path) -> None:
+    """Bring back the former folder if the new one is not there, else delete it."""
+    former = _former(path)
     if former.exists() and not path.exists():
         os.replace(former, path)
     shutil.rmtree(former, ignore_errors=True)
@@ -138,15 +160,6 @@ def mend_swapped(path: Path) -> None:
 
 def _former(path: Path) -> Path:
     return path.with_name(f".{path.name}.former")
-
-
-def _write_folder(path: Path, there: bool) -> None:
-    """A folder with a file in it, as at the end; then as if nothing had been."""
-    with new_folder(path) as draft:
-        (draft / "trial").write_bytes(b"trial")
-    (path / "trial").unlink()
-    if not there:
-        path.rmdir()
 
 
 def _put(draft: Path, path: Path) -> None:
@@ -212,24 +225,24 @@ def _reason(error: BaseException) -> str:
 @contextmanager
 def _room(folder: Path, name: str) -> Iterator[Path]:
     """A new room for drafts of what will have this name in the folder, deleted at the end."""
-    for left in _rooms(folder, name):
-        _delete_if_left(left)
-    room = folder / f".{name[:_SHOWN]}.{uuid4().hex}.part"  # Not of tempfile, whose folders are private to one user.
+    tidy(folder / name)
+    room = folder / f".{name[:_SHOWN]}.{uuid4().hex}{_PART}"  # Not of tempfile, whose folders are private to one user.
     room.mkdir()
     try:
         with _locked(room):
             yield room
     finally:
-        shutil.rmtree(room, ignore_errors=True)
+        for place in (room, room.with_suffix(_WHOLE)):
+            shutil.rmtree(place, ignore_errors=True)
 
 
 def _rooms(folder: Path, name: str) -> list[Path]:
     """Those for a name, whoever made them."""
-    form = re.compile(rf"\.{re.escape(name[:_SHOWN])}\.[0-9a-f]{{32}}\.part")
+    form = re.compile(rf"\.{re.escape(name[:_SHOWN])}\.[0-9a-f]{{32}}(?:{_PART}|{_WHOLE})")
     try:
         return [entry for entry in folder.iterdir() if form.fullmatch(entry.name) and entry.is_dir()]
-    except PermissionError:
-        return []  # Into some folders one may write, but not look.
+    except OSError:
+        return []  # Into some folders one may write, but not look; others do not exist.
 
 
 def _content(folder: Path) -> list[Path]:
@@ -259,10 +272,23 @@ def _lock(handle: int) -> bool:
         return False  # Not every system has locks.
 
 
+def _is_held(room: Path) -> bool:
+    try:
+        with _locked(room):
+            return False
+    except BlockingIOError:
+        return True
+
+
 def _delete_if_left(room: Path) -> None:
-    """Delete a room whose process has ended."""
+    """Delete a room whose process has ended. What is whole moves to its place first, unless something else is there."""
     with suppress(OSError):  # It is in use, already gone, or somebody else's.
-        age = time.time() - room.stat().st_mtime
+        age, whole = time.time() - room.stat().st_mtime, room.suffix == _WHOLE
         with _locked(room) as surely:
-            if age > (_FRESH if surely else _DAY):
-                shutil.rmtree(room, ignore_errors=True)
+            if not (age > (_FRESH if surely else _DAY) or (whole and surely)):
+                return
+            if whole:
+                if any(os.path.lexists(room.parent / entry.name) for entry in room.iterdir()):
+                    return
+                _move_content(room, room.parent)
+            shutil.rmtree(room, ignore_errors=True)

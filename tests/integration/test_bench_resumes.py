@@ -15,43 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from small_suite import SUITE
 
 from g3nn.experiments.records import Record
 from g3nn.experiments.store import Store
 
 pytestmark = pytest.mark.slow
-
-SUITE = """
-objectives = ["elbo"]
-
-[protocol]
-trials = 3
-selection_seeds = 2
-finalists = 2
-finalist_seeds = 3
-
-[fixed]
-epochs = 3
-patience = 3
-
-[axes]
-hidden = [2, 3]
-lr = [0.01, 0.1]
-
-[[grids]]
-models = ["mlp", "gcn", "sbm-gcn"]
-axes = ["hidden", "lr"]
-
-[[tables]]
-name = "1"
-setting = "standard"
-cells = [{ model = "mlp", dataset = "cora" }, { model = "gcn", dataset = "cora" }]
-
-[[tables]]
-name = "2"
-setting = "missing-edge"
-cells = [{ model = "gcn", dataset = "cora" }, { model = "sbm-gcn", dataset = "cora" }]
-"""
 
 LIVES = [("to do:", 0.5), ("[1/", 0.1)] * 2
 """What each of four runs has written and for how many seconds at most it goes on before it is killed.

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_file, check_new_folder, creating, new_folder, replacing, swapped
+from g3nn.folders import check_new_file, check_new_folder, creating, mend, new_folder, replacing, swapped, try_writing
 
 LONG = "x" * 255
 """As long as a name can be."""
@@ -259,6 +259,26 @@ with {write}(Path(sys.argv[1])) as draft:
 """
 
 
+KILLED_BETWEEN = """
+import os, signal, sys
+from pathlib import Path
+from g3nn.folders import new_folder
+
+replace = os.replace
+
+def replace_or_die(source, target):
+    if Path(target).name == "b":
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+
+os.replace = replace_or_die
+with new_folder(Path(sys.argv[1])) as draft:
+    for name in "abc":
+        (draft / name).write_text(name)
+"""
+"""Between two of the entries that move into a folder."""
+
+
 def writer(path: Path, write: str) -> subprocess.Popen[str]:
     """A process that is in the middle of writing to a path."""
     command = [sys.executable, "-c", KILLED.format(write=write), str(path)]
@@ -307,6 +327,61 @@ class TestLeftBehind:
             with swapped(out) as draft:
                 draft.mkdir()
         assert rooms(where) == (sorted(own) if where == tmp_path else [])
+
+    @pytest.mark.parametrize("check", [check_new_file, check_new_folder])
+    @pytest.mark.parametrize("there", [False, True])
+    def test_a_trial_that_is_killed_leaves_nothing_in_the_place_itself(self, tmp_path, monkeypatch, check, there):
+        place = tmp_path / "here" / "out"
+        place.parent.mkdir()
+        if there:
+            place.write_text("old") if check is check_new_file else place.mkdir()
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as if killed before
+            assert problems_of(check, place) == []
+            left = rooms(place.parent) + rooms(place)
+            assert len(left) == 1
+        assert [path for path in place.parent.rglob("*") if not {path, *path.parents} & set(left)] == [place] * there
+        age(left, 3600)
+        assert problems_of(check, place) == []
+        assert rooms(place.parent) + rooms(place) == []
+
+    def test_a_trial_in_a_folder_is_deleted_by_the_next(self, tmp_path, monkeypatch):
+        with monkeypatch.context() as patch:
+            patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+            try_writing(tmp_path)
+        age(rooms(tmp_path), 3600)
+        try_writing(tmp_path)
+        assert names(tmp_path) == []
+
+    @pytest.mark.parametrize("own", [False, True])
+    def test_content_that_was_moving_into_a_folder_moves_on(self, tmp_path, own):
+        ran = subprocess.run([sys.executable, "-c", KILLED_BETWEEN, str(tmp_path)])
+        assert ran.returncode == -signal.SIGKILL
+        room, *moved = names(tmp_path)
+        assert (Path(room).suffix, moved) == (".whole", ["a"])
+        if own:
+            (tmp_path / "c").write_text("mine")
+        mend(tmp_path)
+        if own:
+            assert names(tmp_path) == [room, "a", "c"], "nobody else's file is replaced"
+            assert (tmp_path / "c").read_text() == "mine"
+        else:
+            assert names(tmp_path) == ["a", "b", "c"]
+        assert "which is not empty" in problems_of(check_new_folder, tmp_path)[0]
+
+    def test_a_former_folder_comes_back_only_when_nobody_writes(self, tmp_path):
+        out, former = tmp_path / "out", tmp_path / ".out.former"
+        with writer(out, "swapped") as process:
+            try:
+                former.mkdir()  # as between the two renames
+                mend(out)
+                assert former.exists()
+                assert not out.exists()
+            finally:
+                process.send_signal(signal.SIGKILL)
+        mend(out)
+        assert out.exists()
+        assert not former.exists()
 
     def test_without_locks_a_day_must_pass(self, tmp_path, monkeypatch):
         left = tmp_path / f".out.{'a' * 32}.part"

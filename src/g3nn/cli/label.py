@@ -179,7 +179,7 @@ def _serve(
     person: str,
     quiet: bool,
 ) -> None:
-    from g3nn.folders import mend_swapped
+    from g3nn.folders import mend
     from g3nn.labelling.background import Background
     from g3nn.labelling.finishing import Finishing
     from g3nn.labelling.learner import ClassifierLearner
@@ -189,7 +189,7 @@ def _serve(
     from g3nn.labelling.server import make_app
 
     result = project.folder / RESULT
-    mend_swapped(result)
+    mend(result)
     records = Records(graph, shown, nodes.parent)
     records.prepare()
     background = Background(partial(ClassifierLearner, graph, shown.label, write_result, device, seed))

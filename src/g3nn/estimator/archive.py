@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
 from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_folder, new_folder
+from g3nn.folders import check_new_folder, mend, new_folder
 
 FORMAT, VERSION = "g3nn-model", 3
 FIRST = 3
@@ -58,6 +58,7 @@ def read_archive(folder: Path) -> tuple[Record, Tensors]:
 
     folder: of a model, or of results with a model inside.
     """
+    mend(folder)
     try:
         inside = folder / MODEL
         return _read(inside if (inside / RECORD).is_file() else folder)

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from g3nn.errors import DataError
 from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.store_file import PLAIN, create, damage, digest, explained, rows, snapshot, writable
+from g3nn.folders import tidy
 
 T = TypeVar("T")
 
@@ -68,6 +69,7 @@ class Store:
         file = _file(path)
         if not os.path.exists(file):
             create(file)
+        tidy(file)
         return cls(file, writable(file), environment)
 
     @classmethod
@@ -208,10 +210,15 @@ def _sound(stored: Iterable[Any], made: Callable[..., T], row: Callable[[T], tup
 
 def _row(record: Record, environment: str) -> tuple[Any, ...]:
     blob = None if record.evidence is None else packed(record.evidence)
-    # As SQLite would convert it: the digest must agree with what is read back.
-    values = [None if (value := getattr(record, name)) is None else kind(value) for name, kind in PLAIN.items()]
-    row = (record.point.key, *values, environment, blob)
+    row = (record.point.key, *(_stored(getattr(record, name), kind) for name, kind in PLAIN.items()), environment, blob)
     return (*row, digest(row))
+
+
+def _stored(value: Any, kind: type) -> Any:
+    """As SQLite gives it back, for the digest to agree with what is read: it has no NaN and no negative zero."""
+    if value is None or value != value:
+        return None
+    return float(value) + 0.0 if kind is float else kind(value)
 
 
 def _point(dataset: str, setting: str, model: str, objective: str, options: str) -> Point:

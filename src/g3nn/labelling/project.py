@@ -231,11 +231,13 @@ class Project:
         return last
 
     def current(self) -> tuple[Answer, ...]:
-        """The last answer of each person on each node that is not taken back, the oldest first."""
+        """The last answer of each person on each node that is not taken back, the oldest first. To skip a node after an
+        answer leaves that answer as it is."""
         with self._lock:
             (version,) = self._rows("PRAGMA data_version")[0]
             if self._seen != (version, self._changes):
-                last = "SELECT max(seq) FROM answers WHERE undone IS NULL GROUP BY node, person"
+                said = f"max(CASE WHEN kind != '{SKIP}' THEN seq END)"
+                last = f"SELECT coalesce({said}, max(seq)) FROM answers WHERE undone IS NULL GROUP BY node, person"
                 rows = self._rows(f"SELECT {_ANSWER} FROM answers WHERE seq IN ({last}) ORDER BY seq")
                 self._current, self._seen = tuple(Answer(*row) for row in rows), (version, self._changes)
             return self._current

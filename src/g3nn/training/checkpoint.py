@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from g3nn.errors import DataError, G3NNError, G3NNWarning, Problems
-from g3nn.folders import replacing, try_writing
+from g3nn.folders import replacing, tidy, try_writing
 from g3nn.task import NodeTask
 from g3nn.training.stack import Stack
 from g3nn.training.workers import Workers
@@ -70,6 +70,7 @@ class Checkpoints:
 
     def _read(self, replica: int) -> dict[str, Tensor] | None:
         file = self._file(replica)
+        tidy(file)
         if not file.exists():
             return None
         try:

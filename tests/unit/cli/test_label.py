@@ -11,7 +11,7 @@ from label_desk import people
 from small_tables import node_columns, write
 
 from g3nn.cli import label as module
-from g3nn.folders import mend_swapped, swapped
+from g3nn.folders import mend, swapped
 from g3nn.labelling.project import Answer, Project
 
 
@@ -110,6 +110,6 @@ def test_results_take_the_place_of_former_ones(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["result"]
     # As if killed between the two renames.
     out.rename(tmp_path / ".result.former")
-    mend_swapped(out)
+    mend(out)
     assert (out / "file").read_text() == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["result"]

@@ -43,6 +43,14 @@ def test_what_is_written_is_read(folder):
             assert tensors[name][key].dtype == array.dtype
 
 
+def test_what_was_moving_into_its_folder_when_it_was_killed_is_read(folder):
+    room = folder / f".g3nn.{'0' * 32}.whole"
+    room.mkdir()
+    (folder / RECORD).rename(room / RECORD)
+    assert read_archive(folder)[0]["words"] == ["ä", 1, None]
+    assert not room.exists()
+
+
 def test_only_a_new_or_empty_folder_is_written(folder, tmp_path):
     with pytest.raises(InputError, match="not empty"):
         write_archive(folder, {}, {}, Problems())

@@ -104,6 +104,21 @@ def test_records_come_back_as_they_were(path):
     assert read(write(path, *given)) == given
 
 
+def test_a_draft_that_was_left_is_deleted(path):
+    write(path, select(0))
+    left = path.with_name(f".{path.name}.{'0' * 32}.part")
+    left.mkdir()
+    os.utime(left, (0, 0))
+    write(path, select(1))
+    assert names(path.parent) == [path.name]
+
+
+def test_numbers_that_sqlite_does_not_have(path):
+    """The loss of a network that is right and sure everywhere is minus nought."""
+    found = read(write(path, select(0, val_loss=-0.0), select(1, val_loss=float("nan"))))
+    assert found == [select(0, val_loss=0.0), select(1, val_loss=None)]
+
+
 def test_evidence_keeps_five_digits(path):
     shown = replace(evidence(), nll=0.123456789, curves={"loss": [1234567.0, -1.0000499e-9, None]})
     (found,) = read(write(path, trial(evidence=shown)))

@@ -92,6 +92,13 @@ def test_leases_keep_people_apart(project):
     assert {one.node for one in project.leased()} == {"b", "c"}
 
 
+def test_who_skips_a_node_that_they_answered_leaves_the_answer(project):
+    first = project.add(said("1"))
+    project.add(said("2", kind=SKIP))
+    assert project.current() == (first,)
+    assert len(project.history()) == 2
+
+
 def test_a_skipped_node_is_asked_again(project):
     project.add(said("1", kind=SKIP))
     assert project.lease(Lease("a", "other", time.time() + 60, "chosen"))

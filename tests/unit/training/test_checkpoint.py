@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import signal
 from typing import Any
@@ -68,6 +69,14 @@ def test_each_trial_has_its_own_checkpoint(task, tmp_path, stop_at):
     again = g3nn.fit(task, trials=2, **OPTIONS, **BATCHES, **kept)
     assert steps == [9, 9], "only the last epoch of each"
     np.testing.assert_array_equal(again.answers, whole.answers)
+
+
+def test_a_draft_that_was_left_is_deleted(task, tmp_path):
+    left = tmp_path / f".replica-0.safetensors.{'0' * 32}.part"
+    left.mkdir()
+    os.utime(left, (0, 0))
+    g3nn.fit(task, **OPTIONS, **BATCHES, checkpoint=tmp_path, checkpoint_every=1e6)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_seconds_between_checkpoints_are_waited_for(task, tmp_path):
