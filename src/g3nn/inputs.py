@@ -42,10 +42,6 @@ class MappedRows:
         return out
 
 
-_COLUMNS_PER_EDGE = 8
-"""Up to so many columns for each edge of a node, a product with them takes less time than a walk over its edges."""
-
-
 @dataclass(frozen=True, eq=False)
 class Features:
     """X (n, d), sparse, dense or in a file, and its product with the stacked weights of a first layer."""
@@ -316,17 +312,13 @@ class Inputs:
         return out, back
 
     @cached_property
-    def mean_features(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...] | None:
-        """For either end of an arc, (n, d) each: the features averaged over the arcs of a node, over those the other
-        way, and the latter averaged over its arcs. None where a mean over edges in every step is cheaper."""
-        x, degree = self.x.matrix, 2 * self.task.num_edges / max(self.n, 1)
-        if not isinstance(x, Tensor) or x.shape[1] > _COLUMNS_PER_EDGE * degree:
-            return None
-        ways = self.arc_means[: 2 if self.task.directed else 1]
-        once = [mean.matmul(x.unsqueeze(0))[0] for mean in ways]
-        back = once[::-1]
-        twice = [mean.matmul(other.unsqueeze(0))[0] for mean, other in zip(ways, back, strict=True)]
-        return tuple(zip(once, back, twice, strict=True))
+    def mean_features(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """For either end of an arc, (1, n, d) each: the features averaged over the arcs of a node, over those the other
+        way, and the latter averaged over its arcs."""
+        ways, x = self.arc_means if self.task.directed else self.arc_means[:1], self.x.dense().unsqueeze(0)
+        once = [mean.matmul(x) for mean in ways]
+        twice = [mean.matmul(back) for mean, back in zip(ways, once[::-1], strict=True)]
+        return tuple(zip(once, once[::-1], twice, strict=True))
 
     @cached_property
     def degrees(self) -> Tensor:

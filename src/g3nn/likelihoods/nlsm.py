@@ -37,6 +37,10 @@ class NeighbourOptions:
     degrees: bool = flag(False, "let nodes with many other edges have more edges")
 
 
+_COLUMNS_PER_EDGE = 8
+"""Up to so many features for each edge of a node, a product with them takes less time than a walk over its edges."""
+
+
 class NeighbourLatentSpace(ClassLikelihood):
     """p(e_ij = 1 | X, Y, G without ij) = sigmoid(sum_h w_h s_ih t_jh + a'd_i + c'd_j + B_kl) for y_i = k, y_j = l.
 
@@ -93,12 +97,12 @@ class NeighbourLatentSpace(ClassLikelihood):
         own, *others = inputs.x.matmul(matrix).split(self.options.latent, dim=2)
         if not others:
             return [own]
-        v, known = others[0], inputs.mean_features
-        if known is None:
+        v, x = others[0], inputs.x.matrix
+        if not isinstance(x, Tensor) or x.numel() > _COLUMNS_PER_EDGE * 2 * inputs.task.num_edges:
             if len(others) > 1:
                 v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
             return [own, inputs.arc_means[end].matmul(v.contiguous()), v]
-        (there, back, both), (_, first, *second) = known[end], matrix.split(self.options.latent, dim=2)
+        (there, back, both), (_, first, *second) = inputs.mean_features[end], matrix.split(self.options.latent, dim=2)
         mean = torch.matmul(there, first)
         for weight in second:
             v, mean = v + torch.matmul(back, weight), mean + torch.matmul(both, weight)
