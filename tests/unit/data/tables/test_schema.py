@@ -74,7 +74,7 @@ class TestNumbers:
         day = datetime.date(2020, 1, 1)
         columns = {
             "small": pa.array([1, 2, 5], pa.uint8()),
-            "half": pa.array([1, 2, 5], pa.float16()),
+            "half": pa.array(np.array([1, 2, 5], np.float16)),
             "decimal": pa.array([1, 2, 5]).cast(pa.decimal128(25, 2)),
             "truth": [True, None, False],
             "noon": [datetime.time(0, 0, 1), None, datetime.time(0, 1)],
