@@ -12,6 +12,7 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_tables import matrix, one_column, said
 
 from g3nn.data.tables.cells import NULL_WORDS
+from g3nn.data.tables.columns import plain
 from g3nn.data.tables.encoders import Category, Number, Text
 from g3nn.data.tables.remarks import Remarks
 from g3nn.data.tables.schema import MOST_CATEGORIES, Encoded, FeatureSchema
@@ -74,7 +75,7 @@ class TestNumbers:
         day = datetime.date(2020, 1, 1)
         columns = {
             "small": pa.array([1, 2, 5], pa.uint8()),
-            "half": pa.array([1, 2, 5], pa.float16()),
+            "half": plain(pa.chunked_array([np.array([1, 2, 5], np.float16)]), typed=False),
             "decimal": pa.array([1, 2, 5]).cast(pa.decimal128(25, 2)),
             "truth": [True, None, False],
             "noon": [datetime.time(0, 0, 1), None, datetime.time(0, 1)],
