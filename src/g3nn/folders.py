@@ -33,7 +33,7 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
     """Record a problem if a folder of results cannot be written to `path`, found by drafting something there."""
     try:
         tidy(path)
-        mend(path)
+        _end_moves(path)
         there = path.is_dir()
         if there and (found := _content(path)):
             advice = f"Name another folder, or empty this one, which holds {found[0].name}."
@@ -125,7 +125,8 @@ def swapped(path: Path) -> Iterator[Path]:
     with _room(path.parent, path.name) as room:
         draft = room / path.name
         yield draft
-        _end_swap(path)
+        _bring_back(path)
+        shutil.rmtree(former, ignore_errors=True)
         if path.exists():
             os.replace(path, former)
         _put(draft, path)
@@ -138,10 +139,8 @@ def mend(path: Path) -> None:
     path = Path(os.path.realpath(path))
     with suppress(OSError):  # It may not be written, and stays as it is.
         if not any(_is_held(room) for room in _rooms(path.parent, path.name)):
-            _end_swap(path)
-        for room in _rooms(path, _INSIDE):
-            if room.suffix == _WHOLE:
-                _delete_if_left(room)
+            _bring_back(path)
+        _end_moves(path)
 
 
 def tidy(path: Path) -> None:
@@ -150,12 +149,15 @@ def tidy(path: Path) -> None:
         _delete_if_left(room)
 
 
-def _end_swap(path: Path) -> None:
-    """Bring back the former folder if the new one is not there, else delete it."""
-    former = _former(path)
-    if former.exists() and not path.exists():
-        os.replace(former, path)
-    shutil.rmtree(former, ignore_errors=True)
+def _bring_back(path: Path) -> None:
+    if _former(path).exists() and not path.exists():
+        os.replace(_former(path), path)
+
+
+def _end_moves(path: Path) -> None:
+    for room in _rooms(path, _INSIDE):
+        if room.suffix == _WHOLE:
+            _delete_if_left(room)
 
 
 def _former(path: Path) -> Path:

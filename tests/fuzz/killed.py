@@ -89,7 +89,7 @@ def rooms(*folders: Path) -> list[Path]:
 
 
 def is_room(entry: Path) -> bool:
-    return entry.name.startswith(".") and entry.suffix in (".part", ".whole", ".former")
+    return entry.name.startswith(".") and entry.suffix in (".part", ".whole")
 
 
 def age(found: list[Path]) -> None:

@@ -27,12 +27,12 @@ from g3nn.labelling.records import Records
 from g3nn.labelling.tables import read_unlabelled
 
 PEOPLE = 8
-NODES = st.sampled_from([f"p{i}" for i in range(PEOPLE)])
+NODES = st.sampled_from(["p0", "p1", "p2"])
 WHO = {"one": "Ann", "two": "Bob", "three": "Ann"}
 """Who sits at each session. The first two share a process; the last is another page of the first person, elsewhere."""
 SESSIONS = st.sampled_from(sorted(WHO))
-KINDS = st.sampled_from(["label", "label", "unknown", "skip"])
-CLASSES = st.sampled_from(["art", "law", "tea", "", "ein Ä"])
+KINDS = st.sampled_from(["label", "unknown", "skip"])
+CLASSES = st.sampled_from(["art", "law", "tea", ""])
 
 
 @cache
@@ -67,7 +67,7 @@ class Labelling(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.desks: dict[str, Desk] = {}
         self.said: list[Said] = []
-        self.classes: list[str] = []
+        self.classes = ["art", "law"]
         self.asked: dict[str, str] = {}
         self.verdicts: dict[tuple[str, str], str] = {}
         self.judged: set[str] = set()
@@ -81,6 +81,7 @@ class Labelling(RuleBasedStateMachine):
         place = "elsewhere" if session == "three" else "here"
         if place not in self.desks:
             project = Project.open(self.folder / "project")
+            project.add_classes(["art", "law"])
             self.desks[place] = Desk(project, records(), AtOnce(Counting(PEOPLE)))
         return self.desks[place]
 
@@ -117,8 +118,16 @@ class Labelling(RuleBasedStateMachine):
             self._give(session, self.asked[session], kind, label, note)
 
     @rule(session=SESSIONS, node=NODES, kind=KINDS, label=CLASSES, note=st.text(max_size=5))
-    def correct(self, session: str, node: str, kind: str, label: str, note: str) -> None:
+    def say(self, session: str, node: str, kind: str, label: str, note: str) -> None:
+        """Of a node that they looked up."""
         self._give(session, node, kind, label, note)
+
+    @rule(place=st.integers(0, 3), kind=KINDS, label=CLASSES)
+    def correct(self, place: int, kind: str, label: str) -> None:
+        """One of the last answers, by who gave it."""
+        if place < len(self.said):
+            one = self.said[-1 - place]
+            self._give(one.session, one.node, kind, label, one.note)
 
     def _give(self, session: str, node: str, kind: str, label: str, note: str) -> None:
         said = Said(f"r{len(self.said)}", session, node, kind, label if kind == "label" else None, note)
