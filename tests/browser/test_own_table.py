@@ -84,19 +84,19 @@ def on_map(page, node) -> tuple[float, float]:
     return box["x"] + x, box["y"] + y
 
 
+COLOUR = """(node) => {
+    const drawn = document.getElementById("map-canvas");
+    const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
+    const pen = copy.getContext("2d", { willReadFrequently: true });
+    pen.drawImage(drawn, 0, 0);
+    const [x, y] = map.at(node).map((value) => Math.round(value * devicePixelRatio));
+    return [...pen.getImageData(x, y, 1, 1).data];
+}"""
+"""Read from a copy: a browser complains about a canvas that is drawn to and read often."""
+
+
 def colour_at(page, node) -> list[int]:
-    """Read from a copy: a browser complains about a canvas that is drawn to and read often."""
-    return page.evaluate(
-        """(node) => {
-            const drawn = document.getElementById("map-canvas");
-            const copy = Object.assign(document.createElement("canvas"), { width: drawn.width, height: drawn.height });
-            const pen = copy.getContext("2d", { willReadFrequently: true });
-            pen.drawImage(drawn, 0, 0);
-            const [x, y] = map.at(node).map((value) => Math.round(value * devicePixelRatio));
-            return [...pen.getImageData(x, y, 1, 1).data];
-        }""",
-        node,
-    )
+    return page.evaluate(COLOUR, node)
 
 
 def test_nodes_have_their_names_and_columns(visit):
@@ -225,7 +225,9 @@ def test_the_map_is_filtered(visit, classifier):
 def test_the_map_follows_the_theme_and_the_window(visit):
     page = visit("n0")
     light = colour_at(page, 23)
-    assert colour_at(visit("n0", scheme="dark"), 23) != light
+    dark = visit("n0", scheme="dark")
+    # It is drawn again soon after.
+    dark.wait_for_function(f"([node, light]) => String(({COLOUR})(node)) !== String(light)", arg=[23, light])
     page = visit("n0", width=360, height=800)
     page.wait_for_function("document.getElementById('map-canvas').clientWidth < 340")
     assert_fits(page, 360)
