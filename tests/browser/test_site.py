@@ -28,8 +28,7 @@ LOADED = {
 }
 """What a browser fetches when it shows a page, by tag and attribute."""
 
-# One worker builds the site for all of them.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("site")]
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
