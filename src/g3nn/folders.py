@@ -126,11 +126,11 @@ def swapped(path: Path) -> Iterator[Path]:
         draft = room / path.name
         yield draft
         _bring_back(path)
-        shutil.rmtree(former, ignore_errors=True)
+        _discard(former, room)
         if path.exists():
             os.replace(path, former)
         _put(draft, path)
-    shutil.rmtree(former, ignore_errors=True)
+        _discard(former, room)
 
 
 def mend(path: Path) -> None:
@@ -152,6 +152,12 @@ def tidy(path: Path) -> None:
 def _bring_back(path: Path) -> None:
     if _former(path).exists() and not path.exists():
         os.replace(_former(path), path)
+
+
+def _discard(folder: Path, room: Path) -> None:
+    """Into a room that is deleted: nothing is ever half there under its own name."""
+    if folder.exists():
+        os.replace(folder, room / uuid4().hex)
 
 
 def _end_moves(path: Path) -> None:

@@ -263,6 +263,8 @@ class Save(Case):
             if self.had and not found[0]:
                 faults.append("neither the former nor the new model is there")
             self.had = found[0]
+            if ended and (former := [*self.out.parent.glob(".*.former")]):
+                faults.append(f"left behind: {former[0].name}")
         else:
             shutil.rmtree(self.out.parent)
         return WHILE if left else AFTER if any(found) else BEFORE, faults
