@@ -35,7 +35,7 @@ from g3nn.errors import G3NNError  # noqa: E402
 
 CORPUS, FOUND = HERE / "corpus", Path("found")
 SECONDS, BYTES = 10, 2 << 30
-_AT_ONCE = 2000
+_AT_ONCE = 5000
 """Inputs that one process reads."""
 _FORBIDDEN = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork")
 
