@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import scipy.sparse as sp
 
@@ -10,6 +12,8 @@ from g3nn.audit.survey import Survey
 
 _HUB = 100
 """Two neighbours of a node with more neighbours than this are not looked at for that reason alone."""
+_CHUNK = 1 << 22
+"""Pairs held at once, about."""
 
 
 def likely_pairs(
@@ -25,20 +29,26 @@ def likely_pairs(
         i, j, scores = survey.tiles.scores(tile, *ends)
         row, column = np.nonzero(scores > best.least)
         best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
-    pairs = two_steps_away(observed)
-    best.add(pairs, row_products(*ends, pairs))
+    for pairs in two_steps_away(observed):
+        best.add(pairs, row_products(*ends, pairs))
     return observed.pairs(best.codes)
 
 
-def two_steps_away(observed: ObservedEdges) -> np.ndarray:
-    """(2, P): pairs with a common neighbour, directions ignored; both orders of a pair on a directed graph."""
+def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:
+    """(2, P) each: pairs with a common neighbour, directions ignored; both orders of a pair on a directed graph."""
     n, edges = observed.n, observed.edges
     half = sp.coo_array((np.ones(edges.shape[1], dtype=np.float32), (edges[0], edges[1])), shape=(n, n)).tocsr()
     both = half + half.T
-    middle = both[:, both.sum(axis=0) <= _HUB]
-    i, j = (middle @ middle.T).nonzero()
-    kept = i != j if observed.directed else i < j
-    return np.stack([i[kept], j[kept]]).astype(np.int64)
+    degree = both.sum(axis=0)
+    middle = both[:, degree <= _HUB]
+    back = middle.T.tocsr()
+    # As many rows at a time as lead to about so many pairs.
+    reached = np.cumsum(middle @ degree[degree <= _HUB])
+    for rows in np.split(np.arange(n), np.flatnonzero(np.diff(reached // _CHUNK)) + 1):
+        i, j = (middle[rows] @ back).nonzero()
+        i = rows[i]
+        kept = i != j if observed.directed else i < j
+        yield np.stack([i[kept], j[kept]]).astype(np.int64)
 
 
 class _Best:

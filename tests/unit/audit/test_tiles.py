@@ -79,19 +79,22 @@ def test_observed_pairs_are_found(make_task, directed):
     assert (observed.find(others) == -1).all()
 
 
-def test_two_steps_away(make_task, directed):
+@pytest.mark.parametrize("at_once", [1, 7, 10**6])
+def test_two_steps_away(make_task, directed, at_once, monkeypatch):
+    monkeypatch.setattr(missing_edges, "_CHUNK", at_once)
     task = make_task(edges=15, directed=directed)
     near = [set() for _ in range(task.num_nodes)]
     for i, j in task.edges.T.tolist():
         near[i].add(j)
         near[j].add(i)
     expected = {(i, j) for i, j in candidates(task.num_nodes, directed) if near[i] & near[j]}
-    found = two_steps_away(ObservedEdges(task.edges, task.num_nodes, task.directed))
-    assert set(map(tuple, found.T.tolist())) == expected
+    parts = list(two_steps_away(ObservedEdges(task.edges, task.num_nodes, task.directed)))
+    assert (len(parts) > 1) == (at_once < 10**6)
+    assert sorted(map(tuple, np.hstack(parts).T.tolist())) == sorted(expected)
 
 
 def test_a_hub_introduces_nobody(monkeypatch):
     star = ObservedEdges(np.array([[0] * 6 + [1], [1, 2, 3, 4, 5, 6, 7]]), 8, False)
-    assert two_steps_away(star).shape[1] == 15 + 1
+    assert np.hstack(list(two_steps_away(star))).shape[1] == 15 + 1
     monkeypatch.setattr(missing_edges, "_HUB", 5)
-    assert two_steps_away(star).T.tolist() == [[0, 7]]
+    assert np.hstack(list(two_steps_away(star))).T.tolist() == [[0, 7]]
