@@ -87,7 +87,8 @@ class BatchSource:
     def validation(self) -> Sampled:
         """The validation nodes and their labels, in the order of the task, to judge answers by."""
         nodes = torch.from_numpy(self.task.val)
-        inputs, _ = self._sampled(nodes[:0], nodes, 0, Noise(torch.zeros(1, dtype=torch.int64, device=nodes.device), 0))
+        noise = Noise(torch.zeros(1, dtype=torch.int64, device=nodes.device), 0)
+        inputs, _ = self._sampled(nodes[:0], nodes, 0, noise, fan_out=())
         return replace(inputs, val=torch.arange(len(nodes), device=self.device))
 
     def _free_nodes(self, size: int, noise: Noise) -> Tensor:
@@ -101,8 +102,10 @@ class BatchSource:
         inputs, _ = self._sampled(nodes[:0], nodes, 0, noise)
         return inputs
 
-    def _sampled(self, nodes: Tensor, more: Tensor, labelled: int, noise: Noise) -> tuple[Sampled, Neighbourhood]:
-        near = self._sampler.around(nodes, more, self.fan_out, noise)
+    def _sampled(
+        self, nodes: Tensor, more: Tensor, labelled: int, noise: Noise, fan_out: tuple[int, ...] | None = None
+    ) -> tuple[Sampled, Neighbourhood]:
+        near = self._sampler.around(nodes, more, self.fan_out if fan_out is None else fan_out, noise)
         inner = near.nodes[: near.sizes[0]]
         targets = self._targets_at(inner, labelled)
         steps = SampledHop.steps(near, self.rows, self.device, self.dtype)
