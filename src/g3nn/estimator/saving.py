@@ -249,12 +249,12 @@ def _maker(kind: str) -> Callable[..., Any]:
 
 def _checked(made: Any) -> Any:
     """An object of a record, every field of which holds what its annotation says."""
-    for name, value in _fields(made).items() if is_dataclass(made) else ():
-        where = f"{type(made).__name__} {name}"
-        if not _fits(value, _annotations(type(made)).get(name, Any)):
-            raise TypeError(f"{where} is a {type(value).__name__}")
-        if name in _FINITE.get(type(made).__name__, ()) and value is not None:
-            _check_finite({where: value})
+    kind: type = type(made)
+    for name, value in _fields(made).items() if is_dataclass(kind) else ():
+        if not _fits(value, _annotations(kind).get(name, Any)):
+            raise TypeError(f"{kind.__name__} {name} is a {type(value).__name__}")
+        if name in _FINITE.get(kind.__name__, ()) and value is not None:
+            _check_finite({f"{kind.__name__} {name}": value})
     return made
 
 
