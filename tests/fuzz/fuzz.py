@@ -3,7 +3,8 @@
 python tests/fuzz/fuzz.py --minutes 10 [--only csv store] [--seed 0]
 python tests/fuzz/fuzz.py --count 100000 --jobs 2 --out fuzz.json     # inputs of each reader; run again to go on
 
-A finding is any other exception, a process that dies, and an input that takes over 10 s or 2 GiB or starts a program.
+A finding is any other exception, a process that dies, and an input that takes over 10 s or 2 GiB, starts a program or
+makes a reader print.
 It is written to the folder `found`, by reader; put into `corpus`, it is tried by the tests from then on.
 """
 
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
+import io
 import json
 import resource
 import signal
@@ -49,15 +51,17 @@ class ForbiddenError(Exception):
 
 def tried(reader: Any, content: bytes) -> str | None:
     """What is wrong with how an input is read, None if nothing is."""
+    printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings(), _in_time():
         warnings.simplefilter("ignore")
         try:
-            reader.read(content, Path(folder))
+            with contextlib.redirect_stdout(printed):
+                reader.read(content, Path(folder))
         except G3NNError:
-            return None
+            pass
         except Exception:
             return traceback.format_exc()
-    return None
+    return f"printed {printed.getvalue()!r}" if printed.getvalue() else None
 
 
 @contextlib.contextmanager
@@ -74,7 +78,7 @@ def _in_time() -> Any:
         signal.signal(signal.SIGALRM, before)
 
 
-def _bounded() -> None:
+def limit_memory_and_programs() -> None:
     """No program may be started and no more memory taken than allowed."""
     size = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (size + BYTES, size + BYTES))
@@ -96,7 +100,7 @@ def work(name: str, seed: int, start: int, many: int) -> None:
         list(inputs(reader, seed, start, 1))
     for content in reader.seeds():
         reader.read(content, Path(tempfile.mkdtemp()))
-    _bounded()
+    limit_memory_and_programs()
     for number, content in enumerate(inputs(reader, seed, start, many), start):
         print(json.dumps({"number": number}), flush=True)
         words = tried(reader, content)

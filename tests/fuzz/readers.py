@@ -14,6 +14,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -144,7 +145,7 @@ def _change(value: Any, chance: random.Random) -> None:
             if isinstance(value, dict) and chance.random() < 0.2:
                 del value[key]
             else:
-                value[key] = chance.choice(_VALUES)
+                value[key] = deepcopy(chance.choice(_VALUES))  # It may be changed itself.
             return
         value = value[key]
 

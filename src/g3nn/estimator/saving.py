@@ -6,8 +6,10 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +29,8 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
-from g3nn.model import REGISTRIES, GenerativeModel, ModelSpec
+from g3nn.likelihoods.near import NearValues
+from g3nn.model import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import check, known_names
 from g3nn.outcomes import OUTCOMES
@@ -122,8 +125,9 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
     """The parameters of a saved estimator and what its fit learned, from the parts of its folder."""
     names = ("parameters", "fitted", "answerer", "members", "trusts")
     parameters, parts, rest, members, trusts = (_unpacked(record[name], arrays) for name in names)
+    shared = {None: None, **{one.share: one for one in trusts}}
     for member in members:
-        member["trust"] = next((one for one in trusts if one.share == member["trust"]), None)
+        member["trust"] = shared[member["trust"]]
     if isinstance(parameters.get("class_weight"), tuple):
         parameters["class_weight"] = dict(parameters["class_weight"])
     task = parts["task"]
@@ -132,9 +136,14 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
     tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
     if not members:
         raise ValueError("nobody to answer")
+    if task.beliefs is None and (parts["prior"] is not None or any(member["beliefs"] for member in members)):
+        raise ValueError("beliefs are looked at, and there are none")
     models = _models(members, replace(task, train=parts["seen"]), state)
-    answering = tuple(Member(**{**one, "learned": learned}) for one, learned in zip(members, models, strict=True))
-    return parameters, Fitted(answerer=Answerer(answering, device=device, **rest), tables=tables, **parts)
+    own = [{**one, "learned": learned} for one, learned in zip(members, models, strict=True)]
+    answerer = _checked(Answerer(tuple(_checked(Member(**one)) for one in own), device=device, **rest))
+    fitted = _checked(Fitted(answerer=answerer, tables=tables, **parts))
+    _check_answers(fitted)
+    return parameters, fitted
 
 
 def _check_names(names: Any, task: NodeTask) -> None:
@@ -144,6 +153,21 @@ def _check_names(names: Any, task: NodeTask) -> None:
     sound = sound and len(set(names.tolist())) == len(names)
     if not sound or (names.dtype.kind == "u" and names.max() > np.iinfo(np.int64).max):
         raise ValueError(f"columns that name no {task.num_classes} {task.kind.columns_title}")
+
+
+def _check_answers(fitted: Fitted) -> None:
+    """About every node, in the form of the outcome; every calibration takes them."""
+    answers, outcome, task = fitted.answers, fitted.answerer.outcome, fitted.task
+    masks = [mask for mask in (answers.isolated, answers.new, answers.inferred) if mask is not None]
+    sound = all(mask.shape == (task.num_nodes,) and mask.dtype == bool for mask in masks)
+    sound = sound and (outcome.name, outcome.columns) == (task.outcome, task.num_classes)
+    if not sound or answers.answer.shape[:1] != (task.num_nodes,):
+        raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
+    for calibration in _fields(fitted.answerer.calibrations).values():
+        if calibration is not None:
+            mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
+            if mean.shape != (1, task.num_classes):
+                raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
 
 
 def _member_fields(member: Member) -> Json:
@@ -165,7 +189,12 @@ def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[
             continue
         own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}
         seen = with_belief_columns(task, task.outcome_model()) if member["beliefs"] else task
-        yield Network(**one, model=_model(one["spec"], one["hyperparameters"], one["seeds"], seen, own))
+        network = Network(**one, model=_model(one["spec"], one["hyperparameters"], one["seeds"], seen, own))
+        if network.isolated_answer != POSTERIOR and network.model.prior is None:
+            raise ValueError("a prior answers for isolated nodes, and there is none")
+        if network.infers and not (network.refined and isinstance(network.model.likelihood, NearValues)):
+            raise ValueError("scores of new nodes are inferred, and there is nothing to infer them by")
+        yield _checked(network)
         place += 1
 
 
@@ -205,11 +234,9 @@ def _unpacked(value: Any, arrays: Arrays) -> Any:
     if kind == "array":
         return arrays[parts[0]]
     if isinstance(parts, dict):
-        own = _unpacked(parts, arrays)
-        _check_finite({f"{kind} {part}": own[part] for part in _FINITE.get(kind, ()) if own.get(part) is not None})
-        return _maker(kind)(**own)
+        return _checked(_maker(kind)(**_unpacked(parts, arrays)))
     items = tuple(_unpacked(part, arrays) for part in parts)
-    return items if kind == "tuple" else _KINDS[kind](*items)
+    return items if kind == "tuple" else _checked(_KINDS[kind](*items))
 
 
 def _maker(kind: str) -> Callable[..., Any]:
@@ -218,6 +245,41 @@ def _maker(kind: str) -> Callable[..., Any]:
         return _KINDS[kind]
     others = [part for outcome in OUTCOMES.values() for part in (outcome, outcome.Options)]
     return {part.__name__: part for part in others}[kind]
+
+
+def _checked(made: Any) -> Any:
+    """An object of a record, every field of which holds what its annotation says."""
+    kind: type = type(made)
+    for name, value in _fields(made).items() if is_dataclass(kind) else ():
+        if not _fits(value, _annotations(kind).get(name, Any)):
+            raise TypeError(f"{kind.__name__} {name} is a {type(value).__name__}")
+        if name in _FINITE.get(kind.__name__, ()) and value is not None:
+            _check_finite({f"{kind.__name__} {name}": value})
+    return made
+
+
+@cache
+def _annotations(kind: type) -> Json:
+    try:
+        return get_type_hints(kind)
+    except NameError:
+        return {}  # Another package may import some names for a type checker alone.
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether an annotation allows a value. Whole numbers stand for any number and for truth, truth for no number."""
+    kind, parts = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, part) for part in parts)
+    if hint is Any or not isinstance(kind, type):
+        return True
+    if kind in (bool, int, float):
+        return isinstance(value, int | kind) and (kind is bool or not isinstance(value, bool))
+    if not isinstance(value, kind):
+        return False
+    if isinstance(value, Mapping) and parts:
+        return all(_fits(key, parts[0]) and _fits(one, parts[1]) for key, one in value.items())
+    return not isinstance(value, tuple) or not parts or all(_fits(one, parts[0]) for one in value)
 
 
 def _packages(specs: Iterable[ModelSpec], outcome: str) -> list[list[str]]:

@@ -68,6 +68,9 @@ class Guard:
         if not self.allows(scope["path"], Headers(scope=scope)):
             await JSONResponse({"error": "refused"}, 403)(scope, receive, send)
             return
+        if not scope["query_string"].isascii():
+            await JSONResponse({"error": "not understood: an address is made of ASCII"}, 400)(scope, receive, send)
+            return
         headers = [
             (b"cache-control", b"no-store"),
             (b"content-security-policy", self.policy.encode()),

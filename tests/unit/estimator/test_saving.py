@@ -194,6 +194,72 @@ def test_a_forged_record_is_refused_and_no_code_of_it_runs(folder, change):
         load_model(folder)
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            lambda record: calibration(record)["scaling"][1].update(temperature=None),
+            "Scaling temperature is a NoneType",
+        ),
+        (lambda record: calibration(record)["scaling"][1].update(temperature=True), "Scaling temperature is a bool"),
+        (lambda record: calibration(record).update(scaling={}), "Calibration scaling is a dict"),
+        (lambda record: record["fitted"].update(answers=None), "Fitted answers is a NoneType"),
+        (lambda record: record["fitted"].update(answers={}), "Fitted answers is a dict"),
+        (lambda record: record["fitted"].update(key=1), "Fitted key is a int"),
+        (lambda record: record["fitted"].update(panel=["tuple", [1]]), "Fitted panel is a tuple"),
+        (lambda record: record["fitted"]["answers"][1].update(answer=0.5), "Answers answer is a float"),
+        (lambda record: record["answerer"].update(outcome=["Classes", "gcn"]), "Classes columns is a str"),
+        (lambda record: record["answerer"]["outcome"][1].update(location="a"), "Classes location is a str"),
+        (
+            lambda record: record["answerer"]["outcome"][1].update(location=["tuple", [{}]]),
+            "Classes location is a tuple",
+        ),
+        (lambda record: record["answerer"]["outcome"][1].update(columns=2), "not those of 150 nodes"),
+        (lambda record: record["members"][1][0].update(weight="1"), "Member weight is a str"),
+        (lambda record: record["members"][1][0].update(trust=0.3), "KeyError: 0.3"),
+        (lambda record: record["members"][1][0].update(beliefs=True), "beliefs are looked at, and there are none"),
+        (lambda record: learned(record).update(epochs=1.5), "Network epochs is a float"),
+        (lambda record: learned(record).update(infers=True), "nothing to infer them by"),
+        (lambda record: learned(record).update(hyperparameters=["tuple", []]), "tuple"),
+    ],
+)
+def test_what_an_annotation_does_not_allow_is_refused(folder, change, words):
+    resigned(folder, change)
+    with pytest.raises(DataError, match=rf"do not fit together \(.*{words}"):
+        load_model(folder)
+
+
+def calibration(record):
+    """The record of the calibration for nodes with edges."""
+    return record["answerer"]["calibrations"][1]["linked"][1]
+
+
+def test_a_prior_that_is_not_there_answers_for_nobody(graph, quick, tmp_path):
+    quick(model="gcn", epochs=3).fit(graph.X, graph.y, graph.edges, val=graph.val).save(tmp_path / "model")
+    resigned(tmp_path / "model", lambda record: learned(record).update(isolated_answer="prior"))
+    with pytest.raises(DataError, match="a prior answers for isolated nodes, and there is none"):
+        load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("name", "array"),
+    [
+        ("fitted.answers.answer", np.zeros((149, 3))),
+        ("fitted.answers.answer", np.zeros((150, 4))),
+        ("fitted.answers.answer", np.zeros(150)),
+        ("fitted.answers.isolated", np.zeros(150)),
+        ("fitted.answers.isolated", np.zeros(149, dtype=bool)),
+    ],
+)
+def test_answers_about_other_nodes_or_classes_are_refused(folder, name, array):
+    arrays = load_file(folder / GRAPH)
+    assert name in arrays
+    save_file({**arrays, name: array}, folder / GRAPH)
+    resigned(folder, lambda record: record["files"].update({GRAPH: archive._checksum(folder / GRAPH)}))
+    with pytest.raises(DataError, match="do not fit together"):
+        load_model(folder)
+
+
 @pytest.mark.parametrize("hidden", [10**7, 10**9, 10**15, 10**40])
 def test_a_size_that_the_tensors_do_not_have_takes_no_memory(folder, hidden):
     resigned(folder, lambda record: learned(record)["hyperparameters"].update(hidden=hidden))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import uuid
 
@@ -132,6 +133,26 @@ def test_what_is_no_json_is_refused(client):
     for content, kind in ((b"{", "application/json"), (b"[]", "application/json"), (b"{}", "text/plain")):
         found = client.post(f"/{TOKEN}/api/next", content=content, headers={"content-type": kind})
         assert found.status_code == 400
+
+
+@pytest.mark.parametrize("path", ["", "/", "/api/state", "/api/node", "/api/why", "/api/answers", "/api/edges/", "/no"])
+def test_an_address_that_is_not_ascii_is_refused(client, path):
+    async def receive():
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message):
+        answered.append(message)
+
+    answered, headers = [], [(b"host", b"127.0.0.1:8765")]
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": f"/{TOKEN}{path}",
+        "headers": headers,
+        "query_string": b"row=\xd9",
+    }
+    asyncio.run(client.app(scope, receive, send))
+    assert answered[0]["status"] == 400
 
 
 def test_an_answer_that_cannot_be_saved_is_no_answer(client, desk, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import zipfile
 from collections.abc import Sequence
 from html import escape
@@ -91,7 +93,8 @@ def read_excel(path: Path) -> pa.Table:
         with path.open("rb") as file:
             with zipfile.ZipFile(file) as parts:
                 check_room(path, PER_BYTE * sum(part.file_size for part in parts.infolist()))
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            with contextlib.redirect_stdout(io.StringIO()):  # It prints what it finds wrong with styles.
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
             rows = list(book.worksheets[0].iter_rows(values_only=True))
     except DataError:
         raise

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import sys
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +133,19 @@ def test_excel_that_cannot_be_read(tmp_path, monkeypatch):
         with pytest.raises(DataError, match=r"need the package openpyxl: pip install 'g3nn\[excel\]'"):
             use(empty)
     check_excel(tmp_path / "answers.csv")
+
+
+def test_excel_with_a_style_that_is_not_there_prints_nothing(tmp_path, capsys):
+    write_table(pa.table({"a": [1]}), tmp_path / "fine.xlsx")
+    with zipfile.ZipFile(tmp_path / "fine.xlsx") as fine, zipfile.ZipFile(tmp_path / "odd.xlsx", "w") as odd:
+        for name in fine.namelist():
+            content = fine.read(name)
+            changed = content.replace(b'name="Normal" xfId="0"', b'name="Normal" xfId="7"')
+            assert (changed != content) == (name == "xl/styles.xml")
+            odd.writestr(name, changed)
+    with pytest.raises(DataError, match="no Excel sheet that can be read"):
+        read_excel(tmp_path / "odd.xlsx")
+    assert capsys.readouterr().out == ""
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet", ".xlsx"])
