@@ -18,17 +18,40 @@ import scipy.sparse as sp
 from g3nn.errors import DataError
 
 
-def _dtype(code: str, *_: Any) -> np.dtype[Any]:
-    dtype = np.dtype(code, copy=True)
-    if dtype.kind not in "biuf":
-        raise ValueError(f"array of type {dtype}, where numbers are expected")
-    return dtype
+class _Kind:
+    """Stands for a dtype. numpy's own believes whatever state it is given, and may end the process."""
+
+    def __init__(self, code: str, *_: Any) -> None:
+        self.dtype = np.dtype(code)
+        if self.dtype.kind not in "biuf":
+            raise ValueError(f"array of type {self.dtype}, where numbers are expected")
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        """The second part is the order of bytes; the others say nothing about numbers."""
+        self.dtype = self.dtype.newbyteorder(state[1])
+
+
+class _Array:
+    """Stands for an array, for the same reason."""
+
+    values: np.ndarray
+
+    def __init__(self, *_: Any) -> None:
+        """A pickle makes an empty array first, and fills it by its state."""
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        _, shape, kind, by_columns, raw = state
+        if not isinstance(kind, _Kind):
+            raise ValueError(f"an array of {type(kind).__name__}, where a dtype is expected")
+        content = raw.encode("latin1") if isinstance(raw, str) else raw
+        values = np.frombuffer(content, kind.dtype).reshape(shape, order="F" if by_columns else "C")
+        self.values = values.astype(kind.dtype.newbyteorder("="))
 
 
 _ADMITTED: dict[tuple[str, str], Any] = {
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy.core.multiarray", "_reconstruct"): lambda _, shape, code: np.ndarray(shape, _dtype(code)),
-    ("numpy", "dtype"): _dtype,
+    ("numpy", "ndarray"): _Array,
+    ("numpy.core.multiarray", "_reconstruct"): _Array,
+    ("numpy", "dtype"): _Kind,
     ("scipy.sparse.csr", "csr_matrix"): SimpleNamespace,  # keeps the attributes of the matrix
     ("collections", "defaultdict"): defaultdict,
     ("__builtin__", "list"): list,
@@ -47,12 +70,13 @@ def array(content: bytes, place: str) -> np.ndarray | sp.csr_array:
     try:
         read = _load(content)
         if isinstance(read, SimpleNamespace):
-            matrix = sp.csr_array((read.data, read.indices, read.indptr), shape=read._shape)
+            parts = (read.data.values, read.indices.values, read.indptr.values)
+            matrix = sp.csr_array(parts, shape=read._shape)
             matrix.check_format(full_check=True)
             return matrix
-        if not isinstance(read, np.ndarray):
+        if not isinstance(read, _Array):
             raise ValueError(f"it holds a {type(read).__name__}, not an array")
-        return read
+        return read.values
     except Exception as error:  # a hostile pickle can raise anything
         raise DataError(f"{place}: not a pickled array: {error}") from error
 

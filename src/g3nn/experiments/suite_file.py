@@ -25,6 +25,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -34,6 +35,8 @@ from g3nn.experiments.suite import AxisValue, Cell, DatasetRow, Grid, Protocol, 
 from g3nn.options import Rule
 
 _FOLDER = Path(__file__).parent / "suites"
+
+_hints = cache(get_type_hints)
 
 Parsed = TypeVar("Parsed")
 TomlTable = dict[str, Any]
@@ -148,7 +151,7 @@ def _contents(path: Path, problems: Problems) -> tuple[_File, dict[str, list[tup
     for file in sorted(path.glob("*.toml")) if path.is_dir() else [path]:
         try:
             data = tomllib.loads(file.read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             problems.add(file.name, f"something else ({error})", "a TOML file in UTF-8")
             continue
         for name, value in vars(_parsed(_File, data, file.name, problems)).items():
@@ -161,7 +164,7 @@ def _contents(path: Path, problems: Problems) -> tuple[_File, dict[str, list[tup
     # A file with a problem may have meant to provide what is missing.
     for name in ("objectives", "grids", "tables") if not problems.found else ():
         if not (once | lists).get(name):
-            problems.add(f"{path.name}, {name}", "nothing", _TYPES[get_type_hints(_File)[name]][0])
+            problems.add(f"{path.name}, {name}", "nothing", _TYPES[_hints(_File)[name]][0])
     return _File(**once), lists
 
 
@@ -171,7 +174,7 @@ def _parsed(kind: type[Parsed], data: TomlTable, place: str, problems: Problems,
     A field is checked by the rule that it declares, or by its type. Every unknown key and every missing or wrong value
     is recorded.
     """
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     given |= {"place": place} if "place" in hints else {}
     fields = {one.name: one for one in dataclasses.fields(kind) if one.name not in given}  # type: ignore[arg-type]
     for name in data:

@@ -82,7 +82,7 @@ class Checkpoints:
                 return {name: stored.get_tensor(name) for name in stored.keys()}  # noqa: SIM118 - no mapping
         except G3NNError:
             raise
-        except (OSError, SafetensorError, ValueError, KeyError) as error:
+        except (AttributeError, LookupError, OSError, RecursionError, SafetensorError, TypeError, ValueError) as error:
             raise DataError(f"{file}: cannot be read: {error}. Delete it to begin anew.") from None
 
     def _compare(self, stored: Mapping[str, Any]) -> None:
