@@ -3,25 +3,31 @@
     python benchmarks/batches.py epoch --device cuda --out batches.json     # a graph of the shape of ogbn-products
     python benchmarks/batches.py accuracy --graphs DIR --out batches.json   # Pubmed, amazon_photo, 10^6 drawn nodes
     python benchmarks/batches.py disk --folder DIR --out batches.json       # 20 GB of features in a file
+    python benchmarks/batches.py memory --out batches.json                  # a graph that stays in memory
     python benchmarks/batches.py --table batches.json
 
 - epoch: 2.45 M nodes, 61.9 M edges, 100 features, 47 classes, 200,000 training nodes; SAGE of three layers with 256
   units, batches of 1,024, at most 15, 10 and 5 neighbours, and the same as posterior of `sbm-sage`. Validation, of
   39,000 nodes, is timed apart.
 - accuracy: 20 labels of each class on Pubmed (public split), amazon_photo and a drawn graph of 10^6 nodes and 10^7
-  edges.
+  edges; features of a node sum to 1 in the first two. Batches of 256, by how many neighbours are drawn.
 - disk: 10 M nodes with 500 features each; the most memory that the process ever had, mapped pages included.
+- memory: 10 M nodes, 100 M edges, 64 features; the time and memory that it takes to find the neighbours of all nodes,
+  and the time of a batch of 1,024 labelled nodes, drawn by the CPU.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import resource
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from any_graph import load
 from records import Record, records_to_extend, stored, write_records
@@ -31,7 +37,7 @@ from g3nn.batches import BatchSource
 from g3nn.errors import Problems
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
-from g3nn.replicas import Replicas, Sizes
+from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
 from g3nn.training.batch_stack import BatchStack
 from g3nn.training.stack import TrainingOptions
@@ -76,15 +82,27 @@ def _now(place: torch.device) -> float:
     return time.perf_counter()
 
 
-def accuracy(name: str, task: NodeTask, model: str, device: str, seeds: int, epochs: int) -> Record:
-    """Mean test accuracy of the whole graph in every step, and of batches of 256 labels, if there are so many."""
+def accuracy(
+    name: str, task: NodeTask, model: str, fan_outs: list[str], device: str, seeds: int, epochs: int
+) -> Iterator[Record]:
+    """Test accuracies of the whole graph in every step, and of batches of 256 labels, if there are so many."""
     options = {"epochs": epochs, "trials": seeds, "device": device, "hidden": 64}
-    whole = g3nn.fit(task, model, **options)
-    batches = g3nn.fit(task, model, batch=256, fan_out="15/10", **options)
-    scores = {"whole": float(whole.test_score.mean()), "batches": float(batches.test_score.mean())}
-    seconds = {"whole_seconds": whole.seconds, "batches_seconds": batches.seconds}
     sizes = {"nodes": task.num_nodes, "edges": task.num_edges, "seeds": seeds, "epochs": epochs}
-    return {"what": "accuracy", "graph": name, "model": model, "device": device, **sizes, **scores, **seconds}
+    for fan_out in ["whole", *fan_outs]:
+        found = g3nn.fit(task, model, **options, **({} if fan_out == "whole" else {"batch": 256, "fan_out": fan_out}))
+        test = found.test_score
+        scores = {"accuracy": float(test.mean()), "deviation": float(test.std(ddof=1)) if seeds > 1 else 0.0}
+        case = {"what": "accuracy", "graph": name, "model": model, "device": device, "fan_out": fan_out}
+        yield {**case, **sizes, **scores, "val_accuracy": float(found.val_score.mean()), "seconds": found.seconds}
+
+
+def graph_of(name: str, folder: Path | None, nodes: int) -> NodeTask:
+    if name == "synthetic":
+        return g3nn.synthetic(nodes=nodes, degree=20, classes=10, features=32, homophily=0.3, signal=1.5, val=500)
+    task = load(name, "public" if name == "pubmed" else "20", 0, folder)
+    sums = np.asarray(task.features.sum(1)).ravel()
+    rows = sp.diags_array(1 / np.where(sums > 0, sums, 1)) @ task.features
+    return replace(task, features=sp.csr_array(rows).astype(np.float32))
 
 
 def disk(folder: Path, nodes: int, features: int, epochs: int) -> Record:
@@ -101,6 +119,28 @@ def disk(folder: Path, nodes: int, features: int, epochs: int) -> Record:
     sizes = {"nodes": nodes, "edges": task.num_edges, "features": features, "epochs": epochs}
     measured = {"file_gb": size / 1e9, "gib": _peak() / 2**30, "seconds": found.seconds}
     return {"what": "disk", "model": "sbm-sage", **sizes, **measured, "accuracy": float(found.test_score[0])}
+
+
+def memory(nodes: int, batches: int = 20) -> Record:
+    task = g3nn.synthetic(nodes=nodes, degree=20, classes=10, features=64, labels_per_class=BATCH, val=100)
+    fan_out = tuple(int(most) for most in FAN_OUT.split("/"))
+    begun, before = time.perf_counter(), _peak()
+    source = BatchSource(task, task.outcome_model(), fan_out, torch.device("cpu"))
+    built = time.perf_counter() - begun
+    labelled = torch.from_numpy(task.train[:BATCH])
+    seconds, sizes = [], []
+    for turn in range(1 + batches):
+        begun = time.perf_counter()
+        drawn = source.labelled(labelled, Noise(torch.tensor([7]), turn))
+        seconds.append(time.perf_counter() - begun)
+        sizes.append(drawn.heard.n)
+    graph = {"nodes": task.num_nodes, "edges": task.num_edges, "edge_gb": task.edges.nbytes / 1e9}
+    found = {"rows_gb": source.rows.nbytes / 1e9, "seconds_to_build": built, "gib": _peak() / 2**30}
+    return {
+        **{"what": "memory", "model": "none", "device": "cpu", "cores": os.cpu_count(), "fan_out": FAN_OUT},
+        **{**graph, **found, "gib_before": before / 2**30},
+        **{"seconds_to_draw": float(np.median(seconds[1:])), "nodes_of_a_batch": int(np.median(sizes))},
+    }
 
 
 def _write_features(path: Path, labels: np.ndarray, features: int) -> None:
@@ -120,7 +160,7 @@ def _peak() -> int:
 
 
 def key_of(record: Record) -> tuple[str, ...]:
-    return tuple(str(record.get(name)) for name in ("what", "graph", "model", "device", "nodes"))
+    return tuple(str(record.get(name)) for name in ("what", "graph", "model", "device", "nodes", "fan_out"))
 
 
 def table(records: list[Record]) -> str:
@@ -135,12 +175,13 @@ def table(records: list[Record]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("what", nargs="?", choices=("epoch", "accuracy", "disk"))
+    parser.add_argument("what", nargs="?", choices=("epoch", "accuracy", "disk", "memory"))
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     parser.add_argument("--graphs", type=Path, metavar="DIR", help="a folder of .npz files")
     parser.add_argument("--folder", type=Path, default=Path(), help="where there is room for the file")
     parser.add_argument("--only", nargs="+", default=["pubmed", "amazon_photo", "synthetic"], metavar="GRAPH")
-    parser.add_argument("--models", nargs="+", default=["sbm-gcn", "sbm-sage"])
+    parser.add_argument("--models", nargs="+", default=["gcn", "sbm-gcn"])
+    parser.add_argument("--fan-outs", nargs="+", default=["15/10", "0/0"], metavar="M/M", help="0 takes all neighbours")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=200)
     parser.add_argument("--nodes", type=int, help="instead of those above")
@@ -166,19 +207,16 @@ def main() -> None:
             keep(record)
     elif given.what == "accuracy":
         for name in given.only:
-            if name == "synthetic":
-                size = given.nodes or 10**6
-                task = g3nn.synthetic(
-                    nodes=size, degree=20, classes=10, features=32, homophily=0.3, signal=1.5, val=500
-                )
-            else:
-                task = load(name, "public" if name == "pubmed" else "20", 0, given.graphs)
+            task = graph_of(name, given.graphs, given.nodes or 10**6)
             for model in given.models:
-                keep(accuracy(name, task, model, given.device, given.seeds, given.epochs))
+                for record in accuracy(name, task, model, given.fan_outs, given.device, given.seeds, given.epochs):
+                    keep(record)
     elif given.what == "disk":
         keep(disk(given.folder, given.nodes or 10**7, given.features, min(given.epochs, 20)))
+    elif given.what == "memory":
+        keep(memory(given.nodes or 10**7))
     else:
-        parser.error("say what to measure: epoch, accuracy or disk")
+        parser.error("say what to measure: epoch, accuracy, disk or memory")
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from g3nn.batches import BatchSource
+from g3nn.batches.ahead import drawn_ahead
 from g3nn.batches.sampled import Sampled
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
@@ -72,12 +73,15 @@ class BatchStack(Stack):
         """An epoch: the means over its batches."""
         parts = self._parts()
         found = []
-        for turn, labelled in enumerate(parts):
-            number = self.epoch * len(parts) + turn
-            inputs, source = self._drawn(labelled, Noise(self._drawing, number))
+        first = self.epoch * len(parts)
+
+        def draw(turn: int) -> tuple[Inputs, PairSource]:
+            return self._drawn(parts[turn], Noise(self._drawing, first + turn))
+
+        for turn, (inputs, source) in enumerate(drawn_ahead(draw, len(parts), self._batches.device)):
             # Only before the first step of an epoch the parameters are those that were validated.
             fresh = self._track.fresh if turn == 0 else None
-            found.append(self._update(inputs, source, Noise(self._seeds, number), self._ramp(self.epoch), fresh))
+            found.append(self._update(inputs, source, Noise(self._seeds, first + turn), self._ramp(self.epoch), fresh))
         for buffer in moving_buffers(self.model).values():
             self._workers.as_first(buffer)
         losses, recorded = (self._workers.mean(torch.stack(each).mean(0)) for each in zip(*found, strict=True))
