@@ -27,7 +27,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any, TypeVar, cast, get_type_hints
 
 from g3nn.errors import Problems, suggestion
 from g3nn.experiments.records import Option
@@ -35,8 +35,6 @@ from g3nn.experiments.suite import AxisValue, Cell, DatasetRow, Grid, Protocol, 
 from g3nn.options import Rule
 
 _FOLDER = Path(__file__).parent / "suites"
-
-_hints = cache(get_type_hints)
 
 Parsed = TypeVar("Parsed")
 TomlTable = dict[str, Any]
@@ -168,13 +166,18 @@ def _contents(path: Path, problems: Problems) -> tuple[_File, dict[str, list[tup
     return _File(**once), lists
 
 
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
+
+
 def _parsed(kind: type[Parsed], data: TomlTable, place: str, problems: Problems, **given: Any) -> Parsed | None:
     """An instance of a dataclass from the fields `given` and a TOML table; None if a required field is not sound.
 
     A field is checked by the rule that it declares, or by its type. Every unknown key and every missing or wrong value
     is recorded.
     """
-    hints = _hints(kind)
+    hints = _hints(cast(Any, kind))
     given |= {"place": place} if "place" in hints else {}
     fields = {one.name: one for one in dataclasses.fields(kind) if one.name not in given}  # type: ignore[arg-type]
     for name in data:

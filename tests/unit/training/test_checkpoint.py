@@ -140,6 +140,16 @@ def test_a_damaged_checkpoint_is_named(task, kept):
         g3nn.fit(task, **OPTIONS, **BATCHES, checkpoint=kept)
 
 
+@pytest.mark.parametrize("training", ["[]", "7", "[" * 5000], ids=["list", "number", "deep"])
+def test_a_forged_checkpoint_is_refused(task, kept, training):
+    path = kept / "replica-0.safetensors"
+    with safe_open(path, "pt") as file:
+        known, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    save_file(tensors, path, {**known, "training": training})
+    with pytest.raises(DataError, match=r"replica-0.safetensors: cannot be read: .* Delete it to begin anew"):
+        g3nn.fit(task, **OPTIONS, **BATCHES, checkpoint=kept)
+
+
 def test_bad_folders_are_refused_before_training(task, tmp_path, stop_at):
     steps = stop_at(-1)
     file = tmp_path / "file"
