@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import json
 import re
 import runpy
 import shlex
@@ -305,6 +306,15 @@ def test_every_limit_is_used():
     for table in (LIMITS, ONLY_PARSED, FILES):
         assert [key for key in table if not any(command.startswith(key) for command in shell)] == []
     assert [key for key in SHORTER if key not in code] == []
+
+
+def test_the_page_on_trust_has_the_figures_of_its_records():
+    page = (ROOT / "docs" / "trust.md").read_text()
+    inputs, kills = (json.loads((ROOT / "results" / f"{name}.json").read_text()) for name in ("fuzz", "kills"))
+    rows = [f"| {one['inputs']:,} | {len(one['findings'])} | {one['seconds']:,.0f} |" for one in inputs]
+    rows += [f"| {one['kills']} | {one['hit']['while']} | {len(one['faults'])} | {one['seconds']:,.0f} |" for one in kills]
+    assert [row for row in rows if page.count(row) < rows.count(row)] == []
+    assert len(re.findall(r"^\|.*\d.*\|$", page, re.M)) == len(rows)
 
 
 @pytest.mark.parametrize(

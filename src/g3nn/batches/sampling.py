@@ -112,10 +112,11 @@ class Sampler:
             cpu_sampling.draw_neighbours(*graph, uniform.numpy(), starts.numpy(), entry)
             return taken, torch.from_numpy(entry)
         row = torch.repeat_interleave(taken, output_size=count)
-        t = torch.arange(count, device=frontier.device) - starts[row]
-        spread = ((t + uniform[row]) * degree[row] / taken[row]).floor().long()
-        offset = torch.where(taken[row] < degree[row], torch.minimum(spread, degree[row] - 1), t)
-        return taken, begin[row] + offset
+        # One gather of several numbers is faster than several.
+        first, have, take, before = torch.stack([begin, degree, taken, starts[:-1]], dim=1)[row].unbind(1)
+        t = torch.arange(count, device=frontier.device) - before
+        spread = ((t + uniform[row]) * have / take).floor().long()
+        return taken, first + torch.where(take < have, torch.minimum(spread, have - 1), t)
 
     def _numbered(self, found: Tensor, known: int) -> tuple[Tensor, Tensor]:
         """The positions of these nodes, and those among them that had none, in order of appearance."""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.batches import BatchSource
+from g3nn.batches.sampling import Sampler
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.room import Room
 from g3nn.training import room
@@ -40,8 +40,8 @@ def test_training_is_that_of_the_whole_graph(task, large, model):
 
 
 def test_neighbourhoods_are_found_once(task, large, monkeypatch):
-    found, around = [], BatchSource._sampled
-    monkeypatch.setattr(BatchSource, "_sampled", lambda self, *given: found.append(1) or around(self, *given))
+    found, around = [], Sampler.around
+    monkeypatch.setattr(Sampler, "around", lambda self, *given: found.append(1) or around(self, *given))
     room.near_labels(planned("hops"), task).fit(task, progress=False)
     once = len(found)
     room.near_labels(planned("hops", epochs=30), task).fit(task, progress=False)
