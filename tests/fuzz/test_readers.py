@@ -14,7 +14,7 @@ pytest.importorskip("starlette")
 from fuzz import CORPUS, tried
 from readers import READERS, Reader, inputs
 
-FEW = 60
+FEW = 20
 
 
 @cache
