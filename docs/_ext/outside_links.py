@@ -11,6 +11,7 @@ from sphinx.application import Sphinx
 
 PAGES = {
     "](../CONTRIBUTING.md": "](contributing.md",
+    "](../SECURITY.md": "](security.md",
     "](../examples/tables/README.md": "](examples.md",
     "](../examples/extension/README.md": "](examples.md",
 }

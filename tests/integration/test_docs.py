@@ -312,7 +312,9 @@ def test_the_page_on_trust_has_the_figures_of_its_records():
     page = (ROOT / "docs" / "trust.md").read_text()
     inputs, kills = (json.loads((ROOT / "results" / f"{name}.json").read_text()) for name in ("fuzz", "kills"))
     rows = [f"| {one['inputs']:,} | {len(one['findings'])} | {one['seconds']:,.0f} |" for one in inputs]
-    rows += [f"| {one['kills']} | {one['hit']['while']} | {len(one['faults'])} | {one['seconds']:,.0f} |" for one in kills]
+    rows += [
+        f"| {one['kills']} | {one['hit']['while']} | {len(one['faults'])} | {one['seconds']:,.0f} |" for one in kills
+    ]
     assert [row for row in rows if page.count(row) < rows.count(row)] == []
     assert len(re.findall(r"^\|.*\d.*\|$", page, re.M)) == len(rows)
 

@@ -95,3 +95,12 @@ def send(total, heard, source, stays, messages):
             whole += heard[back, label]
         for label in range(K):
             messages[m, label] = stays * messages[m, label] + (1 - stays) * heard[back, label] / whole
+
+
+@kernel()
+def match(ends, order, partner):
+    """partner (n,): pairs (2, P) taken in this order if neither end has a partner yet; -1 so far."""
+    for place in range(order.shape[0]):
+        i, j = ends[0, order[place]], ends[1, order[place]]
+        if partner[i] < 0 and partner[j] < 0:
+            partner[i], partner[j] = j, i

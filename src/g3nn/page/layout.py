@@ -15,6 +15,9 @@ MOST_GROUPS = 150
 MOST_LINKS = 400
 """At most this many lines between groups, those with the most edges."""
 
+_MANY = 200_000
+"""Pairs of groups, of which many join in one round."""
+
 _STEPS = 120
 _GOLDEN = np.pi * (3 - np.sqrt(5))
 
@@ -73,16 +76,29 @@ def communities(edges: np.ndarray, n: int) -> np.ndarray:
         gain = weights / total - 2 * volume[ends[0]] * volume[ends[1]] / total**2
         # A gain per volume: otherwise large groups would swallow everything first.
         gain = gain / np.minimum(volume[ends[0]], volume[ends[1]])
-        best = _best(np.concatenate([ends, ends[::-1]], axis=1), np.concatenate([gain, gain]), len(volume))
-        mutual = np.flatnonzero((best >= 0) & (best[best] == np.arange(len(best))))
-        if not mutual.size:
+        partner = _partners(ends, gain, len(volume))
+        joined = np.flatnonzero(partner >= 0)
+        if not joined.size:
             break
         parent = np.arange(len(volume))
-        parent[mutual] = np.minimum(mutual, best[mutual])
+        parent[joined] = np.minimum(joined, partner[joined])
         _, parent = np.unique(parent, return_inverse=True)
         group, volume = parent[group], np.bincount(parent, weights=volume)
         ends, weights = _between(parent[ends], weights)
     return group
+
+
+def _partners(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:
+    """(size,): whom each joins, if both gain most by it; -1 for nobody. Of very many pairs also those that gain most
+    among the rest, and so on: otherwise it would take hundreds of rounds."""
+    if len(gain) > _MANY:
+        from g3nn.kernels import cpu_edges  # numba takes long to import.
+
+        partner, useful = np.full(size, -1), np.flatnonzero(gain > 0)
+        cpu_edges.match(ends, useful[np.argsort(-gain[useful], kind="stable")], partner)
+        return partner
+    best = _best(np.concatenate([ends, ends[::-1]], axis=1), np.concatenate([gain, gain]), size)
+    return np.where((best >= 0) & (best[best] == np.arange(size)), best, -1)
 
 
 def _best(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:

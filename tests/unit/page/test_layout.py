@@ -20,12 +20,23 @@ def cliques():
     return np.array([*edges, (last, last + 1)]).T, last + 5
 
 
-def test_communities_are_what_is_closely_linked(cliques):
+@pytest.mark.parametrize("many", [0, 10**6])
+def test_communities_are_what_is_closely_linked(cliques, many, monkeypatch):
+    monkeypatch.setattr(layout, "_MANY", many)
     edges, n = cliques
     group = communities(edges, n)
     assert [len(set(group[SIZE * c : SIZE * (c + 1)])) for c in range(CLIQUES)] == [1] * CLIQUES
     assert len(set(group)) == CLIQUES + 1 + 3
     assert group[-5] == group[-4]
+
+
+def test_of_many_pairs_those_join_that_gain_most_among_the_rest(monkeypatch):
+    """A chain 0 - 1 - 2 - 3 - 4, the gains rising: 3 and 4 join, then 1 and 2, since 3 is taken."""
+    ends, gain = np.array([[0, 1, 2, 3], [1, 2, 3, 4]]), np.array([0.1, 0.2, 0.3, 0.4])
+    assert layout._partners(ends, gain, 5).tolist() == [-1, -1, -1, 4, 3]
+    monkeypatch.setattr(layout, "_MANY", 0)
+    assert layout._partners(ends, gain, 5).tolist() == [-1, 2, 1, 4, 3]
+    assert layout._partners(ends, -gain, 5).tolist() == [-1] * 5
 
 
 def test_a_small_map_puts_linked_nodes_together(cliques):
