@@ -16,7 +16,7 @@ from torch import Tensor
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
 from g3nn.kernels import NodeSums, pair_dot, pair_sum
-from g3nn.likelihoods import GraphLikelihood, Pairs
+from g3nn.likelihoods import GraphLikelihood, Pairs, among_few
 from g3nn.model import GenerativeModel
 from g3nn.options import choice, flag, integer, number
 from g3nn.pairs import MISSING, OBSERVED, PairSource
@@ -70,8 +70,12 @@ class Terms:
 TERM_NAMES = tuple(field.name for field in fields(Terms))
 _FROM_THE_START = ("prior", "supervised", "features", "own")
 """The terms with full weight from the first epoch; the others depend on answers, which have to be learned first."""
+
 _ON_DEMAND = ("laplacian", "consistency", "distillation")
 """The terms that are computed only if some replica gives them a weight."""
+
+_SPARED = 16
+"""An edge and a non-edge have four ends. If these are less than a quarter of the nodes, the others are left out."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,20 +291,23 @@ class Objective:
     ) -> Tensor:
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
-        state = likelihood.node_state(inputs, noise)
-        if likelihood.expectation == "samples":
-            labels = _sampled(labels, noise)
-        score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
-
-        def total(pairs: Pairs, repeats: float) -> Tensor:
-            found = self._reduce(_weighted(score(state, labels, pairs), pairs))
-            return found if self.reduction == "mean" else repeats * found
-
-        edges = total(*source.observed(noise, self.edges_per_step))
-        if source.num_non_edges == 0:
-            return -edges
         how = "all" if self.pairs == "all" else self.negatives
-        return -edges - total(*source.absent(noise, self.edges_per_step, how))
+        few = how != "all" and 0 < _SPARED * labels.shape[0] * self.edges_per_step < inputs.n
+        if not few:
+            state, labels = likelihood.node_state(inputs, noise), _values(likelihood, labels, noise)
+        drawn = [source.observed(noise, self.edges_per_step)]
+        if source.num_non_edges > 0:
+            drawn.append(source.absent(noise, self.edges_per_step, how))
+        if few:
+            nodes, pairs = among_few([pairs for pairs, _ in drawn])
+            drawn = [(some, repeats) for some, (_, repeats) in zip(pairs, drawn, strict=True)]
+            state = likelihood.state_of(inputs, noise, nodes)
+            labels = _values(likelihood, labels[:, nodes], noise)
+        score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
+        found = [self._reduce(_weighted(score(state, labels, pairs), pairs)) for pairs, _ in drawn]
+        if self.reduction != "mean":
+            found = [repeats * total for total, (_, repeats) in zip(found, drawn, strict=True)]
+        return -torch.stack(found).sum(0)
 
     @staticmethod
     def _own(model: GenerativeModel, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:
@@ -349,8 +356,11 @@ def _weighted(scores: Tensor, pairs: Pairs) -> Tensor:
     return scores if pairs.weight is None else scores * pairs.weight
 
 
-def _sampled(beliefs: Tensor, noise: Noise) -> Tensor:
-    """(R, n, 2T): values drawn from beliefs (R, n, 2T), mean and variance, followed by a variance of zero."""
+def _values(likelihood: GraphLikelihood, beliefs: Tensor, noise: Noise) -> Tensor:
+    """Beliefs, or if a likelihood wants samples (R, n, 2T): values drawn from beliefs (R, n, 2T), mean and variance,
+    followed by a variance of zero."""
+    if likelihood.expectation != "samples":
+        return beliefs
     mean, variance = beliefs.chunk(2, dim=2)
     values = mean + variance.sqrt() * noise.normal(mean)
     return torch.cat([values, torch.zeros_like(values)], dim=2)

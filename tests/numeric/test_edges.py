@@ -155,6 +155,8 @@ def test_means_that_are_taken_once_are_those_of_every_step(graph, hops, weights,
         inputs = Inputs.of(plain, dtype=torch.float64)
         states.append(likelihood.node_state(inputs, Noise(torch.arange(2), 3)))
         assert ("mean_features" in vars(inputs)) == (columns > 0)
+        some = likelihood.state_of(inputs, Noise(torch.arange(2), 3), torch.tensor([3, 0]))
+        torch.testing.assert_close(some, states[-1][:, [3, 0]], **TIGHT)
     torch.testing.assert_close(*states, **TIGHT)
 
 

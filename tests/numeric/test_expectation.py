@@ -83,6 +83,20 @@ def test_more_edges_in_a_step_than_there_are_means_all(inputs, source):
     assert torch.equal(every, more)
 
 
+@pytest.mark.parametrize("name", ["lsm", "nlsm", "sbm", "dcsbm", "mix"])
+@pytest.mark.parametrize("label_use", ["expected", "plug-in"])
+def test_nodes_that_no_drawn_pair_has_make_no_difference(name, label_use, inputs, source, monkeypatch):
+    model, found = make_model(name), []
+    for spared in (10**9, 1e-9):
+        monkeypatch.setattr("g3nn.objective._SPARED", spared)
+        asked = Objective.elbo(edges_per_step=3, label_use=label_use)
+        terms = asked.terms(model, inputs, source, Noise(torch.tensor([5, 6]), 0))
+        learned = [one for one in model.likelihood.parameters() if one.requires_grad]
+        found.append([terms.graph, *(torch.autograd.grad(terms.graph.sum(), learned) if learned else ())])
+    for every, few in zip(*found, strict=True):
+        torch.testing.assert_close(few, every)
+
+
 def test_soft_labels_in_the_log_odds_are_not_the_expectation(inputs, source):
     """The shortcut of the authors' code is a different number; the exact form must not fall back to it."""
     model, q = make_model("lsm"), random_q()

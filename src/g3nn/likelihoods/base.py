@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import torch
@@ -47,6 +47,15 @@ class Pairs:
         return logsigmoid(odds if self.present else -odds)
 
 
+def among_few(pairs: list[Pairs]) -> tuple[Tensor, list[Pairs]]:
+    """The nodes (m,) of these pairs, and the pairs with the nodes numbered by their places there."""
+    ends = [end for some in pairs for end in (some.i, some.j)]
+    nodes, number = torch.cat([end.flatten() for end in ends]).unique(return_inverse=True)
+    places = [part.view_as(end) for part, end in zip(number.split([end.numel() for end in ends]), ends, strict=True)]
+    renumbered = zip(pairs, places[::2], places[1::2], strict=True)
+    return nodes, [replace(some, i=i, j=j, pattern=None) for some, i, j in renumbered]
+
+
 class GraphLikelihood(nn.Module, ABC):
     """p(G | X, Y) = prod_ij p(e_ij | x_i, y_i, x_j, y_j): edges are independent given features and labels.
 
@@ -68,6 +77,11 @@ class GraphLikelihood(nn.Module, ABC):
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
         """Quantities of each node that all pairs of a step share."""
         return None
+
+    def state_of(self, inputs: Inputs, noise: Noise | None, nodes: Tensor) -> NodeState:
+        """The rows of `node_state` of some nodes (m,). Where rows can be computed one by one, do only that."""
+        state = self.node_state(inputs, noise)
+        return None if state is None else state[:, nodes]
 
     @property
     def expectation(self) -> str:

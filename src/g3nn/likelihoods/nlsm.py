@@ -22,6 +22,9 @@ _LEAST_LENGTH = 1e-3
 """Positions shorter than this are not stretched to length one: a node without features and other edges is at 0, where
 the gradient would be endless."""
 
+_EVERY = slice(None)
+"""Node."""
+
 _SOURCE, _TARGET = 0, -1
 """Which end of a pair; the same on an undirected graph."""
 
@@ -85,28 +88,41 @@ class NeighbourLatentSpace(ClassLikelihood):
     def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
         """(R, n, columns): for sources, and on a directed graph for targets, U_0' x, the mean of v over N, v, and
         `_counts`; see `_columns`."""
+        return self.state_of(inputs, noise, _EVERY)
+
+    def state_of(self, inputs: Inputs, noise: Noise | None, nodes: Tensor | slice) -> NodeState:
         columns: list[Tensor] = []
         for end, matrix in enumerate([self.U] if self.V is None else [self.U, self.V]):
-            columns += self._placed(inputs, end, self._dropped(matrix, noise))
-            columns.append(self._counts(inputs, end).expand(matrix.shape[0], -1, -1))
+            columns += self._placed(inputs, end, self._dropped(matrix, noise), nodes)
+            columns.append(self._counts(inputs, end)[nodes].expand(matrix.shape[0], -1, -1))
         return torch.cat(columns, dim=2)
 
-    def _placed(self, inputs: Inputs, end: int, matrix: Tensor) -> list[Tensor]:
+    def _placed(self, inputs: Inputs, end: int, matrix: Tensor, nodes: Tensor | slice) -> list[Tensor]:
         """U_0' x, the mean of v over N, and v. All are linear in the features, so with few of them their means are
         taken once, instead of means of many columns in every step."""
-        own, *others = inputs.x.matmul(matrix).split(self.options.latent, dim=2)
+        x, latent = inputs.x.matrix, self.options.latent
+        if not isinstance(x, Tensor) or x.numel() > _COLUMNS_PER_EDGE * 2 * inputs.task.num_edges:
+            own, *others = inputs.x.matmul(matrix).split(latent, dim=2)
+            return [part[:, nodes] for part in (own, *self._walked(inputs, end, others))]
+        own, *others = torch.matmul(x[nodes], matrix).split(latent, dim=2)
         if not others:
             return [own]
-        v, x = others[0], inputs.x.matrix
-        if not isinstance(x, Tensor) or x.numel() > _COLUMNS_PER_EDGE * 2 * inputs.task.num_edges:
-            if len(others) > 1:
-                v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
-            return [own, inputs.arc_means[end].matmul(v.contiguous()), v]
-        (there, back, both), (_, first, *second) = inputs.mean_features[end], matrix.split(self.options.latent, dim=2)
+        v, (_, first, *second) = others[0], matrix.split(latent, dim=2)
+        there, back, both = (means[:, nodes] for means in inputs.mean_features[end])
         mean = torch.matmul(there, first)
         for weight in second:
             v, mean = v + torch.matmul(back, weight), mean + torch.matmul(both, weight)
         return [own, mean, v]
+
+    @staticmethod
+    def _walked(inputs: Inputs, end: int, others: list[Tensor]) -> list[Tensor]:
+        """The mean of v over N, and v, by walks over the edges."""
+        if not others:
+            return []
+        v = others[0]
+        if len(others) > 1:
+            v = v + inputs.arc_means[1 - end].matmul(others[1].contiguous())
+        return [inputs.arc_means[end].matmul(v.contiguous()), v]
 
     def _counts(self, inputs: Inputs, end: int) -> Tensor:
         """(n, 3): the number of edges of a node, the mean of this number over all nodes, what one edge adds to it."""
