@@ -3,7 +3,6 @@ finding."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -13,7 +12,6 @@ import tempfile
 import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
@@ -22,7 +20,7 @@ from typing import Any
 
 import numpy as np
 import openpyxl
-from label_desk import TOKEN, app_of, desk_of
+from label_desk import TOKEN, app_of, desk_of, status_of
 from mutations import damaged, damaged_member, packed, unpacked
 from old_pickles import framed, pickled_array, pickled_csr
 from small_tables import edge_columns, node_columns, write
@@ -228,35 +226,8 @@ def _read_request(content: bytes, _: Path) -> None:
     """The first line is the request, the rest its body. An answer with 500 is a finding."""
     first, _, body = content.partition(b"\n")
     verb, _, path = first.partition(b" ")
-    path, _, query = path.partition(b"?")
-    scope = {
-        "type": "http",
-        "http_version": "1.1",
-        "method": verb.decode("latin1").upper(),
-        "path": path.decode("utf-8", "replace"),
-        "raw_path": path,
-        "query_string": query,
-        "headers": [(b"host", b"127.0.0.1:8765"), (b"content-type", b"application/json")],
-    }
-    # In a thread of its own: a browser that tests drive has a loop in this one.
-    with ThreadPoolExecutor(1) as thread:
-        status = thread.submit(lambda: asyncio.run(_answered(scope, body))).result()
-    if status == 500:
+    if status_of(_app(), path, verb.decode("latin1").upper(), body) == 500:
         raise RuntimeError("the server answers 500")
-
-
-async def _answered(scope: dict[str, Any], body: bytes) -> int:
-    found: list[int] = []
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    async def send(message: dict[str, Any]) -> None:
-        if message["type"] == "http.response.start":
-            found.append(message["status"])
-
-    await _app()(scope, receive, send)
-    return found[0]
 
 
 READERS = {

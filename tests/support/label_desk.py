@@ -5,8 +5,10 @@ python label_desk.py FOLDER    # serves the project there until it is killed
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -80,6 +82,33 @@ def desk_of(folder: Path, background: Any = None, shown: Shown = SHOWN, **tables
 
 def app_of(desk: Desk) -> Any:
     return make_app(desk, Finishing(desk, desk.project.folder / "result", "quick"), TOKEN, "nodes.csv", "Ann")
+
+
+def status_of(app: Any, address: bytes, verb: str = "GET", body: bytes = b"") -> int:
+    """What the server answers to a request as it comes, whatever bytes are in its address."""
+    path, _, query = address.partition(b"?")
+    scope = {
+        "type": "http",
+        "http_version": "1.1",
+        "method": verb,
+        "path": path.decode("utf-8", "replace"),
+        "raw_path": path,
+        "query_string": query,
+        "headers": [(b"host", b"127.0.0.1:8765"), (b"content-type", b"application/json")],
+    }
+    found: list[int] = []
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            found.append(message["status"])
+
+    # In a thread of its own: a browser that tests drive has a loop in this one.
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: asyncio.run(app(scope, receive, send))).result()
+    return found[0]
 
 
 def main(folder: Path) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import uuid
 
 import pytest
-from label_desk import TOKEN, app_of, desk_of
+from label_desk import TOKEN, app_of, desk_of, status_of
 from starlette.testclient import TestClient
 
 from g3nn.errors import DataError
@@ -137,22 +136,7 @@ def test_what_is_no_json_is_refused(client):
 
 @pytest.mark.parametrize("path", ["", "/", "/api/state", "/api/node", "/api/why", "/api/answers", "/api/edges/", "/no"])
 def test_an_address_that_is_not_ascii_is_refused(client, path):
-    async def receive():
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message):
-        answered.append(message)
-
-    answered, headers = [], [(b"host", b"127.0.0.1:8765")]
-    scope = {
-        "type": "http",
-        "method": "GET",
-        "path": f"/{TOKEN}{path}",
-        "headers": headers,
-        "query_string": b"row=\xd9",
-    }
-    asyncio.run(client.app(scope, receive, send))
-    assert answered[0]["status"] == 400
+    assert status_of(client.app, f"/{TOKEN}{path}?row=".encode() + b"\xd9") == 400
 
 
 def test_an_answer_that_cannot_be_saved_is_no_answer(client, desk, monkeypatch):
