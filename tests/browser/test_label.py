@@ -123,7 +123,9 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     assert saved(tmp_path) == expected
 
     again = page.locator("#doubted")
-    again.filter(has_text="(5)").click()
+    again.filter(has_text="(5)").wait_for()
+    page.wait_for_function("() => !document.getElementById('why').textContent.startsWith('Working out')")
+    again.click()
     assert again.get_attribute("aria-pressed") == "true"
     rows = page.locator("#answers tbody tr")
     rows.filter(has_text="nodes like it are rather").nth(4).wait_for()
@@ -194,3 +196,18 @@ def test_two_people_one_of_them_on_a_phone(start, visit):
     # What a finger needs is in view.
     assert page.locator(".class").first.bounding_box()["y"] < 844
     assert page.complaints == []
+
+
+def test_a_list_stays_under_the_pointer_when_the_question_above_it_grows(start, visit):
+    page = visit(start())
+    button = page.locator("#disputed")
+    button.scroll_into_view_if_needed()
+    box = button.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    page.mouse.down()
+    page.evaluate("""() => {
+        document.getElementById("why").style.height = "300px";
+        return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+    }""")
+    page.mouse.up()
+    assert button.get_attribute("aria-pressed") == "true"
