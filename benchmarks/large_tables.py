@@ -62,7 +62,7 @@ def measured(folder: Path, nodes: int, degree: float, arguments: list[str]) -> R
     subprocess.run([*command, *tables, *arguments], check=True)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    answers = pq.read_table(folder / "out" / "predictions.parquet", columns=["prediction"])["prediction"]
+    answers = pq.read_table(folder / "out" / "predictions.parquet", columns=["label"])["label"]
     hidden = true != ""
     right = float(np.mean(answers.to_numpy()[hidden] == true[hidden]))
     edges = pq.read_metadata(folder / "edges.parquet").num_rows

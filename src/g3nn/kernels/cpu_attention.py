@@ -7,6 +7,7 @@ from numba import prange
 
 from g3nn.kernels.compiled import kernel
 from g3nn.kernels.cpu_kernels import _bits, _key
+from g3nn.kernels.prefetch import AHEAD, prefetch
 
 
 @kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
@@ -102,6 +103,10 @@ def attend_backward_sources(
             target[:] = 0.0
             total = 0.0
             for t in range(t_rowptr[j], t_rowptr[j + 1]):
+                if t + AHEAD < nnz:
+                    prefetch(grad_score, (r, head, perm[t + AHEAD]))
+                    prefetch(weights, (perm[t + AHEAD],))
+                    prefetch(grad, (r, t_col[t + AHEAD], head))
                 k = perm[t]
                 total += grad_score[r, head, k]
                 if threshold == 0 or _bits(key, head * nnz + k) >= threshold:

@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit, prange
 
 from g3nn.kernels.compiled import kernel
+from g3nn.kernels.prefetch import AHEAD, prefetch
 
 _CHUNK = 4096
 _SEGMENT = 256
@@ -125,6 +126,10 @@ def spmm(rowptr, col, perm, values, dense, out):
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
+            if k + AHEAD < rowptr[n]:
+                prefetch(dense, (r, col[k + AHEAD]))
+                if perm is not None:
+                    prefetch(v, (perm[k + AHEAD],))
             weight = v[k] if perm is None else v[perm[k]]
             source = dense[r, col[k]]
             for c in range(h):
@@ -141,6 +146,8 @@ def spmm_scaled(rowptr, col, left, dense, out):
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
+            if k + AHEAD < rowptr[n]:
+                prefetch(dense, (r, col[k + AHEAD]))
             source = dense[r, col[k]]
             for c in range(h):
                 target[c] += source[c]
@@ -192,6 +199,9 @@ def pair_dot(left, right, i, j, out):
         r, start, stop = _span(job, chunks, _CHUNK, P)
         first, second = _of_replica(i, r), _of_replica(j, r)
         for p in range(start, stop):
+            if p + AHEAD < stop:
+                prefetch(left, (r, first[p + AHEAD]))
+                prefetch(right, (r, second[p + AHEAD]))
             a = left[r, first[p]]
             b = right[r, second[p]]
             total = 0.0
@@ -215,6 +225,14 @@ def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
         high = n * (job % parts + 1) // parts
         first, second = _of_replica(i, r), _of_replica(j, r)
         for p in range(P):
+            if p + AHEAD < P:
+                i_next, j_next = first[p + AHEAD], second[p + AHEAD]
+                # Without a branch, which would be mispredicted for every other pair.
+                own_i, own_j = (i_next >= low) & (i_next < high), (j_next >= low) & (j_next < high)
+                prefetch(grad_left, (r, i_next if own_i else low))
+                prefetch(right, (r, j_next if own_i else low))
+                prefetch(grad_right, (r, j_next if own_j else low))
+                prefetch(left, (r, i_next if own_j else low))
             g = grad[r, p]
             if low <= first[p] < high:
                 target = grad_left[r, first[p]]
