@@ -24,9 +24,9 @@ MOST_NODES, MOST_EDGES = 20_000, 100_000
 MOST_NEIGHBOURS = 30
 """At most this many neighbours are drawn around a node."""
 
-MOST_EXPLAINED, MOST_REASONS, MOST_WORK = 60, 8, 1_500_000
+MOST_EXPLAINED, MOST_REASONS, MOST_WORK, MOST_FOR_ONE = 60, 8, 1_500_000, 30_000_000
 """At most so many of the least certain nodes come with reasons for their answers, and each with so many of a kind. Work
-is answers given anew, times the size of the graph: a few seconds."""
+is answers given anew, times the size of the graph: a few seconds, or half a minute for a single node."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
@@ -242,8 +242,10 @@ def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, Any]:
     features, [name, how much higher because of its value]. Only the least certain nodes are asked about, since a model
     answers once more for each edge."""
     nodes = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
-    passes = np.cumsum(1 + graph.degree[nodes])
-    affordable = max(1, int((passes * (1_000 + graph.task.num_nodes + graph.task.num_edges) <= MOST_WORK).sum()))
+    work = np.cumsum(1 + graph.degree[nodes]) * (1_000 + graph.task.num_nodes + graph.task.num_edges)
+    affordable = max(int((work <= MOST_WORK).sum()), int((work[:1] <= MOST_FOR_ONE).sum()))
+    if not affordable:
+        return {}
     asked, told = np.array(nodes[:affordable], dtype=np.int64), {}
     for node, (neighbours, features) in zip(asked.tolist(), graph.explain(asked), strict=True):
         shown = [one for one in neighbours if place[one.node] >= 0][:MOST_REASONS]

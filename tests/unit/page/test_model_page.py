@@ -352,6 +352,8 @@ def test_the_least_certain_nodes_come_with_reasons(fitted, made, monkeypatch):
         assert [name for name, _ in why["features"]] == [f"feature {name}" for name, _ in features[:8]]
     monkeypatch.setattr(model_graph, "MOST_WORK", 0)
     assert list(data_of(made(fitted))["graph"]["why"]) == [str(asked[0])]
+    monkeypatch.setattr(model_graph, "MOST_FOR_ONE", 0)
+    assert data_of(made(fitted))["graph"]["why"] == {}
 
 
 @pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")

@@ -79,7 +79,8 @@ const explorer = (() => {
     const fitted = graph.side() ? " About the answer with all edges." : "";
     const many = Object.keys(packed.why).length;
     if (!packed.why[place]) {
-      return [element("p", { class: "note" }, `Why? The ${whole(many)} least certain nodes come with reasons.`)];
+      return [element("p", { class: "note" }, many ? `Why? The ${whole(many)} least certain nodes come with reasons.`
+        : "Why? On a graph of this size reasons take minutes, so the page has none. In Python, explain of the loaded model works them out.")];
     }
     const { neighbours, features } = packed.why[place];
     const most = Math.max(...[...neighbours, ...features].map(([, value]) => Math.abs(value)), 1e-12);
