@@ -18,12 +18,16 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test fuzz demo docs lint format release lock clean
+.PHONY: help test units fuzz demo docs lint style types format release lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-test: lint ## check style and types, run the tests
+# The types are checked while tests run, some of which only wait.
+test: style ## check style and types, run the tests
+	@$(MAKE) --no-print-directory -j2 types units
+
+units: $(INSTALLED)
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 fuzz: $(INSTALLED) ## damaged inputs for every reader, for MINUTES=10
@@ -35,9 +39,13 @@ demo: $(CORE) ## label Citeseer from two tables: a short tour
 docs: $(INSTALLED) ## build the documentation into build/docs; open build/docs/index.html
 	$(BIN)/sphinx-build -W --keep-going -n -q docs build/docs
 
-lint: $(INSTALLED) ## check style and types
+lint: style types ## check style and types
+
+style: $(INSTALLED)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+
+types: $(INSTALLED)
 	$(BIN)/mypy
 
 format: $(INSTALLED) ## rewrite the code in the project's style

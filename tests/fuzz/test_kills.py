@@ -1,4 +1,4 @@
-"""A few kills of every kind of process that writes. `python tests/fuzz/kills.py` sends more."""
+"""A kill of every kind of process that writes. `python tests/fuzz/kills.py` sends more."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ CASES = ("fit", "save", "bench", "merge", "label", "checkpoint")
 
 @pytest.mark.slow
 def test_nothing_is_lost_and_nothing_is_there_by_half(tmp_path):
-    command = [sys.executable, kills.__file__, "--count", "2", "--out", str(tmp_path / "kills.json")]
+    command = [sys.executable, kills.__file__, "--count", "1", "--out", str(tmp_path / "kills.json")]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     records = json.loads((tmp_path / "kills.json").read_text())
     assert [(record["case"], record["kills"], record["faults"]) for record in records] == [
-        (case, 2, []) for case in CASES
+        (case, 1, []) for case in CASES
     ]
 
 
