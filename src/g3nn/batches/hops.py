@@ -43,8 +43,7 @@ class SampledHop:
             part.to(device) for part in (near.rowptr, near.col, degree, weight, rows.total[nodes].to(dtype))
         )
         found = []
-        for kept, width in zip(near.sizes[:-1], near.sizes[1:], strict=True):
-            count = near.rowptr[kept]
+        for kept, width, count in zip(near.sizes[:-1], near.sizes[1:], near.drawn, strict=True):
             own = (rowptr[: kept + 1], col[:count], degree[:kept], weight[:count], total[:width])
             found.append(cls(kept, width, *own))
         return tuple(reversed(found))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import torch
@@ -24,7 +25,7 @@ class Neighbourhood:
 
     nodes: (m,), the targets first, then what one step adds, and so on; some are repeated to fill up. sizes: how many of
     them are within 0, 1, ... steps. rowptr (rows + 1,), col (S,): the drawn neighbours of a node, as positions in
-    `nodes`. entry (S,): their places in the rows of the graph.
+    `nodes`. entry (S,): their places in the rows of the graph. drawn: how many of them the first 1, 2, ... steps take.
     """
 
     nodes: Tensor
@@ -32,12 +33,14 @@ class Neighbourhood:
     rowptr: Tensor
     col: Tensor
     entry: Tensor
+    drawn: tuple[int, ...]
 
 
 class Sampler:
     """Draws neighbourhoods in the rows of a graph, on their device.
 
-    compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same.
+    compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same. On a GPU the host waits
+    twice in a step, to know how many are drawn and how many of these are new; assigning a number would be waiting too.
     """
 
     def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:
@@ -67,10 +70,11 @@ class Sampler:
             cols.append(col)
             entries.append(entry)
         around = torch.cat(nodes)
-        self._place[around] = -1
+        self._place.index_fill_(0, around, -1)
         none = around[:0]
         rowptr = torch.cat([around.new_zeros(1), torch.cat([none, *counts]).cumsum(0)])
-        return Neighbourhood(around, tuple(sizes), rowptr, torch.cat([none, *cols]), torch.cat([none, *entries]))
+        drawn = tuple(accumulate(entry.numel() for entry in entries))
+        return Neighbourhood(around, tuple(sizes), rowptr, torch.cat([none, *cols]), torch.cat([none, *entries]), drawn)
 
     @staticmethod
     def _filled(nodes: Tensor, before: int) -> Tensor:
@@ -83,7 +87,7 @@ class Sampler:
         targets = neighbourhood.nodes[: neighbourhood.sizes[0]]
         self._begin(targets)
         found = self._place[nodes.to(targets.device)]
-        self._place[targets] = -1
+        self._place.index_fill_(0, targets, -1)
         return found
 
     def _begin(self, targets: Tensor) -> None:
@@ -95,7 +99,7 @@ class Sampler:
         # A GPU writes in any order, so the smallest is sought.
         self._first.scatter_reduce_(0, targets, positions, "amin")
         self._place[targets] = self._first[targets]
-        self._first[targets] = _NOWHERE
+        self._first.index_fill_(0, targets, _NOWHERE)
 
     def _drawn(self, frontier: Tensor, most: int, noise: Noise) -> tuple[Tensor, Tensor]:
         """How many neighbours of each node of the frontier are drawn, and which, as places in `col`."""
@@ -103,20 +107,21 @@ class Sampler:
         degree = self.rows.rowptr[frontier + 1] - begin
         taken = degree.clamp_max(most) if most else degree
         bits = uniform_bits(noise.seeds, noise.next_counter(), frontier.numel())[0]
-        uniform = bits.to(frontier.device).double() * 2.0**-32
+        # Where all are taken, rounding must not take one twice.
+        uniform = torch.where(taken < degree, bits.to(frontier.device).double() * 2.0**-32, 0.0)
+        step = degree.double() / taken
         starts = torch.cat([taken.new_zeros(1), taken.cumsum(0)])
         count = int(starts[-1])
         if self._compiled:
             entry = np.empty(count, dtype=np.int64)
-            graph = (self.rows.rowptr.numpy(), self.rows.col.numpy(), frontier.numpy())
-            cpu_sampling.draw_neighbours(*graph, uniform.numpy(), starts.numpy(), entry)
+            graph = (self.rows.rowptr.numpy(), frontier.numpy())
+            cpu_sampling.draw_neighbours(*graph, uniform.numpy(), step.numpy(), starts.numpy(), entry)
             return taken, torch.from_numpy(entry)
         row = torch.repeat_interleave(taken, output_size=count)
-        # One gather of several numbers is faster than several.
-        first, have, take, before = torch.stack([begin, degree, taken, starts[:-1]], dim=1)[row].unbind(1)
+        # One gather of several numbers takes less time than several.
+        first, before, shift, each = torch.stack([begin.double(), starts[:-1].double(), uniform, step])[:, row]
         t = torch.arange(count, device=frontier.device) - before
-        spread = ((t + uniform[row]) * have / take).floor().long()
-        return taken, first + torch.where(take < have, torch.minimum(spread, have - 1), t)
+        return taken, (first + ((t + shift) * each).floor()).long()
 
     def _numbered(self, found: Tensor, known: int) -> tuple[Tensor, Tensor]:
         """The positions of these nodes, and those among them that had none, in order of appearance."""
@@ -125,10 +130,9 @@ class Sampler:
             fresh, local = np.empty(found.numel(), dtype=np.int64), np.empty(found.numel(), dtype=np.int64)
             count = cpu_sampling.number_nodes(found.numpy(), self._place.numpy(), known, fresh, local)
             return torch.from_numpy(local), torch.from_numpy(fresh[:count].copy())
-        unknown = found[self._place[found] < 0]
-        turn = torch.arange(unknown.numel(), device=found.device)
-        self._first.scatter_reduce_(0, unknown, turn, "amin")
-        fresh_nodes = unknown[self._first[unknown] == turn]
-        self._first[unknown] = _NOWHERE
-        self._place[fresh_nodes] = known + torch.arange(fresh_nodes.numel(), device=found.device)
+        turn = torch.arange(found.numel(), device=found.device)
+        self._first.scatter_reduce_(0, found, turn, "amin")
+        fresh_nodes = found[(self._place[found] < 0) & (self._first[found] == turn)]
+        self._first.index_fill_(0, found, _NOWHERE)
+        self._place[fresh_nodes] = known + turn[: fresh_nodes.numel()]
         return self._place[found], fresh_nodes

@@ -10,26 +10,21 @@ from g3nn.kernels.compiled import kernel
 @kernel(nogil=True)
 def draw_neighbours(
     rowptr: np.ndarray,
-    col: np.ndarray,
     frontier: np.ndarray,
     uniform: np.ndarray,
+    step: np.ndarray,
     starts: np.ndarray,
     entry: np.ndarray,
 ) -> None:
-    """entry (starts[-1],): which neighbours of each node of the frontier are drawn, as places in `col`.
+    """entry (starts[-1],): which neighbours of each node of the frontier are drawn, as places in the rows of the graph.
 
     Of g neighbours, k are drawn: those at floor((t + u) g / k) for t = 0 .. k - 1: each is drawn with
-    probability k / g, none twice.
+    probability k / g, none twice. step: g / k.
     """
     for f in range(frontier.size):
         begin = rowptr[frontier[f]]
-        degree = rowptr[frontier[f] + 1] - begin
-        taken = starts[f + 1] - starts[f]
-        for t in range(taken):
-            offset = t
-            if taken < degree:
-                offset = min(int(np.floor((t + uniform[f]) * degree / taken)), degree - 1)
-            entry[starts[f] + t] = begin + offset
+        for t in range(starts[f + 1] - starts[f]):
+            entry[starts[f] + t] = begin + int(np.floor((t + uniform[f]) * step[f]))
 
 
 @kernel(nogil=True)

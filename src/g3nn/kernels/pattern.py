@@ -100,8 +100,9 @@ class Pattern:
 
 def _turned(rowptr: Tensor, col: Tensor, m: int, places: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
     """Compressed columns of compressed rows, on any device: t_rowptr, t_col and perm."""
-    perm = col.argsort(stable=True)
-    t_rowptr = torch.zeros(m + 1, dtype=torch.int64, device=col.device)
-    torch.cumsum(torch.bincount(col, minlength=m), 0, out=t_rowptr[1:])
+    ordered, perm = col.sort(stable=True)
+    # Counting the entries of each column would make the host wait for a GPU.
+    ends = torch.searchsorted(ordered, torch.arange(m, dtype=col.dtype, device=col.device), right=True)
+    t_rowptr = torch.cat([ends.new_zeros(1), ends])
     row = torch.searchsorted(rowptr, perm, right=True) - 1
     return t_rowptr, row.to(index_type(len(rowptr) - 2)), perm.to(places)

@@ -98,7 +98,8 @@ class BatchStack(Stack):
         train, size = self._batches.task.train, self._workers.size
         order = np.random.default_rng([self._seed % 2**64, _DRAWING, self.epoch])
         count = -(-(len(train) // size) // self.options.batch)
-        return torch.from_numpy(order.permutation(train[self._workers.rank :: size])).tensor_split(count)
+        nodes = torch.from_numpy(order.permutation(train[self._workers.rank :: size]))
+        return nodes.to(self._batches.rows.rowptr.device).tensor_split(count)
 
     def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, PairSource]:
         """What the objective needs of a batch: without a model of the graph, and without a term over its edges, the
