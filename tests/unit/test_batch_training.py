@@ -35,6 +35,16 @@ def test_the_kept_parameters_are_those_of_the_best_epoch(task):
     np.testing.assert_array_equal(again.answers, short.answers)
 
 
+@pytest.mark.parametrize("trials", [{"trials": 2}, {"ensemble": 2}])
+def test_a_result_judges_validation_nodes_by_all_their_neighbours(task, trials):
+    found = g3nn.fit(task, "gcn", epochs=20, seed=3, device="cpu", batch=30, fan_out="1/1", **trials)
+    log_prob = found.answers.numpy()[:, task.val]
+    np.testing.assert_allclose(found.val_score, (log_prob.argmax(2) == task.labels[task.val]).mean(1), rtol=1e-6)
+    of_label = np.take_along_axis(log_prob, task.labels[task.val][None, :, None], axis=2)
+    np.testing.assert_allclose(found.val_loss, -of_label.mean((1, 2)), rtol=1e-5)
+    assert (np.abs(found.val_loss - np.nanmin(found.history[:, -2], axis=0)) > 1e-3).all(), "one is not like all"
+
+
 @pytest.mark.parametrize("outcome", ["real", "tags"])
 def test_other_outcomes_are_trained_in_batches_too(outcome):
     rng = np.random.default_rng(0)

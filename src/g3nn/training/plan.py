@@ -320,8 +320,9 @@ class Plan:
     ) -> FitResult:
         answers = self._answered(parts, inputs)
         ended = joined([endings for endings, _ in parts])
-        if self.training.ensemble > 1:
-            validation_answers = self._answered(parts, self.training.validation_inputs(inputs))
+        if self.training.ensemble > 1 or self.training.batch:
+            judged = self.training.validation_inputs(inputs)
+            validation_answers = answers if judged is inputs else self._answered(parts, judged)
             ended = trial_endings(ended, validation_answers, inputs, self.training)
         measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
         diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0

@@ -41,7 +41,8 @@ class FitResult:
     status: "stopped" (early stopping), "limit" (ran all epochs) or "diverged" (the loss was no longer finite; the
     numbers are those of the best epoch before that, NaN if there was none).
     answers: (trials, n, width), the parameters of q at each node in the form of the outcome.
-    history: (epochs, terms, trials), the terms as in `history_names`; NaN after a trial stopped.
+    history: (epochs, terms, trials), the terms as in `history_names`; NaN after a trial stopped. In batches it judges
+    validation nodes by drawn neighbours, and `val_loss` and `val_score` by all of them.
 
     With an `ensemble`, a trial has several members: its answer is their mixture, its epochs and status those of the
     slowest and the worst of them, and `model` holds all members, those of one trial in a row.
@@ -194,7 +195,7 @@ def mixed(answers: Tensor, members: int, outcome: Outcome) -> Tensor:
 
 
 def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, options: TrainingOptions) -> Endings:
-    """How trials ended, from how their members did and what these answer together for the validation nodes.
+    """How trials ended, from how their members did and what these answer together for the validation nodes in the end.
 
     A trial takes as long as its slowest member, and it diverged, or never had a finite loss, if one of them did. The
     terms of its history are means over the members that were still in training.
