@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 INSTALLED := $(VENV)/.installed
+WARM := $(VENV)/.warm
 WORKERS ?= 2
 MINUTES ?= 10
 
@@ -23,8 +24,10 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
-# The types are checked while tests run, some of which only wait.
-test: style ## check style and types, run the tests
+# Kernels are compiled while pip installs what only tests need, and types are checked while tests run.
+test: ## check style and types, run the tests
+	@$(MAKE) --no-print-directory -j2 $(INSTALLED) $(WARM)
+	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types units
 
 units: $(INSTALLED)
@@ -73,6 +76,10 @@ PIP_INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --no-com
 $(CORE): pyproject.toml constraints.txt | $(BIN)/python
 	$(PIP_INSTALL) setuptools
 	$(PIP_INSTALL) --no-build-isolation -e .
+	touch $@
+
+$(WARM): $(CORE)
+	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tools/warm.py
 	touch $@
 
 $(INSTALLED): $(CORE)

@@ -31,5 +31,5 @@ def drawn_ahead(draw: Callable[[int], T], count: int, device: torch.device) -> I
 
 @cache
 def _drawing_stream(device: torch.device) -> torch.cuda.Stream:
-    """Always the same one: freed memory belongs to its stream. Small steps that the host waits for go before large ones."""
+    """Always the same one, since freed memory belongs to its stream. What the host waits for goes before the rest."""
     return torch.cuda.Stream(device, priority=-1)

@@ -39,8 +39,8 @@ class Neighbourhood:
 class Sampler:
     """Draws neighbourhoods in the rows of a graph, on their device.
 
-    compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same. On a GPU the host waits
-    twice in a step, to know how many are drawn and how many of these are new; assigning a number would be waiting too.
+    compiled: by loops, as on a CPU, or by operations on tensors, as on a GPU. Both draw the same. The host waits for a
+    GPU twice in a step, to know how many are drawn and how many of these are new; to assign a number it would wait too.
     """
 
     def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:

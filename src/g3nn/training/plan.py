@@ -109,8 +109,7 @@ class Plan:
         return self._trained_with(epochs=epochs, keep=LAST)
 
     def going_on(self, model: GenerativeModel, epochs: int) -> Plan:
-        """The same plan for replicas that have been trained before: so many epochs more, on every label."""
-        # What a warm-up waits for has been learned.
+        """The same plan for trained replicas, which need no warm-up: so many epochs more, on every label."""
         objective = dataclasses.replace(self.objective, warm_up=0)
         return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
 
