@@ -25,7 +25,7 @@ def _call(kernel: Callable[..., None], *arguments: Any) -> None:
 
 def _array(tensor: Tensor) -> np.ndarray:
     """A contiguous numpy view of a CPU tensor, or a copy if it is strided."""
-    return tensor.detach().contiguous().numpy()
+    return tensor.contiguous().numpy(force=True)
 
 
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
