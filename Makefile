@@ -19,16 +19,18 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test units fuzz demo docs lint style types format release lock clean
+.PHONY: help test ready units fuzz demo docs lint style types format release lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 # Kernels are compiled while pip installs what only tests need, and types are checked while tests run.
 test: ## check style and types, run the tests
-	@$(MAKE) --no-print-directory -j2 $(INSTALLED) $(WARM)
+	@$(MAKE) --no-print-directory -j2 ready
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types units
+
+ready: $(INSTALLED) $(WARM)
 
 units: $(INSTALLED)
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder

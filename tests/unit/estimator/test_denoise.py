@@ -50,7 +50,7 @@ def known(task):
 
 
 def fitted(task, **changes):
-    how = {"effort": "quick", "epochs": 30, "ensemble": 1, "device": "cpu", **changes}
+    how = {"effort": "quick", "epochs": 12, "ensemble": 1, "device": "cpu", **changes}
     return G3NNClassifier(**how).fit(task.features, known(task), task.edges, val=task.val)
 
 
