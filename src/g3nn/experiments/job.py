@@ -14,7 +14,6 @@ import torch
 
 from g3nn.data import NOISE
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
-from g3nn.experiments.estimator_job import estimator_record
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.experiments.suite import ESTIMATOR
@@ -146,6 +145,9 @@ def _train(job: Job, device: str, task: NodeTask) -> FitResult:
 
 
 def _estimated(job: Job, device: str, task: NodeTask) -> list[Record]:
+    # Loads scikit-learn, which would make every `g3nn train` start two seconds later.
+    from g3nn.experiments.estimator_job import estimator_record
+
     split = split_hash(task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)

@@ -73,6 +73,12 @@ def test_help_loads_nothing(tmp_path):
     assert run_all(tmp_path, *commands)[1] == set()
 
 
+def test_training_and_tables_of_trainings_come_without_scikit_learn(tmp_path):
+    _, loaded = run_all(tmp_path, ("train", "--help"), ("bench", "run", "--help"), ("datasets",))
+    assert "torch" in loaded
+    assert "sklearn" not in loaded
+
+
 def complete(folder: Path, line: str) -> list[str]:
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1), "_G3NN_COMPLETE": "complete_bash"}
     out, loaded = run(folder, **words)
