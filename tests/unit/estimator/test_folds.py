@@ -27,7 +27,7 @@ def folds(*counts, share=0.2):
 
 
 def panel(**changes):
-    return G3NNClassifier(**{"effort": "quick", "epochs": 30, "ensemble": 2, "device": "cpu", **changes})
+    return G3NNClassifier(**{"effort": "quick", "epochs": 12, "ensemble": 2, "device": "cpu", **changes})
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ class TestAsked:
 
 class TestContinue:
     def test_what_was_tried_is_not_tried_again(self, graph, monkeypatch):
-        begun = panel(epochs=10).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        begun = panel(epochs=5).fit(graph.X, graph.y, graph.edges, val=graph.val)
         before, loss = list(begun.panel_), begun.fitted_.val_loss
         tried = []
         short = Search._short
