@@ -27,7 +27,8 @@ def folds(*counts, share=0.2):
 
 
 def panel(**changes):
-    return G3NNClassifier(**{"effort": "quick", "epochs": 12, "ensemble": 2, "device": "cpu", **changes})
+    how = {"effort": "quick", "epochs": 12, "ensemble": 2, "device": "cpu", "denoise": False}
+    return G3NNClassifier(**{**how, **changes})
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ def joint(graph, quick):
 @pytest.fixture(scope="module")
 def panel(graph, quick):
     """Not to be changed."""
-    classifier = quick(model="auto", effort="quick", epochs=15, prior=LogisticRegression())
+    classifier = quick(model="auto", effort="quick", epochs=15, prior=LogisticRegression(), denoise=False)
     return classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
 
 
@@ -175,7 +175,8 @@ class TestPanel:
 
 def learned_with_beliefs(graph):
     """A classifier whose only member is a network that sees beliefs."""
-    how = {"effort": "quick", "epochs": 10, "ensemble": 1, "device": "cpu", "prior": LogisticRegression()}
+    how = {"effort": "quick", "epochs": 10, "ensemble": 1, "device": "cpu", "denoise": False}
+    how["prior"] = LogisticRegression()
     classifier = G3NNClassifier(**how, objective="laplacian", validation=0.0)
     with pytest.warns(UserWarning, match="no labelled node is left"):
         return classifier.fit(graph.X, graph.y, graph.edges)
@@ -233,7 +234,7 @@ VALUES = {
 def test_other_outcomes_train(outcome, tmp_path):
     kind, prior, how = VALUES[outcome]
     task = g3nn.synthetic_values(outcome, nodes=120, columns=2, degree=6, features=4, labelled=0.5, val=40, seed=2)
-    estimator = kind(prior=prior, effort="quick", epochs=1, ensemble=1, device="cpu", **how)
+    estimator = kind(prior=prior, effort="quick", epochs=1, ensemble=1, device="cpu", denoise=False, **how)
     estimator.fit(task.features, known_numbers(task), task.edges, val=task.val)
     tried = {entry.model: entry for entry in estimator.panel_}
     assert all(np.isfinite(entry.val_loss) for entry in tried.values())
