@@ -6,12 +6,15 @@ python tools/warm.py
 
 from __future__ import annotations
 
+import argparse
+
 import numpy as np
 
 import g3nn
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter).parse_args()
     task = g3nn.synthetic(nodes=120, classes=3, degree=4, features=6, labels_per_class=10, val=20)
     for model in ("sbm-gcn", "lsm-gat", "dcsbm-sage"):
         g3nn.fit(task, model, epochs=2, device="cpu")
