@@ -4,6 +4,7 @@ python benchmarks/scaling.py edges --out F [--largest 10000000] [--device cuda] 
 python benchmarks/scaling.py shapes --out F [--only products] [--device cuda]     # graphs of the shape of known ones
 python benchmarks/scaling.py replicas [--device cuda]       # time per replica and epoch, Cora lsm-gcn
 python benchmarks/scaling.py roofline [--device cuda]       # bytes that must move, and how fast they move
+python benchmarks/scaling.py drawing scale.json scale.svg   # what `edges` found
 
 Graphs are synthetic, and an epoch is full batch with evaluation. Records go to a file, and what is there already is not
 measured again.
@@ -20,12 +21,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from records import Record, records_to_extend, write_records
+from records import Record, records_to_extend, stored, write_records
 from scaling_case import PLAIN
 from speed import make_stack, run_stack, timed
+from svg import Panel, curves
 
 import g3nn
 from g3nn.errors import G3NNError, Problems
+from g3nn.folders import replacing
 
 SHAPES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
     "products": (
@@ -37,6 +40,12 @@ SHAPES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
 """Sizes, and the models that are measured on them."""
 
 FOUND = ("seconds_per_epoch", "peak_gib")
+DRAWN = {
+    "seconds for an epoch, one GPU": ("cuda", "seconds_per_epoch"),
+    "GiB, one GPU": ("cuda", "peak_gib"),
+    "seconds for an epoch, CPU": ("cpu", "seconds_per_epoch"),
+}
+"""What is drawn, and where it is found."""
 
 
 def key(record: Record) -> tuple[Any, ...]:
@@ -105,6 +114,25 @@ def edges(out: Path | None, largest: int, device: str) -> None:
             print(f"{model}, exponents from 10^5 edges on: time {time:.2f}, memory {memory:.2f}")
 
 
+def drawing(records: list[Record]) -> str:
+    """An SVG: time and memory against edges, from 10^5 on."""
+    panels = []
+    for title, (device, value) in DRAWN.items():
+        lines: dict[str, tuple[list[float], list[float]]] = {"sbm-gcn": ([], []), PLAIN: ([], [])}
+        for row in sorted(records, key=lambda row: row["wanted"]):
+            if (
+                row["what"] == "edges"
+                and row["device"] == device
+                and row["wanted"] >= 10**5
+                and row["status"] == "done"
+            ):
+                across, up = lines[row["model"]]
+                across.append(np.log10(row["wanted"]))
+                up.append(np.log10(row[value]))
+        panels.append(Panel(title, lines, powers=True))
+    return curves("Time and memory of an epoch against edges, ten for each node", panels, "sbm-gcn")
+
+
 def shapes(out: Path | None, only: str | None, device: str) -> None:
     chosen = {only: SHAPES[only]} if only else SHAPES
     measure_all(out, [(what, sizes, model) for what, (sizes, models) in chosen.items() for model in models], device)
@@ -155,9 +183,15 @@ def main() -> None:
         commands.choices[name].add_argument("--out", type=Path)
     commands.choices["edges"].add_argument("--largest", type=int, default=10**7)
     commands.choices["shapes"].add_argument("--only", choices=tuple(SHAPES))
+    commands.add_parser("drawing").add_argument("records", type=Path)
+    commands.choices["drawing"].add_argument("svg", type=Path)
     given = parser.parse_args()
     try:
-        if given.command == "edges":
+        if given.command == "drawing":
+            text = drawing(stored(given.records, "records", key))
+            with replacing(given.svg) as draft:
+                draft.write_text(text, encoding="utf-8")
+        elif given.command == "edges":
             edges(given.out, given.largest, given.device)
         elif given.command == "shapes":
             shapes(given.out, given.only, given.device)

@@ -25,10 +25,11 @@ def svg(width: int, height: int, title: str, shapes: Sequence[str], style: str =
 
 @dataclass(frozen=True)
 class Panel:
-    """A diagram. lines: what is across and what is up, by name."""
+    """A diagram. lines: what is across and what is up, by name. powers: both are exponents of ten."""
 
     title: str
     lines: Mapping[str, tuple[Sequence[float], Sequence[float]]]
+    powers: bool = False
 
 
 WIDTH, HEIGHT, LEFT, TOP, ACROSS = 270, 190, 44, 60, 3
@@ -56,7 +57,9 @@ def _diagram(panel: Panel, colours: Mapping[str, str], ours: str, left: int, top
     values = [value for _, line in panel.lines.values() for value in line]
     marks = sorted({mark for line, _ in panel.lines.values() for mark in line})
     low, high = min(values), max(values)
-    step = next(step for step in (0.02, 0.05, 0.1, 0.2) if (high - low) <= 5 * step or step == 0.2)
+    step = (
+        1.0 if panel.powers else next(step for step in (0.02, 0.05, 0.1, 0.2) if high - low <= 5 * step or step == 0.2)
+    )
     low, high = np.floor(low / step) * step, np.ceil(high / step) * step
 
     def across(mark: float) -> float:
@@ -65,13 +68,18 @@ def _diagram(panel: Panel, colours: Mapping[str, str], ours: str, left: int, top
     def up(value: float) -> float:
         return round(top + 22 + HEIGHT * (high - value) / max(high - low, step), 1)
 
+    def power(exponent: float) -> str:
+        return f'10<tspan dy="-4" font-size="9">{exponent:.0f}</tspan>'
+
     shapes = [f'<text class="small" x="{left}" y="{top + 10}">{escape(panel.title)}</text>']
     for tick in np.arange(low, high + step / 2, step):
         y = up(tick)
         shapes.append(f'<line class="line" x1="{left}" x2="{left + WIDTH}" y1="{y}" y2="{y}"/>')
-        shapes.append(f'<text class="small end" x="{left - 6}" y="{y + 4}">{tick:.2f}</text>')
+        label = power(tick) if panel.powers else f"{tick:.2f}"
+        shapes.append(f'<text class="small end" x="{left - 6}" y="{y + 4}">{label}</text>')
     for mark in marks:
-        shapes.append(f'<text class="small middle" x="{across(mark)}" y="{top + HEIGHT + 38}">{mark:g}</text>')
+        label = power(mark) if panel.powers else f"{mark:g}"
+        shapes.append(f'<text class="small middle" x="{across(mark)}" y="{top + HEIGHT + 38}">{label}</text>')
     for name in sorted(panel.lines, key=lambda name: name == ours):
         points = " ".join(f"{across(mark)},{up(value)}" for mark, value in zip(*panel.lines[name], strict=True))
         width = 3 if name == ours else 1.5

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from g3nn.errors import InputError
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
-MODULES = ("records", "plain_pyg", "speed", "scaling_case", "scaling")
+MODULES = ("records", "plain_pyg", "speed", "svg", "scaling_case", "scaling")
 TINY = {"nodes": 300, "edges": 900, "features": 8, "classes": 3}
 
 
@@ -78,6 +79,18 @@ def test_growth_is_told_from_a_hundred_thousand_edges_on(scaling, tmp_path, caps
     told = capsys.readouterr().out
     assert told.count("ms per epoch") == 6
     assert "plain gcn, exponents from 10^5 edges on: time 0.00, memory 0.00" in told
+
+
+def test_the_drawing_has_what_was_measured_and_no_more(scaling):
+    done = [record(edges, edges / 1e6) for edges in (10**4, 10**5, 10**7)]
+    plain = [one | {"model": "plain gcn"} for one in done]
+    failed = record(10**8) | {"status": "out of memory"}
+    picture = scaling.drawing([*done, *plain, failed, *(one | {"device": "cuda"} for one in [*done, *plain])])
+    lines = re.findall(r'points="(.*?)"', picture)
+    assert [len(line.split()) for line in lines] == [2] * 6
+    assert "10<tspan" in picture
+    assert ">7</tspan>" in picture
+    assert ">8</tspan>" not in picture
 
 
 def test_records_need_a_file(scaling):
