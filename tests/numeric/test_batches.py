@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.batches import BatchSource
+from g3nn.batches import BatchSource, sampling
 from g3nn.batches.hops import SampledHop
 from g3nn.batches.rows import GraphRows
 from g3nn.batches.sampling import Sampler
@@ -127,6 +127,20 @@ def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
         drawn = near.nodes[near.col[near.rowptr[node] : near.rowptr[node + 1]]]
         assert len(set(drawn.tolist())) == len(drawn)
         assert set(drawn.tolist()) <= set(rows.col[rows.rowptr[node] : rows.rowptr[node + 1]].tolist())
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_the_last_of_very_many_neighbours_is_one(monkeypatch, compiled):
+    """The largest random number, and sizes for which its product with g / k rounds to g."""
+    drawn, degree = 3_000_000, 3_000_001
+    monkeypatch.setattr(sampling, "uniform_bits", lambda _seeds, _counter, size: torch.full((1, size), 2**32 - 1))
+    rowptr = torch.cat([torch.tensor([0]), torch.arange(degree, 2 * degree + 1)])
+    col = torch.cat([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.int64)])
+    rows = GraphRows(rowptr, col, None)
+    near = Sampler(rows, compiled).around(torch.tensor([0]), torch.tensor([], dtype=torch.int64), (drawn,), noise())
+    entry = near.entry[: near.rowptr[1]]
+    assert entry.numel() == entry.unique().numel() == drawn
+    assert int(entry.max()) < degree
 
 
 def test_rows_know_which_entries_they_contain(task):

@@ -16,6 +16,9 @@ from g3nn.replicas import Noise
 _MULTIPLE = 16
 """Sizes of a neighbourhood are multiples of this: a GPU has one kernel for all of them then, and reads more at once."""
 
+_BELOW_ONE = 1 - 2.0**-50
+"""By more than what rounding adds to the product of three numbers."""
+
 _NOWHERE = torch.iinfo(torch.int64).max
 
 
@@ -107,9 +110,10 @@ class Sampler:
         degree = self.rows.rowptr[frontier + 1] - begin
         taken = degree.clamp_max(most) if most else degree
         bits = uniform_bits(noise.seeds, noise.next_counter(), frontier.numel())[0]
-        # Where all are taken, rounding must not take one twice.
-        uniform = torch.where(taken < degree, bits.to(frontier.device).double() * 2.0**-32, 0.0)
-        step = degree.double() / taken
+        # Where all are taken, rounding must not take one twice; where some are, it must not go past the last.
+        some = taken < degree
+        uniform = torch.where(some, bits.to(frontier.device).double() * 2.0**-32, 0.0)
+        step = torch.where(some, degree.double() / taken * _BELOW_ONE, 1.0)
         starts = torch.cat([taken.new_zeros(1), taken.cumsum(0)])
         count = int(starts[-1])
         if self._compiled:

@@ -19,7 +19,7 @@ def draw_neighbours(
     """entry (starts[-1],): which neighbours of each node of the frontier are drawn, as places in the rows of the graph.
 
     Of g neighbours, k are drawn: those at floor((t + u) g / k) for t = 0 .. k - 1: each is drawn with
-    probability k / g, none twice. step: g / k.
+    probability k / g, none twice. step: g / k or a little less, 1 where all are taken.
     """
     for f in range(frontier.size):
         begin = rowptr[frontier[f]]
