@@ -33,6 +33,7 @@ LAYERS = (
     ("inputs",),
     ("networks",),
     ("likelihoods", "priors", "posteriors"),
+    ("channels",),
     ("model",),
     ("pairs",),
     ("batches",),
