@@ -6,11 +6,9 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from g3nn.data.attacked import ATTACKED, METATTACK, attacked
 from g3nn.data.blogcatalog import load_blogcatalog
-from g3nn.data.noise import NOISE, NoisyTask
+from g3nn.data.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
 from g3nn.data.planetoid import DATASETS, planetoid
 from g3nn.data.settings import SETTINGS
 from g3nn.data.statistics import DatasetStatistics, statistics
@@ -24,6 +22,8 @@ __all__ = [
     "ALL_DATASETS",
     "ALL_SETTINGS",
     "DATASETS",
+    "EDGE_NOISE",
+    "LABEL_NOISE",
     "NOISE",
     "SETTINGS",
     "DatasetStatistics",
@@ -61,11 +61,11 @@ def settings_of(name: str) -> tuple[str, ...]:
 
 
 def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
-    """A benchmark dataset in one of the paper's settings or with wrong edges. Names are not case-sensitive.
+    """A benchmark dataset in one of the paper's settings or with noise. Names are not case-sensitive.
 
-    seed: of generated noise, such as "random-50"; nothing else depends on it. `blogcatalog` has only the standard
-    setting, `polblogs` only "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices. A dataset of
-    another package has the settings "standard" and "missing-edge", and those with noise.
+    seed: of generated noise, such as "random-50" or "uniform-30"; nothing else depends on it. `blogcatalog` has only
+    the standard setting, `polblogs` only "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices. A
+    dataset of another package has the settings "standard" and "missing-edge", and those with noise.
 
     >>> load("cora", setting="missing-edge")
     NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)
@@ -74,7 +74,7 @@ def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
 
 
 def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
-    """As `load`, with a mask of the edges that were injected."""
+    """As `load`, with masks of the edges that were injected and of the nodes whose label is wrong."""
     dataset, variant = str(name).lower(), str(setting).lower()
     settings = settings_of(dataset) or ALL_SETTINGS
     problems = Problems()
@@ -87,8 +87,7 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
         return attacked(dataset, variant)
     if variant in NOISE:
         return NOISE[variant](_standard(dataset), seed=seed)
-    task = SETTINGS[variant](_standard(dataset))
-    return NoisyTask(task, np.zeros(task.num_edges, dtype=bool))
+    return NoisyTask.of(SETTINGS[variant](_standard(dataset)))
 
 
 def _standard(name: str) -> NodeTask:

@@ -66,7 +66,7 @@ def attacked(name: str, setting: str) -> NoisyTask:
         raise DataError(f"{path}: {error}. {_ADVICE}") from error
     n = built.num_nodes
     before, after = (encode(task.edges[0], task.edges[1], n) for task in (clean, built))
-    return NoisyTask(built, ~np.isin(after, before))
+    return NoisyTask.of(built, injected=~np.isin(after, before))
 
 
 def _read(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:

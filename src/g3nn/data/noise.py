@@ -1,4 +1,5 @@
-"""Graphs with wrong edges, made from a sound one: random edges added, edges removed, and an attack that knows labels.
+"""Noise, added to a sound task. Wrong edges: random ones added, edges removed, and an attack that knows labels. Wrong
+labels: flipped to any other class, or to the next one.
 
 `NOISE` maps the name of a setting, such as "random-50", to its function of a task and a seed.
 """
@@ -6,14 +7,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
 from g3nn.data.arguments import check_arguments, number, whole
 from g3nn.data.random_graph import decode, encode, uniform_pairs
-from g3nn.errors import Problems
+from g3nn.errors import InputError, Problems
 from g3nn.options import Rule
 from g3nn.outcomes import Classes
 from g3nn.parse import UNKNOWN, distinct
@@ -22,13 +23,30 @@ from g3nn.task import NodeTask
 Fits = Callable[[np.ndarray, np.ndarray], np.ndarray]
 """Which of the pairs (i, j) may become edges."""
 
+UNIFORM, PAIR = FLIPS = ("uniform", "pair")
+"""Which class a wrong label names."""
+
+_DRAWS = 1000
+"""More of them hardly find what these have not."""
+
 
 @dataclass(frozen=True, eq=False)
 class NoisyTask:
-    """A task and which of its edges, (E,) booleans, were injected."""
+    """A task, which of its edges, (E,) booleans, were injected, and which of its nodes, (n,) booleans, have a wrong
+    label."""
 
     task: NodeTask
     injected: np.ndarray
+    wrong: np.ndarray
+
+    @classmethod
+    def of(cls, task: NodeTask, injected: np.ndarray | None = None, wrong: np.ndarray | None = None) -> NoisyTask:
+        """Without injected edges or wrong labels where none are given."""
+        return cls(
+            task,
+            np.zeros(task.num_edges, dtype=bool) if injected is None else injected,
+            np.zeros(task.num_nodes, dtype=bool) if wrong is None else wrong,
+        )
 
 
 def random_edges(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
@@ -56,9 +74,7 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     the labels of all nodes; nodes whose label is unknown are left alone.
     """
     problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
-    if task.outcome != Classes.name:
-        problems.add("task", f"labels of kind {task.outcome}", Classes.name)
-    problems.raise_if_any()
+    _check_classes(task, problems)
     labels, flips, rng = task.labels, round(rate * task.num_edges), np.random.default_rng(seed)
 
     def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -77,11 +93,39 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     return _changed(task, kept, added, f"dice-{100 * rate:g}")
 
 
-NOISE: dict[str, Callable[..., NoisyTask]] = {
+def flipped_labels(task: NodeTask, share: float, how: str = UNIFORM, seed: int = 0) -> NoisyTask:
+    """A random share of the training and validation labels, drawn from both together, is wrong.
+
+    how: "uniform", any other class is as likely; "pair", it is the next one, and after the last the first. Draws that
+    leave a class without a training label are made again.
+    """
+    problems = Problems()
+    check_arguments({"share": share, "seed": seed}, {"share": number(0, 1), "seed": whole(0)}, problems)
+    problems.name("how", how, FLIPS)
+    _check_classes(task, problems)
+    rng, K, labelled = np.random.default_rng(seed), task.num_classes, np.union1d(task.train, task.val)
+    count = round(share * labelled.size)
+    for _ in range(_DRAWS):
+        labels, nodes = task.labels.copy(), rng.permutation(labelled)[:count]
+        steps = 1 if how == PAIR else rng.integers(1, K, count)
+        labels[nodes] = (labels[nodes] + steps) % K
+        if np.unique(labels[task.train]).size == K:
+            changed = replace(task, labels=labels, setting=f"{how}-{100 * share:g}", beliefs=None)
+            return NoisyTask.of(changed, wrong=labels != task.labels)
+    problems.add("share", share, "one that leaves every class a training label", f"{_DRAWS} draws did not.")
+    raise InputError(problems.found)
+
+
+EDGE_NOISE: dict[str, Callable[..., NoisyTask]] = {
     **{f"random-{percent}": partial(random_edges, rate=percent / 100) for percent in (20, 50, 100)},
     **{f"removed-{percent}": partial(removed_edges, share=percent / 100) for percent in (20, 50)},
     **{f"dice-{percent}": partial(dice, rate=percent / 100) for percent in (5, 15, 25)},
 }
+LABEL_NOISE: dict[str, Callable[..., NoisyTask]] = {
+    **{f"uniform-{percent}": partial(flipped_labels, share=percent / 100) for percent in (0, 10, 30, 50)},
+    "pair-30": partial(flipped_labels, share=0.3, how=PAIR),
+}
+NOISE = {**EDGE_NOISE, **LABEL_NOISE}
 
 
 def _free_pairs(task: NodeTask, count: int, free: int, fits: Fits, rng: np.random.Generator) -> np.ndarray:
@@ -102,7 +146,7 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
     edges = np.concatenate([task.edges[:, kept], added], axis=1)
     order = np.argsort(encode(edges[0], edges[1], task.num_nodes))
     weights = None if task.weights is None else np.append(task.weights[kept], np.ones(added.shape[1]))[order]
-    return NoisyTask(task.with_edges(edges[:, order], weights, setting=setting), order >= kept.sum())
+    return NoisyTask.of(task.with_edges(edges[:, order], weights, setting=setting), injected=order >= kept.sum())
 
 
 def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> Problems:
@@ -112,6 +156,12 @@ def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> Problems:
         problems.add("task", "directed edges", "an undirected graph")
     problems.raise_if_any()
     return problems
+
+
+def _check_classes(task: NodeTask, problems: Problems) -> None:
+    if task.outcome != Classes.name:
+        problems.add("task", f"labels of kind {task.outcome}", Classes.name)
+    problems.raise_if_any()
 
 
 def _check_count(rate: float, count: int, most: int, what: str, problems: Problems) -> None:

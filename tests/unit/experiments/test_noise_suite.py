@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 import g3nn.data
 from g3nn.cli import app
-from g3nn.data import NOISE, load, load_noisy, settings_of, synthetic
+from g3nn.data import EDGE_NOISE, NOISE, load, load_noisy, settings_of, synthetic
 from g3nn.data.attacked import METATTACK
 from g3nn.errors import InputError
 from g3nn.experiments import worker
@@ -86,7 +86,7 @@ def noise() -> Suite:
 def test_every_model_is_in_every_place(noise):
     places = {(cell.dataset, cell.setting) for cell in noise.cells}
     settings = {name: {setting for dataset, setting in places if dataset == name} for name in ("cora", "citeseer")}
-    assert settings["cora"] == settings["citeseer"] == {"standard", *NOISE, *METATTACK}
+    assert settings["cora"] == settings["citeseer"] == {"standard", *EDGE_NOISE, *METATTACK}
     assert {place for place in places if place[0] == "polblogs"} == {
         ("polblogs", f"metattack-{percent}") for percent in (0, 10, 25)
     }
