@@ -41,6 +41,7 @@ from workers import carried_out
 
 import g3nn
 from g3nn.data import DATASETS
+from g3nn.data.graphs import ARRAYS, few_labels, read_graph
 from g3nn.data.planetoid import row_normalised
 from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.folders import replacing
@@ -51,11 +52,10 @@ SPLITS = ("5", "20", "10/10/80", "public")
 METHODS = ("default", "portfolio", "trees", "believing")
 FORMS = ("raw", "rows", "scaled")
 FORMS_SPLIT = "20"
-VALIDATION_NODES, SHARE = 500, 0.1
+SHARE = 0.1
 ALPHA = 0.1
 FIGURES, OWN_FIGURES = ("accuracy", "val_loss", "seconds", "test_nodes"), ("ece", "coverage", "set_size")
 """Of every record, and of those of the default."""
-ARRAYS = ("edge_index", "y", "x_data", "x_indices", "x_indptr", "x_shape")
 
 
 @dataclass(frozen=True)
@@ -77,21 +77,15 @@ class Job:
 
 
 def parts(y: np.ndarray, split: str, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Training, validation and test nodes among those with a label; every class has a training node.
-
-    A number of labels per class: at most half of a class trains, and at most half of the rest, up to 500, validates.
-    """
+    """Training, validation and test nodes among those with a label; every class has a training node."""
+    if split != "10/10/80":
+        return few_labels(y, int(split), seed)
     rng = np.random.default_rng(seed)
     known = np.flatnonzero(y >= 0)
     classes = [rng.permutation(np.flatnonzero(y == label)) for label in np.unique(y[known])]
-    if split == "10/10/80":
-        sizes = [max(1, round(SHARE * len(nodes))) for nodes in classes]
-        train = np.concatenate([nodes[:size] for nodes, size in zip(classes, sizes, strict=True)])
-        val = np.concatenate([nodes[size : 2 * size] for nodes, size in zip(classes, sizes, strict=True)])
-    else:
-        train = np.concatenate([nodes[: max(1, min(int(split), len(nodes) // 2))] for nodes in classes])
-        rest = rng.permutation(np.setdiff1d(known, train))
-        val = rest[: min(VALIDATION_NODES, len(rest) // 2)]
+    sizes = [max(1, round(SHARE * len(nodes))) for nodes in classes]
+    train = np.concatenate([nodes[:size] for nodes, size in zip(classes, sizes, strict=True)])
+    val = np.concatenate([nodes[size : 2 * size] for nodes, size in zip(classes, sizes, strict=True)])
     return np.sort(train), np.sort(val), np.setdiff1d(known, np.concatenate([train, val]))
 
 
@@ -112,14 +106,8 @@ def load(graph: str, split: str, seed: int, folder: Path | None) -> NodeTask:
         task = g3nn.load(graph)
         return task if split == "public" else task.with_split(*parts(task.labels, split, seed))
     assert folder is not None
-    with np.load(folder / f"{graph}.npz") as arrays:
-        stored = {name: arrays[name] for name in ARRAYS}
-    labels = np.full(len(stored["y"]), -1)
-    known = stored["y"] >= 0
-    labels[known] = np.unique(stored["y"][known], return_inverse=True)[1]
-    csr = tuple(stored[f"x_{name}"] for name in ("data", "indices", "indptr"))
-    features = sp.csr_array(csr, shape=tuple(stored["x_shape"]))
-    return NodeTask.build(features, stored["edge_index"], labels, *parts(labels, split, seed), name=graph)
+    features, edges, labels = read_graph(folder / f"{graph}.npz")
+    return NodeTask.build(features, edges, labels, *parts(labels, split, seed), name=graph)
 
 
 def default(task: NodeTask, seed: int, device: str, **parameters: Any) -> Record:

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from g3nn.data.attacked import ATTACKED, METATTACK, attacked
+from g3nn.data.arrays import Folder
+from g3nn.data.attacked import ATTACKED, ATTACKED_FOLDER, METATTACK, attacked
 from g3nn.data.blogcatalog import load_blogcatalog
+from g3nn.data.graphs import GRAPHS, GRAPHS_FOLDER, graph
 from g3nn.data.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
 from g3nn.data.planetoid import DATASETS, planetoid
 from g3nn.data.settings import SETTINGS
@@ -23,38 +25,52 @@ __all__ = [
     "ALL_SETTINGS",
     "DATASETS",
     "EDGE_NOISE",
+    "GRAPHS",
     "LABEL_NOISE",
     "NOISE",
     "SETTINGS",
     "DatasetStatistics",
     "NoisyTask",
+    "folder_of",
     "load",
     "load_blogcatalog",
     "load_noisy",
+    "seeded",
     "settings_of",
     "statistics",
     "synthetic",
     "synthetic_values",
 ]
 
-_OWN: dict[str, Callable[[], NodeTask]] = {
+_OWN: dict[str, Callable[..., NodeTask]] = {
     **{name: partial(planetoid, name) for name in DATASETS},
     "blogcatalog": load_blogcatalog,
     "polblogs": lambda: attacked("polblogs", "metattack-0").task,
+    **{name: partial(graph, name) for name in GRAPHS},
 }
 ALL_DATASETS = Registry("g3nn.datasets", None, _OWN)
 """What makes the standard task of each dataset: those of the paper, one whose nodes have tags, one that was attacked,
-and those of other packages."""
+eleven unlike them, and those of other packages."""
 
 ALL_SETTINGS = (*SETTINGS, *NOISE, *METATTACK)
 """Those of the paper, those with generated noise, and those with edges of an attacker."""
+
+
+def seeded(name: str, setting: str) -> bool:
+    """Whether each seed has a task of its own: generated noise, or a split."""
+    return setting in NOISE or name in GRAPHS
+
+
+def folder_of(name: str, setting: str) -> Folder | None:
+    """The folder that a dataset is read from in a setting, if nobody can download it."""
+    return ATTACKED_FOLDER if setting in METATTACK else GRAPHS_FOLDER if name in GRAPHS else None
 
 
 def settings_of(name: str) -> tuple[str, ...]:
     """The settings that a dataset has."""
     if name == "blogcatalog":
         return ("standard",)
-    if ALL_DATASETS.package(name):
+    if ALL_DATASETS.package(name) or name in GRAPHS:
         return ("standard", "missing-edge", *NOISE)
     own = (*SETTINGS, *NOISE) if name in DATASETS else ()
     return (*own, *METATTACK) if name in ATTACKED else own
@@ -63,9 +79,10 @@ def settings_of(name: str) -> tuple[str, ...]:
 def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
     """A benchmark dataset in one of the paper's settings or with noise. Names are not case-sensitive.
 
-    seed: of generated noise, such as "random-50" or "uniform-30"; nothing else depends on it. `blogcatalog` has only
-    the standard setting, `polblogs` only "metattack-0" to "metattack-25"; `load_blogcatalog` offers more choices. A
-    dataset of another package has the settings "standard" and "missing-edge", and those with noise.
+    seed: of generated noise, such as "random-50" or "uniform-30", and of the split of the graphs in `G3NN_GRAPHS`;
+    nothing else depends on it. `blogcatalog` has only the standard setting, `polblogs` only "metattack-0" to
+    "metattack-25"; `load_blogcatalog` offers more choices. Those graphs and a dataset of another package have the
+    settings "standard" and "missing-edge", and those with noise.
 
     >>> load("cora", setting="missing-edge")
     NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)
@@ -86,15 +103,15 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
     if variant in METATTACK:
         return attacked(dataset, variant)
     if variant in NOISE:
-        return NOISE[variant](_standard(dataset), seed=seed)
-    return NoisyTask.of(SETTINGS[variant](_standard(dataset)))
+        return NOISE[variant](_standard(dataset, seed), seed=seed)
+    return NoisyTask.of(SETTINGS[variant](_standard(dataset, seed)))
 
 
-def _standard(name: str) -> NodeTask:
+def _standard(name: str, seed: int) -> NodeTask:
     """A dataset with its standard split. What goes wrong in another package is told under its name."""
     package = ALL_DATASETS.package(name)
     if package is None:
-        return ALL_DATASETS[name]()
+        return ALL_DATASETS[name](seed=seed) if name in GRAPHS else ALL_DATASETS[name]()
     try:
         task = ALL_DATASETS[name]()
     except G3NNError:

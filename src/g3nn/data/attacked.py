@@ -10,14 +10,12 @@ has no features; its matrix is the identity.
 
 from __future__ import annotations
 
-import os
-import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
+from g3nn.data.arrays import FEATURES, Folder, feature_rows, read_arrays
 from g3nn.data.noise import NoisyTask
 from g3nn.data.random_graph import encode
 from g3nn.errors import DataError, InputError
@@ -33,48 +31,31 @@ ATTACKED: dict[str, tuple[int, ...]] = {
 METATTACK = {f"metattack-{percent}": percent for percent in (0, 5, 10, 15, 20, 25)}
 """The share of edges that the attacker could flip, in percent, by setting."""
 
-_FEATURES = ("x_data", "x_indices", "x_indptr", "x_shape")
-_ADVICE = "Set G3NN_ATTACKED to the folder with the poisoned graphs of the Pro-GNN study."
+ATTACKED_FOLDER = Folder("G3NN_ATTACKED", "the poisoned graphs of the Pro-GNN study")
 
 
 def attacked_file(name: str) -> Path | None:
     """Where the file of a dataset is; None if there is no such file."""
-    folder = os.environ.get("G3NN_ATTACKED")
-    path = Path(folder).expanduser() / f"{name}.npz" if folder else None
-    return path if path is not None and path.is_file() else None
+    return ATTACKED_FOLDER.file(name)
 
 
 def attacked(name: str, setting: str) -> NoisyTask:
     """A dataset of `ATTACKED` in a setting of `METATTACK`. Raises a `DataError` if its file cannot be used."""
-    path = attacked_file(name)
-    if path is None:
-        folder = os.environ.get("G3NN_ATTACKED")
-        raise DataError(f"{name}: there is no {name}.npz in {folder or 'a folder G3NN_ATTACKED, not set'}. {_ADVICE}")
+    path, advice = ATTACKED_FOLDER.need(name), ATTACKED_FOLDER.advice
     percent = METATTACK[setting]
     edges = f"edges_meta_{percent / 100:g}" if percent else "edges_clean"
-    parts = _read(path, ("train", "val", "test", "y", *_FEATURES, "edges_clean", edges))
+    parts = read_arrays(path, ("train", "val", "test", "y", *FEATURES, "edges_clean", edges), advice)
     sizes = np.unique(parts["y"], return_counts=True)[1].tolist()
     if tuple(sizes) != ATTACKED[name]:
         given = f"{parts['y'].size} nodes in classes of {sizes}"
         raise DataError(f"{path}: {given}, but {name} has {sum(ATTACKED[name])} in classes of {list(ATTACKED[name])}.")
     try:
-        features = sp.csr_array(tuple(parts[key] for key in _FEATURES[:3]), shape=tuple(parts["x_shape"]))
+        features = feature_rows(parts)
         split: dict[str, Any] = {key: parts[key] for key in ("train", "val", "test")}
         built = NodeTask.build(features, parts[edges], parts["y"], **split, name=name, setting=setting)
         clean = NodeTask.build(features, parts["edges_clean"], parts["y"], **split)
     except (InputError, ValueError, TypeError) as error:
-        raise DataError(f"{path}: {error}. {_ADVICE}") from error
+        raise DataError(f"{path}: {error}. {advice}") from error
     n = built.num_nodes
     before, after = (encode(task.edges[0], task.edges[1], n) for task in (clean, built))
     return NoisyTask.of(built, injected=~np.isin(after, before))
-
-
-def _read(path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            lacking = [key for key in keys if key not in archive]
-            if lacking:
-                raise DataError(f"{path}: lacks {', '.join(lacking)}. {_ADVICE}")
-            return {key: archive[key] for key in keys}
-    except (OSError, EOFError, ValueError, TypeError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: not an .npz file that can be read ({error}). {_ADVICE}") from error

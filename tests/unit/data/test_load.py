@@ -7,13 +7,13 @@ import pytest
 from offered import offer
 
 from g3nn.cli import datasets as command
-from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, load, settings_of
+from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, GRAPHS, load, settings_of
 from g3nn.errors import DataError, InputError, any_of
 
 
 def test_names():
     assert DATASETS == ("cora", "citeseer", "pubmed")
-    assert set(ALL_DATASETS) - set(DATASETS) == {"blogcatalog", "polblogs"}
+    assert set(ALL_DATASETS) - set(DATASETS) == {"blogcatalog", "polblogs", *GRAPHS}
     assert load("cora").setting == "standard"
 
 
