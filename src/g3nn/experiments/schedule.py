@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from g3nn.experiments.job import Job, stack_key
@@ -41,8 +41,11 @@ def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off:
     )
     known = losses(records)
     # Two cells that need the same points share one phase.
-    grids = dict.fromkeys(tuple(suite.points(entry)) for entry in suite.entries(only) if not entry.cell.quoted)
-    phases = [_phase(points, known, suite.protocol) for points in grids]
+    grids: dict[tuple[Point, ...], int] = {}
+    for entry in suite.entries(only):
+        if points := tuple(suite.points(entry)):
+            grids[points] = max(grids.get(points, 0), suite.trials(entry.cell))
+    phases = [_phase(points, known, replace(suite.protocol, trials=trials)) for points, trials in grids.items()]
     groups: dict[tuple[str, tuple[str, int | None]], dict[tuple[Point, int], None]] = {}
     for phase in phases:
         for training in phase.trainings:

@@ -98,7 +98,8 @@ class Cell:
     """One number of a table. row: where it was published. bold, underline, star: how it was marked there.
 
     variant: distinguishes cells of the same model, each with its own grids. options: shared by all points of the cell,
-    as pairs. quoted: only what was published stands here, and nothing is trained. place: where a suite file says so.
+    as pairs. quoted: only what was published stands here, and nothing is trained. trials: 0 for as many as the protocol
+    says. place: where a suite file says so.
     """
 
     table: str
@@ -114,6 +115,7 @@ class Cell:
     variant: str = ""
     options: tuple[tuple[str, Option], ...] = ()
     quoted: bool = False
+    trials: int = 0
     place: str = field(default="", compare=False)
 
     @property
@@ -194,15 +196,19 @@ class Suite:
         points = [Point(cell.dataset, cell.setting, cell.model, entry.objective, values) for values in options]
         return list(dict.fromkeys(points))
 
+    def trials(self, cell: Cell) -> int:
+        """How often the chosen point of a cell is trained."""
+        return cell.trials or self.protocol.trials
+
     def with_trials(self, trials: int) -> Suite:
-        """The same suite with another number of trials."""
+        """The same suite with another number of trials, the same for all cells."""
         problems = Problems()
         if trials < 1:
             problems.add("trials", trials, "a whole number of at least 1")
         protocol = replace(self.protocol, trials=trials)
         protocol.check(problems)
         problems.raise_if_any()
-        return replace(self, protocol=protocol)
+        return replace(self, protocol=protocol, cells=tuple(replace(cell, trials=0) for cell in self.cells))
 
 
 def counterpart(model: str) -> str | None:

@@ -14,7 +14,8 @@ A suite is one file, or a folder of files that are read as one:
     setting = "standard"
     cells = [{ model = "sbm-gcn", dataset = "cora", published = 0.822, published_std = 0.002 }]
 
-It may also have a title, a source, published_trials, [protocol], [fixed] options and published [[datasets]].
+A table may have several settings, as a list, and say the datasets of all cells that name none and a number of trials. A
+suite may also have a title, a source, published_trials, [protocol], [fixed] options and published [[datasets]].
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import os
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field
+from dataclasses import MISSING, dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
@@ -38,6 +39,7 @@ _FOLDER = Path(__file__).parent / "suites"
 
 Parsed = TypeVar("Parsed")
 TomlTable = dict[str, Any]
+Names = str | tuple[str, ...]
 Axes = Mapping[str, tuple[AxisValue, ...]]
 
 
@@ -45,8 +47,13 @@ def _list_of(kind: type, value: Any) -> bool:
     return isinstance(value, list) and all(isinstance(item, kind) for item in value)
 
 
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
 _TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
-    str: ("text", lambda value: isinstance(value, str) and bool(value.strip())),
+    str: ("text", _is_text),
+    Names: ("text, or a list of names", lambda value: _is_text(value) or (_list_of(str, value) and bool(value))),
     TomlTable: ("a table", lambda value: isinstance(value, dict)),
     tuple[str, ...]: ("a list of names", lambda value: _list_of(str, value) and bool(value)),
     tuple[TomlTable, ...]: ("a list of tables", lambda value: _list_of(dict, value)),
@@ -77,8 +84,10 @@ class _File:
 @dataclass(frozen=True)
 class _CellsTable:
     name: str
-    setting: str
+    setting: Names
     cells: tuple[TomlTable, ...]
+    dataset: Names = ()
+    trials: int = 0
     options: TomlTable = field(default_factory=dict)
 
 
@@ -123,6 +132,8 @@ def _read(path: Path, problems: Problems) -> tuple[Suite, Axes]:
     objectives = tuple(dict.fromkeys(head.objectives))
     grids = [_grid(place, table, objectives, axes, problems) for place, table in lists["grids"]]
     cells = [cell for place, table in lists["tables"] for cell in _cells(place, table, problems)]
+    for trials in {cell.trials for cell in cells} - {0}:
+        replace(protocol, trials=trials).check(problems, "protocol, ")
     for place, count in Counter((cell.table, cell.dataset, cell.setting, cell.label) for cell in cells).items():
         if count > 1:
             problems.add("cells", f"table {' '.join(place)} twice", "every cell once")
@@ -201,10 +212,19 @@ def _cells(place: str, data: TomlTable, problems: Problems) -> list[Cell]:
     if table is None:
         return []
     options = tuple(sorted(_single_values(f"{place}, options", table.options, problems).items()))
-    shared = {"table": table.name, "setting": table.setting, "options": options}
-    cells = enumerate(table.cells, 1)
-    parsed = (_parsed(Cell, cell, f"{place}, cells {number}", problems, **shared) for number, cell in cells)
+    shared = {"table": table.name, "options": options, "trials": table.trials}
+    datasets = [{"dataset": name} for name in _names(table.dataset)] or [{}]
+    parsed = [
+        _parsed(Cell, {**dataset, **cell}, f"{place}, cells {number}", problems, **shared, setting=setting)
+        for setting in _names(table.setting)
+        for number, cell in enumerate(table.cells, 1)
+        for dataset in ([{}] if "dataset" in cell else datasets)
+    ]
     return [cell for cell in parsed if cell is not None]
+
+
+def _names(given: Names) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else given
 
 
 def _single_values(place: str, data: TomlTable, problems: Problems) -> dict[str, Option]:

@@ -176,9 +176,9 @@ def introduction(cells: Sequence[CellResult]) -> str:
 
 def protocol(suite: Suite) -> list[str]:
     """How the numbers were made, in two paragraphs."""
-    rules = suite.protocol
-    last = rules.first_seed + rules.trials - 1
-    trials = f"seeds {rules.first_seed} to {last}" if rules.trials > 1 else f"seed {rules.first_seed}"
+    first = suite.protocol.first_seed
+    counts = _distinct(suite.trials(cell) for cell in suite.cells)
+    trials = " or ".join(f"seeds {first} to {first + many - 1}" if many > 1 else f"seed {first}" for many in counts)
     return [
         _selection(suite),
         f"The chosen point is trained with {trials}, which had no part in the choice. The tables show the mean and "

@@ -109,6 +109,14 @@ def test_cells_with_the_same_points_are_done_once(store):
     assert schedule(twice, store, None, 32).trainings.total() == 2 * 2 + 2 * 3 + 3
 
 
+def test_a_cell_may_have_its_own_number_of_trials(store):
+    few = Cell("2", "citeseer", "standard", "gcn", trials=1)
+    jobs = pending(a_suite(GCN, few, lr=(0.1,)), store, None, 32)
+    assert [(job.first.dataset, job.seeds) for job in jobs] == [("cora", (0, 1, 2)), ("citeseer", (0,))]
+    (job,) = pending(a_suite(GCN, Cell("2", "cora", "standard", "gcn", trials=5), lr=(0.1,)), store, None, 32)
+    assert job.seeds == (0, 1, 2, 3, 4)
+
+
 def test_the_same_model_in_another_setting_is_something_else(store):
     jobs = pending(a_suite(GCN, Cell("2", "cora", "missing-edge", "gcn"), lr=(0.1,)), store, None, 32)
     assert [job.first.setting for job in jobs] == ["standard", "missing-edge"]

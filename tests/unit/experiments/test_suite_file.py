@@ -60,6 +60,28 @@ def test_files_of_a_folder_are_one_suite(small_text, tmp_path):
     assert suite.datasets == (DatasetRow("cora", 7, 2708, 5278, 35.8),)
 
 
+def test_a_table_of_several_settings_and_datasets(small_text, tmp_path):
+    table = """
+[[tables]]
+name = "C"
+setting = ["missing-edge", "reduced-label"]
+dataset = ["cora", "citeseer"]
+trials = 2
+cells = [{ model = "mlp" }, { model = "gcn", dataset = "pubmed" }]
+"""
+    (tmp_path / "more.toml").write_text(small_text + table, encoding="utf-8")
+    suite = load_suite(str(tmp_path / "more.toml"), to_run=True)
+    new = suite.cells[5:]
+    assert [(cell.setting, cell.model, cell.dataset) for cell in new] == [
+        (setting, *rest)
+        for setting in ("missing-edge", "reduced-label")
+        for rest in (("mlp", "cora"), ("mlp", "citeseer"), ("gcn", "pubmed"))
+    ]
+    assert {suite.trials(cell) for cell in new} == {2}
+    assert {suite.trials(cell) for cell in suite.cells[:5]} == {4}
+    assert {suite.with_trials(3).trials(cell) for cell in suite.with_trials(3).cells} == {3}
+
+
 CHANGES = {
     "unknown key": ("title =", "titel =", "small.toml, titel", "unknown key", "'title'"),
     "objectives": ('["released", "elbo"]\n\n', '["released", "elbow"]\n', "objectives", "elbow", "'elbo'"),
@@ -85,12 +107,18 @@ CHANGES = {
     ),
     "grid setting": ('datasets = ["citeseer"]', 'settings = ["standart"]', "grids 3, settings", "", "'standard'"),
     "table name": ('name = "B"', "name = 2", "small.toml, tables 2, name", "2", "text"),
+    "table without settings": ('"missing-edge"', "[]", "tables 2, setting", "[]", "text, or a list of names"),
+    "table of numbers": ('"missing-edge"', "[3]", "tables 2, setting", "[3]", "text, or a list of names"),
+    "table dataset": ('name = "B"', 'name = "B"\ndataset = 3', "tables 2, dataset", "3", "text, or a list of names"),
+    "table trials": ('name = "B"', 'name = "B"\ntrials = 0', "tables 2, trials", "0", "at least 1"),
+    "table of many trials": ('name = "B"', 'name = "B"\ntrials = 2000', "protocol, trials", "2000", "1000 to 1001"),
     "table setting": ('"missing-edge"', '"missing-edges"', "tables 2, setting", "'missing-edges'", "'missing-edge'"),
     "cell model": ('"mlp", dataset', '"mpl", dataset', "tables 2, cells 1, model", "'mpl'", "'mlp'"),
     "cell dataset": ('"mlp", dataset = "cora"', '"mlp", dataset = "cara"', "cells 1, dataset", "'cara'", "'cora'"),
     "cell key": ("published = 0.7 }", "pubished = 0.7 }", "cells 3, pubished", "unknown key", "'published'"),
     "cell value": ("published = 0.7 }", "published = 70 }", "tables 1, cells 3, published", "70", "between 0 and 1"),
     "cell flag": ("underline = true", 'underline = "yes"', "tables 1, cells 2, underline", "'yes'", "true or false"),
+    "cell without dataset": (', dataset = "cora" }]', " }]", "tables 2, cells 1, dataset", "nothing", "text"),
     "cell without model": ('{ model = "mlp", ', "{ ", "tables 2, cells 1, model", "nothing", "text"),
     "cells": ('cells = [{ model = "mlp", dataset = "cora" }]', "cells = 3", "tables 2, cells", "3", "a list of tables"),
     "cell twice": (

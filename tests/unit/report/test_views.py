@@ -7,6 +7,7 @@ import pytest
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.records import Environment
 from g3nn.experiments.store import Store
+from g3nn.experiments.suite import Protocol
 from g3nn.experiments.tables import layouts
 from g3nn.report import views
 
@@ -92,6 +93,12 @@ def test_the_protocol_tells_seeds_and_sizes(suite):
         text = " ".join(views.protocol(replace(suite, protocol=replace(suite.protocol, **changes))))
         for part in parts:
             assert part in text
+
+
+def test_the_protocol_tells_several_numbers_of_trials(suite):
+    cells = (replace(suite.cells[0], trials=1), *suite.cells[1:])
+    text = views.protocol(replace(suite, protocol=Protocol(trials=4), cells=cells))[1]
+    assert "trained with seed 0 or seeds 0 to 3, which" in text
 
 
 def test_without_a_grid_nothing_is_chosen(suite):
