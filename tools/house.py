@@ -22,7 +22,7 @@ from lines import LIBRARY, code_lines
 ROOT = LIBRARY.parents[1]
 PICTURE = ROOT / "docs" / "house.svg"
 LAYERS = ROOT / "tests" / "test_layers.py"
-OPEN = ("outcomes", "likelihoods", "priors", "posteriors")
+OPEN = ("outcomes", "likelihoods", "priors", "posteriors", "channels")
 """Rooms with a contract and a registry: a new component is one file there."""
 
 LINES_PER_BRICK = 25

@@ -2,9 +2,9 @@
 
     python tools/passage.py
 
-Components (likelihoods, priors, posteriors, outcomes and the networks they are built from), kernels and the sparse
-matrices on them are left out: an answer is computed there, and each is chosen by name. So are errors, declared options,
-checks of arguments, progress bars and the number of threads, through which no answer passes.
+Components (likelihoods, priors, posteriors, channels, outcomes and the networks they are built from), kernels and the
+sparse matrices on them are left out: an answer is computed there, and each is chosen by name. So are errors, declared
+options, checks of arguments, progress bars and the number of threads, through which no answer passes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 import g3nn
 
 ROOT = Path(g3nn.__file__).parent
-COMPUTED = ("kernels", "sparse", "networks", "likelihoods", "priors", "posteriors", "outcomes")
+COMPUTED = ("kernels", "sparse", "networks", "likelihoods", "priors", "posteriors", "channels", "outcomes")
 BESIDE = ("errors", "options", "training/checks", "training/progress", "threads")
 
 

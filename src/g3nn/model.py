@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from g3nn.channels import CHANNELS, Channel, EdgeChannel, Emission, LabelChannel
 from g3nn.errors import Problems, any_of, suggestion
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.options import choice, pick
-from g3nn.outcomes import OUTCOMES
+from g3nn.outcomes import OUTCOMES, Outcome
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
 from g3nn.priors import PRIORS, LabelPrior
 from g3nn.registry import Registry
 from g3nn.replicas import Replicas, Sizes
 
 PARTS: dict[str, Registry[Any]] = {"likelihood": LIKELIHOODS, "prior": PRIORS, "posterior": POSTERIORS}
-REGISTRIES = {**PARTS, "outcome": OUTCOMES}
+REGISTRIES = {**PARTS, "channel": CHANNELS, "outcome": OUTCOMES}
 """Everything that a model is made of, by kind and name."""
+Channels = str | type[Channel] | Sequence[str | type[Channel]] | None
+"""A channel, several, or names with a plus between them; None and "" for no channel."""
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
@@ -39,7 +42,8 @@ class ModelOptions:
 
 
 class GenerativeModel(nn.Module):
-    """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior."""
+    """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior; and
+    of the channels through which labels and edges were observed, if that is in doubt."""
 
     def __init__(
         self,
@@ -47,12 +51,19 @@ class GenerativeModel(nn.Module):
         likelihood: GraphLikelihood | None = None,
         prior: LabelPrior | None = None,
         options: ModelOptions | None = None,
+        channels: Sequence[Channel] = (),
     ) -> None:
         super().__init__()
         self.posterior = posterior
         self.likelihood = likelihood
         self.prior = prior
         self.options = options or ModelOptions()
+        self.label_channel = next((one for one in channels if isinstance(one, LabelChannel)), None)
+        self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
+
+    def emission(self, outcome: Outcome, members: int = 1) -> Emission:
+        """Whom to ask about observed labels. members: so many replicas in a row answer as one."""
+        return outcome if self.label_channel is None else self.label_channel.averaged(members)
 
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
         """(R, n, width): the answer in the form of the outcome. q(Y | X, G), or p(Y | X) on a graph without any edge.
@@ -107,12 +118,14 @@ class GenerativeModel(nn.Module):
 class ModelSpec:
     """Which parts a model is made of: registered names, component classes, or (for q) any PyG module.
 
-    `ModelSpec.parse("sbm-gcn")` is the short form; a name without a likelihood is a discriminative model.
+    `ModelSpec.parse("sbm-gcn")` is the short form; a name without a likelihood is a discriminative model. Without
+    channels what was observed is true, as in the paper.
     """
 
     posterior: PosteriorSource
     likelihood: str | type[GraphLikelihood] | None = None
     prior: str | type[LabelPrior] = "mlp"
+    channels: tuple[str | type[Channel], ...] = ()
 
     @classmethod
     def parse(cls, name: str) -> ModelSpec:
@@ -132,6 +145,21 @@ class ModelSpec:
         for kind, known in PARTS.items():
             if isinstance(getattr(self, kind), str):
                 problems.name(kind, getattr(self, kind), known)
+        before = len(problems.found)
+        for channel in self.channels:
+            if not (isinstance(channel, type) and issubclass(channel, Channel)):
+                problems.name("channels", channel, CHANNELS)
+        if len(problems.found) == before:
+            self._check_channels(problems)
+
+    def _check_channels(self, problems: Problems) -> None:
+        given, made = self.channel_names, self.channel_components()
+        for what, kind in {"labels": LabelChannel, "edges": EdgeChannel}.items():
+            if sum(issubclass(channel, kind) for channel in made) > 1:
+                problems.add("channels", repr(given), f"one channel of {what}")
+        if self.likelihood is None and any(issubclass(channel, EdgeChannel) for channel in made):
+            advice = "Without a likelihood nothing says how probable an edge is."
+            problems.add("channels", f"{given!r} for {self.name!r}", "a model with a likelihood", advice)
 
     def check_outcome(self, outcome: str, problems: Problems) -> None:
         """Record every part that cannot serve an outcome, with those that can."""
@@ -139,11 +167,20 @@ class ModelSpec:
             if not serves(component, outcome):
                 able = any_of(name for name, part in PARTS[kind].items() if serves(part, outcome))
                 problems.add(kind, f"{_name(getattr(self, kind))!r} for outcome {outcome!r}", able)
+        for channel, component in zip(self.channels, self.channel_components(), strict=True):
+            if not serves(component, outcome):
+                able = any_of(name for name, part in CHANNELS.items() if serves(part, outcome))
+                problems.add("channels", f"{_name(channel)!r} for outcome {outcome!r}", able)
 
     @property
     def name(self) -> str:
         parts = [_name(part) for part in (self.likelihood, self.posterior) if part is not None]
         return "-".join(parts)
+
+    @property
+    def channel_names(self) -> str:
+        """With a plus between them."""
+        return "+".join(map(_name, self.channels))
 
     def components(self) -> dict[str, Any]:
         """The classes of the parts that the model has. A module of the caller's own is none of them."""
@@ -155,10 +192,21 @@ class ModelSpec:
             if kind != "posterior" or _is_component(source)
         }
 
+    def channel_components(self) -> tuple[type[Channel], ...]:
+        """The classes of the channels."""
+        return tuple(CHANNELS[channel] if isinstance(channel, str) else channel for channel in self.channels)
+
+    def without_clear_channels(self, options: Mapping[str, Any]) -> ModelSpec:
+        """The same model without the channels that, with these options, change nothing in any replica."""
+        made = zip(self.channels, self.channel_components(), strict=True)
+        kept = (channel for channel, component in made if not component.is_clear(pick(options, component.Options)))
+        return replace(self, channels=tuple(kept))
+
     def option_groups(self) -> list[type]:
         """The options classes of the parts."""
         groups = [component.Options for component in self.components().values()]
-        return groups if self.likelihood is None else [*groups[:2], ModelOptions, *groups[2:]]
+        groups = groups if self.likelihood is None else [*groups[:2], ModelOptions, *groups[2:]]
+        return [*groups, *(channel.Options for channel in self.channel_components())]
 
     def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, Any]) -> GenerativeModel:
         """Fresh replicas. Each part takes from `options` those that it declares."""
@@ -168,11 +216,21 @@ class ModelSpec:
         }
         if "posterior" not in parts:
             parts["posterior"] = ModulePosterior(sizes, replicas.within("posterior"), self.posterior)  # type: ignore[arg-type]
-        return GenerativeModel(**parts, options=pick(options, ModelOptions))
+        channels = [
+            component(sizes, replicas.within("channel"), pick(options, component.Options))
+            for component in self.channel_components()
+        ]
+        return GenerativeModel(**parts, options=pick(options, ModelOptions), channels=channels)
+
+
+def listed_channels(channels: Channels) -> tuple[str | type[Channel], ...]:
+    if isinstance(channels, str):
+        return tuple(name.strip() for name in channels.split("+")) if channels.strip() else ()
+    return () if channels is None else tuple(channels) if isinstance(channels, Sequence) else (channels,)
 
 
 def serves(component: Any, outcome: str) -> bool:
-    """Whether a likelihood, prior or posterior can be used with an outcome."""
+    """Whether a likelihood, prior, posterior or channel can be used with an outcome."""
     return issubclass(OUTCOMES[outcome], component.outcomes)
 
 
@@ -195,7 +253,8 @@ def model_names(outcome: str | None = None) -> list[str]:
 
 def registered_options() -> list[type]:
     """The options classes of all registered parts."""
-    return [*(part.Options for registry in PARTS.values() for part in registry.values()), ModelOptions]
+    parts = [part.Options for registry in (*PARTS.values(), CHANNELS) for part in registry.values()]
+    return [*parts, ModelOptions]
 
 
 def _is_component(source: PosteriorSource) -> bool:

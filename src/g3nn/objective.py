@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from g3nn.channels import Emission
 from g3nn.errors import check_name
 from g3nn.inputs import Inputs
 from g3nn.kernels import NodeSums, pair_dot, pair_sum
@@ -47,6 +48,8 @@ class Terms:
     """distance between samples of q and their sharpened mean; zero without a weight"""
     distillation: Tensor
     """- E_q log p(Y_U | X) with a gradient for the prior only; zero without a weight"""
+    channels: Tensor
+    """- log p of what is learned about channels, up to a constant; zero without such channels"""
 
     @property
     def kl(self) -> Tensor:
@@ -57,9 +60,10 @@ class Terms:
     def bound(self) -> Tensor:
         """The evidence lower bound on log p(G, Y_L | X), in nats if the reduction is "sum".
 
-        With a model of the features it bounds log p(G, Y_L, X).
+        With a model of the features it bounds log p(G, Y_L, X). With channels G and Y_L are what was seen, and it
+        includes the log-probability of what is learned about them.
         """
-        return -(self.graph + self.kl + self.prior + self.features)
+        return -(self.graph + self.kl + self.prior + self.features + self.channels)
 
     @cached_property
     def stacked(self) -> Tensor:
@@ -68,7 +72,7 @@ class Terms:
 
 
 TERM_NAMES = tuple(field.name for field in fields(Terms))
-_FROM_THE_START = ("prior", "supervised", "features", "own")
+_FROM_THE_START = ("prior", "supervised", "features", "own", "channels")
 """The terms with full weight from the first epoch; the others depend on answers, which have to be learned first."""
 
 _ON_DEMAND = ("laplacian", "consistency", "distillation")
@@ -118,7 +122,8 @@ class Weights:
 class Objective:
     """loss = - E_q log p(G|X,Y) + KL(q(Y_U|X,G) || p(Y_U|X)) - log p(Y_L|X) - eta log q(Y_L|X,G)
 
-    with a weight for every term. Nodes in L enter the graph term with their observed labels.
+    with a weight for every term. Nodes in L enter the graph term with their observed labels. If labels or edges came
+    through a channel, it takes the place of what was observed: log p of it, and beliefs about what is true.
     """
 
     eta: Scalar = number(1.0, "weight of the supervised term", low=0, per_replica=True)
@@ -219,6 +224,7 @@ class Objective:
             "laplacian": each(self.laplacian_weight),
             "consistency": each(self.consistency_weight),
             "distillation": each(self.distillation_weight),
+            "channels": each(1.0),
         }
         table = torch.stack([weights[name] for name in TERM_NAMES])
         rises = torch.tensor([[name not in _FROM_THE_START] for name in TERM_NAMES], device=device)
@@ -232,44 +238,56 @@ class Objective:
         own = _mean([self._own(model, log_q, inputs, noise) for log_q in log_qs])
         laplacian = self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero
         consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
+        shared = {"own": own, "laplacian": laplacian, "consistency": consistency}
+        shared["channels"] = self._learned_channels(model, inputs, zero)
+        emission = model.emission(inputs.outcome)
         if model.likelihood is None or model.prior is None:
-            observed = [inputs.outcome.supervised(log_q, inputs.targets) for log_q in log_qs]
+            observed = [emission.supervised(log_q, inputs.targets) for log_q in log_qs]
             supervised = -_mean([self._over_labels(log_prob, inputs) for log_prob in observed])
             no_joint = dict.fromkeys(("graph", "cross_entropy", "entropy", "prior", "features", "distillation"), zero)
-            return Terms(**no_joint, supervised=supervised, own=own, laplacian=laplacian, consistency=consistency)
+            return Terms(**no_joint, **shared, supervised=supervised)
         log_p, log_evidence = model.prior.log_joint(inputs, noise)
         of_posterior = self.graph_labels == "posterior"
-        samples = [self._node_terms(log_q, log_p, inputs, of_posterior) for log_q in log_qs]
+        samples = [self._node_terms(emission, log_q, log_p, inputs, of_posterior) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
-        graph = _mean([self._graph(model.likelihood, inputs, source, labels, noise) for labels in beliefs])
+        graph = _mean([self._graph(model, inputs, source, labels, noise) for labels in beliefs])
         sums = NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))
         if inputs.targets.weight is not None:
-            sums = self._weighted_labels(sums, log_qs, log_p, inputs)
+            sums = self._weighted_labels(emission, sums, log_qs, log_p, inputs)
         return Terms(
             **sums._asdict(),
+            **shared,
             graph=graph,
             features=zero if log_evidence is None else -self._reduce(log_evidence),
-            own=own,
-            laplacian=laplacian,
-            consistency=consistency,
             distillation=self._lesson(log_qs, log_p, inputs) if self._wants(self.distillation_weight) else zero,
         )
 
-    def _node_terms(self, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool) -> tuple[Tensor, Tensor]:
+    def _learned_channels(self, model: GenerativeModel, inputs: Inputs, zero: Tensor) -> Tensor:
+        """- log p of what is learned about channels. In a mean over L it counts once, in all batches together."""
+        channels = (channel for channel in (model.label_channel, model.edge_channel) if channel is not None)
+        learned = [log_prior for channel in channels if (log_prior := channel.log_prior()) is not None]
+        labels = inputs.repeats[0] * inputs.train.numel() if self.reduction == "mean" else 1.0
+        return -torch.stack(learned).sum(0) / labels if learned else zero
+
+    def _node_terms(
+        self, emission: Emission, log_q: Tensor, log_p: Tensor, inputs: Inputs, of_posterior: bool
+    ) -> tuple[Tensor, Tensor]:
         """The sums (R, 4) over the nodes that count, and the beliefs of all."""
         how = (of_posterior, self._shares(inputs))
-        sums, beliefs = inputs.outcome.node_terms(log_q, log_p, inputs.targets, *how)
+        sums, beliefs = emission.node_terms(log_q, log_p, inputs.targets, *how)
         if inputs.counted is not None:
             some, targets = (slice(None), slice(inputs.counted)), inputs.targets.first(inputs.counted)
-            sums, _ = inputs.outcome.node_terms(log_q[some], log_p[some], targets, *how)
+            sums, _ = emission.node_terms(log_q[some], log_p[some], targets, *how)
         return sums, beliefs
 
-    def _weighted_labels(self, sums: NodeSums, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> NodeSums:
+    def _weighted_labels(
+        self, emission: Emission, sums: NodeSums, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs
+    ) -> NodeSums:
         """The terms of observed labels, in which nodes count as often as their weights say."""
-        outcome, targets = inputs.outcome, inputs.targets
-        supervised = [self._over_labels(outcome.supervised(log_q, targets), inputs) for log_q in log_qs]
-        prior = [self._over_labels(outcome.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
+        targets = inputs.targets
+        supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]
+        prior = [self._over_labels(emission.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
         return sums._replace(supervised=-_mean(supervised), prior=-_mean(prior))
 
     def _over_labels(self, values: Tensor, inputs: Inputs) -> Tensor:
@@ -287,8 +305,10 @@ class Objective:
         return 1.0 / inputs.train.numel(), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
 
     def _graph(
-        self, likelihood: GraphLikelihood, inputs: Inputs, source: PairSource, labels: Tensor, noise: Noise
+        self, model: GenerativeModel, inputs: Inputs, source: PairSource, labels: Tensor, noise: Noise
     ) -> Tensor:
+        likelihood, channel = model.likelihood, model.edge_channel
+        assert likelihood is not None
         if source.num_edges == 0:
             return labels.new_zeros(labels.shape[0])
         how = "all" if self.pairs == "all" else self.negatives
@@ -304,6 +324,8 @@ class Objective:
             state = likelihood.state_of(inputs, noise, nodes)
             labels = _values(likelihood, labels[:, nodes], noise)
         score = likelihood.expected_log_prob if self.label_use == "expected" else likelihood.plug_in_score
+        if channel is not None:
+            score = partial(channel.expected_log_prob, likelihood)
         found = [self._reduce(_weighted(score(state, labels, pairs), pairs)) for pairs, _ in drawn]
         if self.reduction != "mean":
             found = [repeats * total for total, (_, repeats) in zip(found, drawn, strict=True)]
@@ -332,7 +354,7 @@ class Objective:
 
     def _lesson(self, log_qs: list[Tensor], log_p: Tensor, inputs: Inputs) -> Tensor:
         """- E_q log p over U, without a gradient for q."""
-        samples = [self._node_terms(log_q.detach(), log_p, inputs, True) for log_q in log_qs]
+        samples = [self._node_terms(inputs.outcome, log_q.detach(), log_p, inputs, True) for log_q in log_qs]
         return _mean([NodeSums(*sums.unbind(1)).cross_entropy for sums, _ in samples])
 
     def _reduce(self, values: Tensor) -> Tensor:

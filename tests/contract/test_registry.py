@@ -11,11 +11,13 @@ from types import ModuleType
 
 import pytest
 
+import g3nn.channels
 import g3nn.likelihoods
 import g3nn.outcomes
 import g3nn.posteriors
 import g3nn.priors
 from g3nn.catalogue import available
+from g3nn.channels import CHANNELS, Channel
 from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
 from g3nn.outcomes import OUTCOMES, Outcome
 from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
@@ -25,6 +27,7 @@ FAMILIES = {
     "likelihoods": (g3nn.likelihoods, LIKELIHOODS, GraphLikelihood),
     "priors": (g3nn.priors, PRIORS, LabelPrior),
     "posteriors": (g3nn.posteriors, POSTERIORS, LabelPosterior),
+    "channels": (g3nn.channels, CHANNELS, Channel),
     "outcomes": (g3nn.outcomes, OUTCOMES, Outcome),
 }
 NOT_REGISTERED = {ModulePosterior}
@@ -43,6 +46,7 @@ def is_named(name: str, text: str) -> bool:
 
 
 SHARED = {f"g3nn.outcomes.{name}" for name in ("class_panel", "labels", "normal", "numbers")}
+SHARED |= {"g3nn.channels.confusion"}
 """Modules with what components share or are made of."""
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import g3nn
 from g3nn.catalogue import all_options, available
+from g3nn.channels import CHANNELS
 from g3nn.data import ALL_DATASETS, ALL_SETTINGS
 from g3nn.likelihoods import LIKELIHOODS
 from g3nn.model import ModelOptions, ModelSpec, model_names
@@ -17,7 +18,13 @@ from g3nn.posteriors import POSTERIORS
 from g3nn.priors import PRIORS
 from g3nn.training import TrainingOptions
 
-REGISTRIES = {"likelihoods": LIKELIHOODS, "priors": PRIORS, "posteriors": POSTERIORS, "outcomes": OUTCOMES}
+REGISTRIES = {
+    "likelihoods": LIKELIHOODS,
+    "priors": PRIORS,
+    "posteriors": POSTERIORS,
+    "channels": CHANNELS,
+    "outcomes": OUTCOMES,
+}
 
 
 def declared() -> list[type]:

@@ -44,6 +44,7 @@ def train(
     trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
     seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.")] = 0,
     prior: Annotated[str, typer.Option(help="Label prior, such as mlp, linear or uniform.")] = "mlp",
+    channels: Annotated[str, typer.Option(help="How labels and edges were observed, such as flips+edges.")] = "",
     hidden: Annotated[int | None, _option("hidden")] = None,
     dropout: Annotated[float | None, _option("dropout")] = None,
     lr: Annotated[float | None, _option("lr")] = None,
@@ -84,7 +85,8 @@ def train(
         task = load(dataset, setting=setting)
     with problems.gathered():
         # The device of a cluster is that of its machines.
-        plan = Plan.check(model, objective, trials, seed, prior, "cpu" if executor == "ray" else device, options)
+        place = "cpu" if executor == "ray" else device
+        plan = Plan.check(model, objective, trials, seed, prior, place, options, channels)
     problems.name("executor", executor, EXECUTORS)
     if workers is not None and executor != "ray":
         advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."

@@ -1,6 +1,6 @@
 """Random-graph models p(G | X, Y), by name."""
 
-from g3nn.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, among_few
+from g3nn.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, among_few, expected_over_labels
 from g3nn.likelihoods.blsm import BilinearLatentSpace
 from g3nn.likelihoods.dcsbm import DegreeCorrectedBlock
 from g3nn.likelihoods.dlsm import DistanceLatentSpace
@@ -28,4 +28,12 @@ _OWN: dict[str, type[GraphLikelihood]] = {
 LIKELIHOODS = Registry("g3nn.likelihoods", GraphLikelihood, _OWN, dash=False)
 """A dash in the name of a model ends that of its likelihood."""
 
-__all__ = ["LIKELIHOODS", "ClassLikelihood", "GraphLikelihood", "NodeState", "Pairs", "among_few"]
+__all__ = [
+    "LIKELIHOODS",
+    "ClassLikelihood",
+    "GraphLikelihood",
+    "NodeState",
+    "Pairs",
+    "among_few",
+    "expected_over_labels",
+]

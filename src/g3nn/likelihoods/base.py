@@ -119,7 +119,7 @@ class ClassLikelihood(GraphLikelihood):
         """(R, P, K, K), or (R, 1, K, K) if all pairs are alike: log-odds of e_ij = 1 when y_i = k and y_j = l."""
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
-        return _expected(self.logits(state, pairs), values, pairs)
+        return expected_over_labels(self.logits(state, pairs), values, pairs)
 
     def log_prob(self, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P, K, K) or (R, 1, K, K): log p(e_ij | x, y_i = k, y_j = l) of what was observed of the pair."""
@@ -127,10 +127,10 @@ class ClassLikelihood(GraphLikelihood):
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         """sum_kl q_ik q_jl log p(e_ij | k, l), exact."""
-        return _expected(self.log_prob(state, pairs), q, pairs)
+        return expected_over_labels(self.log_prob(state, pairs), q, pairs)
 
 
-def _expected(table: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
+def expected_over_labels(table: Tensor, q: Tensor, pairs: Pairs) -> Tensor:
     """(R, P): sum_kl q_ik q_jl table_kl."""
     left, right = pairs.ends(q)
     return torch.einsum("rpk,rpkl,rpl->rp", left, table.expand(-1, left.shape[1], -1, -1), right)

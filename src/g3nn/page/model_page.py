@@ -156,9 +156,12 @@ def _who_answers_alone(members: Sequence[Any]) -> str:
 def histories(estimator: Any) -> list[History]:
     """The learning curves of each replica, up to its last epoch. A replica that was never trained has none."""
     histories: list[History] = []
+    names, recorded = estimator.history_names_, estimator.history_.shape[1]
+    if recorded < len(names):  # g3nn 0.2 had no such term.
+        names = tuple(name for name in names if name != "channels")
     for values in np.moveaxis(estimator.history_, 2, 0):
         last = int(np.isfinite(values).any(1).sum())
-        terms = dict(zip(estimator.history_names_, values[:last].T.tolist(), strict=True))
+        terms = dict(zip(names, values[:last].T.tolist(), strict=True))
         histories.append((range(1, last + 1), terms))
     return histories
 

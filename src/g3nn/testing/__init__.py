@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from g3nn.outcomes import Outcome
+from g3nn.testing import channels
 from g3nn.testing import components as promises
 from g3nn.testing.outcomes import OUTCOME_PROMISES, OutcomeCase
 from g3nn.testing.situations import (
@@ -65,11 +66,12 @@ class _Promise:
 
 
 _ALL, _NODES, _PAIRS, _Q = ("likelihood", "prior", "posterior"), ("prior", "posterior"), ("likelihood",), ("posterior",)
+_SEEN = ("channel",)
 _PROMISES = (
     _Promise(promises.shapes_lead_with_the_replicas, _ALL, SITUATIONS),
-    _Promise(promises.replicas_can_be_selected_and_restored, _ALL, DIRECTIONS, once=True),
-    _Promise(promises.a_stack_equals_single_replicas, _ALL, DIRECTIONS, once=True),
-    _Promise(promises.every_trained_parameter_gets_a_gradient, _PAIRS, DIRECTIONS),
+    _Promise(promises.replicas_can_be_selected_and_restored, (*_ALL, *_SEEN), DIRECTIONS, once=True),
+    _Promise(promises.a_stack_equals_single_replicas, (*_ALL, *_SEEN), DIRECTIONS, once=True),
+    _Promise(promises.every_trained_parameter_gets_a_gradient, (*_PAIRS, *_SEEN), DIRECTIONS),
     _Promise(promises.every_trained_parameter_gets_a_gradient, _NODES, DIRECTIONS, once=True),
     _Promise(promises.renumbering_the_nodes_renumbers_the_answer, _NODES, DIRECTIONS, once=True),
     _Promise(promises.renumbering_the_nodes_renumbers_the_pairs, _PAIRS, OPPOSITES),
@@ -85,13 +87,19 @@ _PROMISES = (
     _Promise(promises.the_plug_in_score_is_a_finite_score_of_each_pair, _PAIRS, SITUATIONS, classes=True, once=True),
     _Promise(promises.with_certain_numbers_the_expectation_is_the_log_probability, _PAIRS, OPPOSITES, classes=False),
     _Promise(promises.it_says_how_the_expectation_is_taken, _PAIRS, (((False, 3, 2), (False, 3, 4)),)),
+    _Promise(channels.a_channel_declares_when_it_is_clear, _SEEN, SITUATIONS),
+    _Promise(channels.what_is_seen_is_normalised, _SEEN, SITUATIONS),
+    _Promise(channels.a_clear_channel_changes_nothing, _SEEN, SITUATIONS),
+    _Promise(channels.the_terms_of_labels_are_a_bound, _SEEN, SITUATIONS),
+    _Promise(channels.the_expectation_over_labels_is_right, _SEEN, SITUATIONS),
+    _Promise(channels.a_channel_has_the_right_gradient, _SEEN, OPPOSITES),
 )
 
 
 def checks(
     component: type, labels: Mapping[type[Outcome], LabelsOf] | None = None, turn: int | None = None
 ) -> list[Check]:
-    """Everything that a likelihood, prior, posterior or outcome promises, each to be called.
+    """Everything that a likelihood, prior, posterior, channel or outcome promises, each to be called.
 
     labels: for outcomes that are not g3nn's, a function of n and K that makes labels of n nodes, of K <= 4 classes or
     in K <= 3 columns, as a caller has them. A component is tested with every outcome that it supports.

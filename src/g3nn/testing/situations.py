@@ -17,9 +17,10 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
+from g3nn.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.errors import Problems
 from g3nn.inputs import Inputs
-from g3nn.likelihoods import GraphLikelihood, Pairs
+from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood, NodeState, Pairs
 from g3nn.model import GenerativeModel
 from g3nn.outcomes import Classes, Counts, Outcome, Real, Tags
 from g3nn.posteriors import LabelPosterior
@@ -28,7 +29,12 @@ from g3nn.priors import LabelPrior
 from g3nn.replicas import Noise, Replicas, Sizes
 from g3nn.task import NodeTask
 
-CONTRACTS: dict[str, type] = {"likelihood": GraphLikelihood, "prior": LabelPrior, "posterior": LabelPosterior}
+CONTRACTS: dict[str, type] = {
+    "likelihood": GraphLikelihood,
+    "prior": LabelPrior,
+    "posterior": LabelPosterior,
+    "channel": Channel,
+}
 
 n, d = 16, 5
 
@@ -95,12 +101,16 @@ class Case:
         """Those of the task, or with other features or other edges."""
         return _inputs(self.outcome, self.directed, self.K, self.make, feature_seed, edge_seed)
 
-    def model(self) -> GenerativeModel:
-        """Fresh replicas, moved away from zero biases and from the symmetry of a start."""
+    def model(self, options: Mapping[str, Any] | None = None) -> GenerativeModel:
+        """Fresh replicas. Without options they are moved away from zero biases and from the symmetry of a start."""
         sizes, replicas = Sizes.of(self.inputs.task), Replicas(self.seeds)
-        classes: dict[str, Any] = {"posterior": MLPPosterior, self.kind: self.component}
-        parts = {kind: one(sizes, replicas.within(kind), one.Options()) for kind, one in classes.items()}
-        model = GenerativeModel(**parts).double()
+        parts: dict[str, Any] = {"posterior": MLPPosterior(sizes, replicas.within("posterior"))}
+        part = self.component(sizes, replicas.within(self.kind), self.component.Options(**(options or {})))
+        model = GenerativeModel(
+            **parts | ({"channels": [part]} if self.kind == "channel" else {self.kind: part})
+        ).double()
+        if options is not None:
+            return model
         generator = torch.Generator().manual_seed(0)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -108,11 +118,14 @@ class Case:
         return model
 
     def part(self, model: GenerativeModel) -> Any:
-        return getattr(model, self.kind)
+        return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
 
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-        """(R, n, width), or for a likelihood what it says of each pair: (R, P, K, K), or (R, P) at given numbers."""
+        """(R, n, width), or for a likelihood what it says of each pair: (R, P, K, K), or (R, P) at given numbers; for a
+        channel what it says of nodes and pairs, about which all replicas believe the same."""
         part = self.part(model)
+        if self.kind == "channel":
+            return _through(part, inputs)
         if self.kind != "likelihood":
             return part.log_prob(inputs, noise)
         i, j = torch.triu_indices(n, n, 1)
@@ -148,7 +161,7 @@ class Case:
 
 
 def kind_of(component: Any) -> str:
-    """likelihood, prior, posterior or outcome; a TypeError for anything else."""
+    """likelihood, prior, posterior, channel or outcome; a TypeError for anything else."""
     for kind, contract in {**CONTRACTS, "outcome": Outcome}.items():
         if isinstance(component, type) and issubclass(component, contract):
             return kind
@@ -167,9 +180,9 @@ def listed_cases(
 ) -> list[Case]:
     """A component in situations. classes: with classes only, or with other outcomes only.
 
-    A likelihood meets every outcome that it declares in every row. Priors and posteriors share the last step, which is
-    all that depends on the outcome, so they meet every outcome and every row, but not each of the one with each of the
-    other. One column of numbers stands where there would be two classes, three where there are four.
+    A likelihood or channel meets every outcome that it declares in every row. Priors and posteriors share the last
+    step, which is all that depends on the outcome, so they meet every outcome and every row, but not each of the one
+    with each of the other. One column of numbers stands where there would be two classes, three where there are four.
 
     turn: of a component among many that are tested together. Then `once` means that a likelihood meets each outcome
     once and another component only one, with outcomes and rows in turn.
@@ -183,9 +196,9 @@ def listed_cases(
     first, once = turn or 0, once and turn is not None
     if not served:
         met = []
-    elif kind == "likelihood" and once:
+    elif kind in ("likelihood", "channel") and once:
         met = [(outcome, own[(first + place) % len(own)]) for place, outcome in enumerate(served)]
-    elif kind == "likelihood":
+    elif kind in ("likelihood", "channel"):
         met = list(itertools.product(served, own))
     else:
         steps, row = (1, first // len(served)) if once else (max(len(served), len(own)), 0)
@@ -195,6 +208,46 @@ def listed_cases(
         for outcome, (directed, R, K) in met
     ]
     return list(dict.fromkeys(cases))
+
+
+# What a channel hears, the same for all replicas
+
+
+def answers_of(channel: Channel, seed: int = 0) -> Tensor:
+    """(R, n, width): random answers."""
+    outcome, R = channel.outcome, next(channel.parameters()).shape[0]
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(1, n, outcome.num_scores, dtype=torch.float64, generator=generator)
+    start = torch.tensor([outcome.start], dtype=torch.float64) if outcome.start else None
+    return outcome.answer(scores, start).expand(R, -1, -1)
+
+
+def likelihood_for(channel: Channel) -> tuple[GraphLikelihood, NodeState]:
+    """The last likelihood of g3nn that serves the outcome and needs no features, and its state."""
+    outcome, R = channel.outcome, next(channel.parameters()).shape[0]
+    kinds = [one for one in LIKELIHOODS.own.values() if isinstance(outcome, one.outcomes) and not one.uses_features]
+    likelihood = kinds[-1](Sizes(d, outcome.columns, kind=outcome), Replicas((3,) * R)).double()
+    return likelihood.requires_grad_(False), None
+
+
+def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
+    """Edges that the replicas share, and non-edges of their own. few: between some nodes without labels."""
+    i, j = 9 + torch.tensor([[0, 1, 2], [3, 2, 4]]) if few else torch.triu_indices(n, n, 1)
+    yield Pairs(i, j, present=True)
+    yield Pairs(j.expand(R, -1), i.expand(R, -1), present=False)
+
+
+def _through(channel: Any, inputs: Inputs) -> Tensor:
+    """(R, ...): all that a channel says."""
+    q, targets = answers_of(channel), inputs.targets
+    if isinstance(channel, LabelChannel):
+        sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
+        return torch.cat([sums, channel.supervised(q, targets), beliefs.flatten(1)], dim=1)
+    assert isinstance(channel, EdgeChannel)
+    likelihood, state = likelihood_for(channel)
+    _, beliefs = channel.outcome.node_terms(q, q, targets, True, (1.0, 1.0))
+    said = (channel.expected_log_prob, channel.expected_edge)
+    return torch.cat([one(likelihood, state, beliefs, pairs) for one in said for pairs in judged_pairs(len(q))], dim=1)
 
 
 # The task

@@ -121,7 +121,8 @@ class BatchStack(Stack):
         answers = [found.get(number, blank.new_zeros(1, len(part), blank.shape[2])) for number, part in parts]
         # All but one process add zeros.
         answer = self._workers.sum(torch.cat(answers, dim=1))
-        return self._workers.as_first(validated(answer, self._batches.validation, self.options.calibrated))
+        emission = self.model.emission(self._batches.outcome)
+        return self._workers.as_first(validated(answer, self._batches.validation, emission, self.options.calibrated))
 
     def _answered(self, nodes: Tensor, number: int) -> Tensor:
         noise = Noise(self._checking, number)

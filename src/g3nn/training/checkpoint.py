@@ -25,7 +25,7 @@ from g3nn.training.workers import Workers
 
 EVERY = 60.0
 """Seconds between two checkpoints, at least."""
-_FORMAT = "g3nn checkpoint 1"
+_FORMAT = "g3nn checkpoint 2"
 _PIECES, _LENGTH = 64, 1 << 18
 """Of a large array so many pieces enter a digest, spread evenly, each with so many numbers."""
 

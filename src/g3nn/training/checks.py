@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from g3nn.channels import EdgeChannel
 from g3nn.errors import Problems, any_of
-from g3nn.model import ModelSpec
+from g3nn.model import Channels, ModelSpec, listed_channels
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import known_names, rules
 from g3nn.outcomes import OUTCOMES, Classes
@@ -38,22 +39,25 @@ def plain(value: Any) -> Any:
     return value
 
 
-def checked_spec(model: Any, prior: Any, problems: Problems) -> ModelSpec | None:
-    """The parts of the model, or None if they are not known."""
+def checked_spec(model: Any, prior: Any, problems: Problems, channels: Channels = None) -> ModelSpec | None:
+    """The parts of the model, or None if they are not known. Channels of a `ModelSpec` stay unless others are given."""
     before = len(problems.found)
     if isinstance(model, ModelSpec):
-        model.check(problems)
-        return model if len(problems.found) == before else None
+        spec = model if channels is None else replace(model, channels=listed_channels(channels))
+        spec.check(problems)
+        return spec if len(problems.found) == before else None
     if not (isinstance(prior, type) and issubclass(prior, LabelPrior)):
         problems.name("prior", prior, PRIORS)
     if not isinstance(model, str):
         advice = "A module of your own goes in as g3nn.ModelSpec(posterior=module, likelihood='sbm')."
         problems.add("model", repr(model), "a name such as 'sbm-gcn', or a ModelSpec", advice)
         return None
-    spec = None
+    spec = ModelSpec("mlp", "sbm")
     with problems.gathered():
         spec = ModelSpec.parse(model)
-    return None if spec is None or len(problems.found) > before else replace(spec, prior=prior)
+    spec = replace(spec, channels=listed_channels(channels))
+    spec.check(problems)
+    return None if len(problems.found) > before else replace(spec, prior=prior)
 
 
 def check_outcome(
@@ -64,6 +68,9 @@ def check_outcome(
     if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
         problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
+    if objective.label_use == "plug-in" and any(issubclass(one, EdgeChannel) for one in spec.channel_components()):
+        advice = "The authors' code takes every edge at its word."
+        problems.add("objective", f"labels plugged into the log-odds, with {spec.channel_names!r}", "elbo", advice)
     own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
         homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from g3nn.model import ModelSpec
+from g3nn.model import Channels, ModelSpec
 from g3nn.objective import Objective
 from g3nn.priors import LabelPrior
 from g3nn.task import NodeTask
@@ -24,6 +24,7 @@ def fit(
     trials: int = 1,
     seed: int | Sequence[int] = 0,
     prior: str | type[LabelPrior] = "mlp",
+    channels: Channels = None,
     device: str = "auto",
     progress: bool | None = None,
     checkpoint: str | Path | None = None,
@@ -36,6 +37,8 @@ def fit(
     model:     "likelihood-posterior" (`sbm-gcn`), a posterior alone (`gcn`), or a `ModelSpec` with parts of your own.
     objective: "elbo" (the paper), "released" (the authors' code), "laplacian", or an `Objective`.
     seed:      trial t uses seed + t, or the t-th of several seeds; its result depends on nothing else.
+    channels:  how labels and edges were observed, if they may be wrong, such as "flips+edges" (see
+               `g3nn.available()`); without any they are true, as in the paper.
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     checkpoint: a folder in which the training is kept, at most every `checkpoint_every` seconds. Started again with it,
                an interrupted training goes on and ends as if nothing had happened.
@@ -46,5 +49,5 @@ def fit(
 
     In a process group of torch, with `batch`, its processes train together, and each returns the same result.
     """
-    plan = Plan.check(model, objective, trials, seed, prior, device, options)
+    plan = Plan.check(model, objective, trials, seed, prior, device, options, channels)
     return plan.fit(task, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, track=track)

@@ -17,7 +17,7 @@ import torch
 from g3nn.batches import BatchSource
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems
 from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel, ModelSpec, registered_options
+from g3nn.model import Channels, GenerativeModel, ModelSpec, registered_options
 from g3nn.objective import Objective
 from g3nn.options import check, known_names, pick, rules
 from g3nn.outcomes import OUTCOMES, Outcome
@@ -81,11 +81,12 @@ class Plan:
         prior: str | type[LabelPrior],
         device: str,
         options: Mapping[str, Any],
+        channels: Channels = None,
     ) -> Plan:
         """A plan, or one error that lists every problem."""
         problems = Problems()
         given = {name: plain(value) for name, value in options.items()}
-        spec = checked_spec(model, prior, problems)
+        spec = checked_spec(model, prior, problems, channels)
         preset, own = checked_objective(objective, problems)
         seeds = checked_seeds(trials, seed, problems)
         place = checked_device(device, problems)
@@ -102,6 +103,7 @@ class Plan:
             given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
         changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
         target = Objective(**changes) if preset == CUSTOM else Objective.named(preset, **changes)
+        spec = spec.without_clear_channels(given)
         return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
 
     def for_all_labels(self, epochs: int) -> Plan:
@@ -318,11 +320,13 @@ class Plan:
         self, task: NodeTask, inputs: Inputs, parts: list[tuple[Endings, GenerativeModel]], seconds: float
     ) -> FitResult:
         answers = self._answered(parts, inputs)
+        model = GenerativeModel.join([model for _, model in parts])
         ended = joined([endings for endings, _ in parts])
         if self.training.ensemble > 1 or self.training.batch:
             judged = self.training.validation_inputs(inputs)
             validation_answers = answers if judged is inputs else self._answered(parts, judged)
-            ended = trial_endings(ended, validation_answers, inputs, self.training)
+            emission = model.emission(inputs.outcome, self.training.ensemble)
+            ended = trial_endings(ended, validation_answers, inputs, emission, self.training)
         measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
         diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0
         cost, test = (np.where(never, np.nan, values) for values in evaluated(answers, inputs))
@@ -343,7 +347,7 @@ class Plan:
             status=status,
             seconds=seconds,
             answers=answers.cpu(),
-            model=GenerativeModel.join([model for _, model in parts]).cpu(),
+            model=model.cpu(),
             outcome=inputs.outcome,
             test_log_prob=-cost,
         )
@@ -362,6 +366,8 @@ class Plan:
             values.update(dataclasses.asdict(group))
         if self.spec.likelihood is not None:
             values["prior"] = self.spec.prior if isinstance(self.spec.prior, str) else self.spec.prior.__name__
+        if self.spec.channels:
+            values["channels"] = self.spec.channel_names
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from g3nn.channels import Emission
 from g3nn.errors import G3NNWarning
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
@@ -194,7 +195,13 @@ def mixed(answers: Tensor, members: int, outcome: Outcome) -> Tensor:
     return answers if members == 1 else torch.cat([outcome.mixture(trial) for trial in answers.split(members)])
 
 
-def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, options: TrainingOptions) -> Endings:
+def trial_endings(
+    endings: Endings,
+    validation_answers: Tensor,
+    inputs: Inputs,
+    emission: Emission,
+    options: TrainingOptions,
+) -> Endings:
     """How trials ended, from how their members did and what these answer together for the validation nodes in the end.
 
     A trial takes as long as its slowest member, and it diverged, or never had a finite loss, if one of them did. The
@@ -203,7 +210,7 @@ def trial_endings(endings: Endings, validation_answers: Tensor, inputs: Inputs, 
     members = options.ensemble
     best = endings.best_epoch.view(-1, members)
     usable = (best > 0).all(1)
-    scores = validated(validation_answers, inputs, options.calibrated).cpu().double()
+    scores = validated(validation_answers, inputs, emission, options.calibrated).cpu().double()
     val_loss, val_score = torch.where(usable, scores, torch.nan)
     return Endings(
         val_loss=val_loss,

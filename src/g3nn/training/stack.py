@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from g3nn.channels import Emission
 from g3nn.inputs import Inputs
 from g3nn.model import GenerativeModel
 from g3nn.networks import moving_buffers
@@ -64,11 +65,12 @@ class TrainingOptions:
         return inputs if self.validation == "graph" else inputs.without_edges_of(inputs.task.val)
 
 
-def validated(answer: Tensor, inputs: Inputs, calibrated: bool) -> Tensor:
-    """(2, R): loss and score of answers (R, n, width) on the validation nodes."""
-    outcome, where = inputs.outcome, (inputs.targets, inputs.val)
-    validation = outcome.validation(answer, *where)
-    return torch.stack([outcome.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
+@torch.no_grad()
+def validated(answer: Tensor, inputs: Inputs, emission: Emission, calibrated: bool) -> Tensor:
+    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges."""
+    where = inputs.targets, inputs.val
+    validation = emission.validation(answer, *where)
+    return torch.stack([emission.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,7 +201,11 @@ class Stack:
 
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes."""
-        return validated(self.model.predict_log_prob(self._validation_inputs), self.inputs, self.options.calibrated)
+        answer, emission = (
+            self.model.predict_log_prob(self._validation_inputs),
+            self.model.emission(self.inputs.outcome),
+        )
+        return validated(answer, self.inputs, emission, self.options.calibrated)
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """What the terms without observed labels are multiplied by in this epoch."""

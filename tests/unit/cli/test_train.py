@@ -96,6 +96,12 @@ def test_every_option_reaches_the_training(run_command):
     assert {name: chosen[name.replace("-", "_")] for name in NUMBERS} == NUMBERS
 
 
+def test_channels_and_their_options(run_command):
+    words = ("--channels", "flips+edges", "--set", "wrong=0.2", "--set", "false=0.05")
+    chosen = train(run_command, "--trials", "1", *words)["hyperparameters"]
+    assert (chosen["channels"], chosen["wrong"], chosen["false"], chosen["miss"]) == ("flips+edges", 0.2, 0.05, 0.0)
+
+
 def test_set_reads_a_value_as_its_option_declares(run_command):
     words = ("input_dropout=false", "learn-p=True", "pairs=sampled", "hidden=4", "lr=1e-3", "reduction=mean")
     chosen = train(run_command, "--trials", "1", *(part for word in words for part in ("--set", word)))[
@@ -134,6 +140,7 @@ BAD = {
     "model": (("train", "cora", "--model", "sbm-gnc"), ["model", "'sbm-gcn'"]),
     "objective": (("train", "cora", "--objective", "elbow"), ["objective", "'elbo'"]),
     "prior": (("train", "cora", "--prior", "mpl"), ["prior", "'mlp'"]),
+    "channels": (("train", "cora", "--channels", "flip"), ["channels", "'flips'"]),
     "device": (("train", "cora", "--device", "cup"), ["device", "'cpu'"]),
     "trials": (("train", "cora", "--trials", "0"), ["trials", "at least 1"]),
     "seed": (("train", "cora", "--seed", str(2**63)), ["seed"]),

@@ -177,7 +177,7 @@ def test_an_outcome_that_shows_hidden_labels():
 
 def test_what_cannot_be_tested_is_refused():
     with pytest.raises(
-        TypeError, match="is not a class derived from GraphLikelihood, LabelPrior, LabelPosterior or Ou"
+        TypeError, match="is not a class derived from GraphLikelihood, LabelPrior, LabelPosterior, Channel or"
     ):
         checks(NoOptions)
     with pytest.raises(TypeError, match="there are no labels to test it with; pass labels="):

@@ -46,7 +46,8 @@ class TestAnswer:
 
     def test_is_judged_as_one_answer(self, learnable, trials):
         log_prob = torch.from_numpy(trials.probabilities).log()
-        loss, accuracy = validated(log_prob, Inputs.of(learnable), calibrated=False)
+        inputs = Inputs.of(learnable)
+        loss, accuracy = validated(log_prob, inputs, inputs.outcome, calibrated=False)
         np.testing.assert_allclose(trials.val_loss, loss.numpy(), rtol=1e-5)
         np.testing.assert_allclose(trials.val_accuracy, accuracy.numpy(), rtol=1e-6)
         right = trials.probabilities[:, learnable.test].argmax(2) == learnable.labels[learnable.test]
@@ -76,7 +77,8 @@ def test_validation_nodes_without_edges_are_judged_so(learnable: NodeTask):
     with torch.no_grad():
         answers = result.model.predict_log_prob(judged)
     together = OUTCOMES["classes"](learnable.num_classes).mixture(answers)
-    loss, _ = validated(together, Inputs.of(learnable), calibrated=True)
+    inputs = Inputs.of(learnable)
+    loss, _ = validated(together, inputs, inputs.outcome, calibrated=True)
     np.testing.assert_allclose(result.val_loss, loss.numpy(), rtol=1e-5)
 
 
@@ -99,7 +101,8 @@ def test_a_trial_has_no_numbers_if_one_member_never_had_a_finite_loss(learnable:
         history=torch.zeros(9, len(HISTORY_NAMES), 4),
     )
     even = torch.full((2, 60, 3), 1 / 3).log()
-    trials = trial_endings(endings, even, Inputs.of(learnable), TrainingOptions(ensemble=2))
+    inputs = Inputs.of(learnable)
+    trials = trial_endings(endings, even, inputs, inputs.outcome, TrainingOptions(ensemble=2))
     np.testing.assert_allclose(trials.val_loss, [np.nan, np.log(3)], rtol=1e-6)
     assert trials.val_score.isnan().tolist() == [True, False]
     assert trials.epochs.tolist() == [9, 8]
