@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.data import NOISE
+from g3nn.data import seeded
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
@@ -31,7 +31,7 @@ _LONGEST_ERROR = 2000
 @dataclass(frozen=True)
 class Job:
     """A stack as plain data: a point and a seed for every replica. All points have the same architecture, and where
-    seeds change the graph or the estimator is fitted, all seeds are the same."""
+    each seed has a task of its own or the estimator is fitted, all seeds are the same."""
 
     stage: str
     points: tuple[Point, ...]
@@ -52,9 +52,9 @@ class Job:
         return {(self.stage, point.key, seed) for point, seed in zip(self.points, self.seeds, strict=True)}
 
     @property
-    def graph_seed(self) -> int:
-        """That of the noise in the graph, 0 if there is none."""
-        return self.seeds[0] if self.first.setting in NOISE else 0
+    def task_seed(self) -> int:
+        """That of the noise or the split, 0 if they depend on none."""
+        return self.seeds[0] if seeded(self.first.dataset, self.first.setting) else 0
 
     def options(self) -> dict[str, Any]:
         """In the form `fit` takes: options that may differ between replicas have a value for each, others one."""
@@ -76,9 +76,9 @@ def architecture(point: Point) -> str:
 
 
 def stack_key(point: Point, seed: int) -> tuple[str, int | None]:
-    """The same for trainings that can share a stack: of one architecture and, where each seed has a graph of its own or
+    """The same for trainings that can share a stack: of one architecture and, where each seed has a task of its own or
     the estimator trains stacks itself, of one seed."""
-    return architecture(point), seed if point.setting in NOISE or point.model == ESTIMATOR else None
+    return architecture(point), seed if seeded(point.dataset, point.setting) or point.model == ESTIMATOR else None
 
 
 @cache

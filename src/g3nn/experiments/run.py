@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from g3nn.data.attacked import METATTACK, attacked_file
+from g3nn.data import folder_of
 from g3nn.errors import DeviceMemoryError
 from g3nn.experiments.job import Job
 from g3nn.experiments.progress import Tally, watching
 from g3nn.experiments.records import Record
 from g3nn.experiments.schedule import MOST_REPLICAS, schedule
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Only, Suite
+from g3nn.experiments.suite import Cell, Only, Suite
 from g3nn.experiments.worker import Executor
 
 Kind = tuple[str, str, str, str, str, str]
@@ -60,11 +60,11 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
 
     The records of a job are stored together as soon as it is done. A training that failed is not tried again, unless it
-    found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells on attacked
-    graphs whose files are not there are left out, with a note.
+    found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells whose files
+    are not there are left out, with a note.
     """
     start = time.perf_counter()
-    suite = _with_files(suite, only)
+    suite = _possible(suite, only)
     postponed: dict[Job, str] = {}
     with executor, Store.open(store_path, environment=executor.environment()) as store:
         tally, most = Tally(executor.workers), MOST_REPLICAS[executor.device]
@@ -83,20 +83,26 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     return _report(suite, only, tally, records, postponed, time.perf_counter() - start)
 
 
-def _with_files(suite: Suite, only: Only) -> Suite:
-    """The suite without the cells whose files nobody can download and that are not there."""
-    lacking = [
-        cell
-        for cell in suite.cells
-        if cell.setting in METATTACK and not cell.quoted and attacked_file(cell.dataset) is None
-    ]
+def _possible(suite: Suite, only: Only) -> Suite:
+    """The suite without the cells that need a file that is not there and that nobody can download."""
+    lacking = {cell: lack for cell in suite.cells if not cell.quoted and (lack := _lack(cell))}
     wanted = {entry.cell for entry in suite.entries(only)}
-    if names := sorted({cell.dataset for cell in lacking if cell in wanted}):
-        count = sum(cell in wanted for cell in lacking)
-        files = ", ".join(f"{name}.npz" for name in names)
-        advice = "Set G3NN_ATTACKED to the folder with these files and run again."
-        print(f"note: {count} cells are left out: there is no {files}. {advice}", file=sys.stderr)
+    by_advice: dict[str, list[str]] = {}
+    for cell, (what, advice) in lacking.items():
+        if cell in wanted:
+            by_advice.setdefault(advice, []).append(what)
+    for advice, needs in by_advice.items():
+        missing = ", ".join(sorted(set(needs)))
+        print(f"note: {len(needs)} cells are left out: there is no {missing}. {advice} and run again.", file=sys.stderr)
     return replace(suite, cells=tuple(cell for cell in suite.cells if cell not in lacking))
+
+
+def _lack(cell: Cell) -> tuple[str, str] | None:
+    """What a cell needs that is not there, and how to get it."""
+    folder = folder_of(cell.dataset, cell.setting)
+    if folder is None or folder.file(cell.dataset):
+        return None
+    return f"{cell.dataset}.npz", f"Set {folder.variable} to the folder with these files"
 
 
 def _report(

@@ -9,7 +9,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import cache
 from typing import Any, Self
 
-from g3nn.data import NOISE, load
+from g3nn.data import NOISE, load, seeded
 from g3nn.errors import DeviceMemoryError
 from g3nn.experiments.job import Job
 from g3nn.experiments.records import Environment, Record
@@ -72,14 +72,15 @@ class Executor(ABC):
 
 @cache
 def task_of(dataset: str, setting: str, seed: int = 0) -> NodeTask:
-    """Loaded once in each process. seed: of the noise in the graph, 0 if there is none."""
+    """Loaded once in each process. seed: of the noise or the split, 0 if they depend on none."""
     if setting in NOISE:
-        return NOISE[setting](task_of(dataset, "standard"), seed=seed).task
-    return load(dataset, setting)
+        sound = task_of(dataset, "standard", seed if seeded(dataset, "standard") else 0)
+        return NOISE[setting](sound, seed=seed).task
+    return load(dataset, setting, seed)
 
 
 def task_for(job: Job) -> NodeTask:
-    return task_of(job.first.dataset, job.first.setting, job.graph_seed)
+    return task_of(job.first.dataset, job.first.setting, job.task_seed)
 
 
 def in_worker(run: RunJob, job: Job, device: str, threads: int = 1, memory: float = 1.0) -> list[Record]:

@@ -33,7 +33,7 @@ def loads(monkeypatch, learnable) -> Counter[tuple[str, str]]:
     """How often each task was read; there is nothing to read."""
     counts: Counter[tuple[str, str]] = Counter()
 
-    def load(dataset: str, setting: str) -> NodeTask:
+    def load(dataset: str, setting: str, seed: int) -> NodeTask:
         counts[dataset, setting] += 1
         return replace(learnable, name=dataset, setting=setting)
 
@@ -76,7 +76,7 @@ class TestLocal:
         assert loads == {("cora", "standard"): 1, ("pubmed", "standard"): 1}
 
     def test_missing_data_turn_up_before_anything_is_trained(self, monkeypatch, learnable):
-        def load(dataset: str, setting: str) -> NodeTask:
+        def load(dataset: str, setting: str, seed: int) -> NodeTask:
             if dataset == "pubmed":
                 raise DataError("pubmed: no such file")
             return learnable
@@ -262,7 +262,7 @@ def test_workers_follow_a_starter_that_is_killed(tmp_path):
 
 
 def test_missing_data_turn_up_before_a_process_trains(monkeypatch):
-    def load(dataset: str, setting: str) -> NodeTask:
+    def load(dataset: str, setting: str, seed: int) -> NodeTask:
         raise DataError(f"{dataset}: no such file")
 
     worker.task_of.cache_clear()

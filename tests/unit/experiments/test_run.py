@@ -26,7 +26,9 @@ RunFunction = Callable[[Job, str, NodeTask], list[Record]]
 @pytest.fixture(autouse=True)
 def _no_data_needed(monkeypatch, learnable):
     worker.task_of.cache_clear()
-    monkeypatch.setattr(worker, "load", lambda dataset, setting: replace(learnable, name=dataset, setting=setting))
+    monkeypatch.setattr(
+        worker, "load", lambda dataset, setting, seed: replace(learnable, name=dataset, setting=setting)
+    )
 
 
 @pytest.fixture
