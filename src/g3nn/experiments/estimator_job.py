@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import roc_auc_score
 
-from g3nn.calibrate import BINS, negative_log_likelihood
-from g3nn.data import NOISE, load_noisy
+from g3nn.calibrate import BINS
+from g3nn.data import EDGE_NOISE, load_noisy
 from g3nn.data.attacked import METATTACK
 from g3nn.estimator import G3NNClassifier
-from g3nn.experiments.evidence import finite, of_answers
+from g3nn.experiments.evidence import scored
 from g3nn.experiments.records import Point, Record
 from g3nn.parse import UNKNOWN
 from g3nn.sparse import cosine_similarity, is_identity
@@ -39,28 +39,24 @@ def estimator_record(point: Point, stage: str, seed: int, split: str, device: st
     classifier.fit(X, y, task.edges, val=task.val, weights=False if task.weights is None else task.weights)
     answers = classifier.predict_proba()
     seconds = time.perf_counter() - start
-    right = answers.argmax(1) == task.labels
-    floor = np.finfo(np.float32).tiny
-    trial = stage == "trial"
-    return Record(
-        point=point,
-        stage=stage,
+    return scored(
+        answers,
+        task,
+        point,
+        stage,
+        _figures(classifier, point, seed, task) if stage == "trial" else None,
         seed=seed,
         split=split,
         status="stopped",
-        val_loss=finite(negative_log_likelihood(np.log(np.maximum(answers[task.val], floor)), task.labels[task.val])),
-        val_accuracy=float(right[task.val].mean()),
-        test_accuracy=float(right[task.test].mean()) if trial else None,
         epochs=int(classifier.n_iter_),
         best_epoch=int(classifier.n_iter_),
         seconds=seconds,
-        evidence=of_answers(answers, task, figures=_figures(classifier, point, seed, task)) if trial else None,
     )
 
 
 def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
     """How well injected edges are found, and how honest their probabilities are; none where no edge was injected."""
-    if point.setting not in (*NOISE, *METATTACK):
+    if point.setting not in (*EDGE_NOISE, *METATTACK):
         return {}
     injected = load_noisy(point.dataset, point.setting, seed).injected
     if not injected.any():

@@ -1,9 +1,10 @@
-"""What a trial leaves behind beyond its accuracy: calibration, curves, and where it errs."""
+"""What a training leaves behind: its scores, and of a trial also calibration, curves, and where it errs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from g3nn.calibrate import (
     negative_log_likelihood,
     reliability_bins,
 )
-from g3nn.experiments.records import Evidence
+from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 
@@ -58,6 +59,28 @@ def of_answers(
         degrees=degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
         confusion=_confusion(answers, labels, task.num_classes),
         figures=figures or {},
+    )
+
+
+def scored(
+    answers: np.ndarray,
+    task: NodeTask,
+    point: Point,
+    stage: str,
+    figures: Mapping[str, float] | None = None,
+    **ended: Any,
+) -> Record:
+    """The record of answers (n, K) of whatever model. figures: of a trial. ended: the other fields of a record."""
+    right, trial = answers.argmax(1) == task.labels, stage == "trial"
+    held_out = np.log(np.maximum(answers[task.val], np.finfo(np.float32).tiny))
+    return Record(
+        point=point,
+        stage=stage,
+        val_loss=finite(negative_log_likelihood(held_out, task.labels[task.val])),
+        val_accuracy=float(right[task.val].mean()),
+        test_accuracy=float(right[task.test].mean()) if trial else None,
+        evidence=of_answers(answers, task, figures=figures) if trial else None,
+        **ended,
     )
 
 

@@ -16,7 +16,7 @@ from g3nn.data import seeded
 from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
-from g3nn.experiments.suite import ESTIMATOR
+from g3nn.experiments.suite import ESTIMATOR, NO_STACKS
 from g3nn.model import ModelSpec
 from g3nn.objective import Objective
 from g3nn.options import known_names
@@ -31,7 +31,7 @@ _LONGEST_ERROR = 2000
 @dataclass(frozen=True)
 class Job:
     """A stack as plain data: a point and a seed for every replica. All points have the same architecture, and where
-    each seed has a task of its own or the estimator is fitted, all seeds are the same."""
+    each seed has a task of its own or replicas are trained one by one, all seeds are the same."""
 
     stage: str
     points: tuple[Point, ...]
@@ -77,13 +77,13 @@ def architecture(point: Point) -> str:
 
 def stack_key(point: Point, seed: int) -> tuple[str, int | None]:
     """The same for trainings that can share a stack: of one architecture and, where each seed has a task of its own or
-    the estimator trains stacks itself, of one seed."""
-    return architecture(point), seed if seeded(point.dataset, point.setting) or point.model == ESTIMATOR else None
+    they are done one by one, of one seed."""
+    return architecture(point), seed if seeded(point.dataset, point.setting) or point.model in NO_STACKS else None
 
 
 @cache
 def _per_replica(model: str) -> set[str]:
-    if model == ESTIMATOR:
+    if model in NO_STACKS:
         return set()
     declared = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
     return {name for name, rule in declared.items() if rule.per_replica}
@@ -100,8 +100,8 @@ def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
     visible = task.without_test() if job.stage == "select" else task
     start = time.perf_counter()
     try:
-        if job.first.model == ESTIMATOR:
-            return _estimated(job, device, task)
+        if job.first.model in NO_STACKS:
+            return _one_by_one(job, device, visible, split_hash(task))
         result = _train(job, device, visible)
         shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
     except torch.AcceleratorError as error:
@@ -144,15 +144,17 @@ def _train(job: Job, device: str, task: NodeTask) -> FitResult:
         return fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
 
 
-def _estimated(job: Job, device: str, task: NodeTask) -> list[Record]:
-    # Loads scikit-learn, which would make every `g3nn train` start two seconds later.
-    from g3nn.experiments.estimator_job import estimator_record
+def _one_by_one(job: Job, device: str, task: NodeTask, split: str) -> list[Record]:
+    # Here, since they load scikit-learn, which would make every `g3nn train` start two seconds later.
+    if job.first.model == ESTIMATOR:
+        from g3nn.experiments.estimator_job import estimator_record as train
+    else:
+        from g3nn.experiments.cleaned_job import cleaned_record as train
 
-    split = split_hash(task)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
         return [
-            estimator_record(point, job.stage, seed, split, device, task)
+            train(point, job.stage, seed, split, device, task)
             for point, seed in zip(job.points, job.seeds, strict=True)
         ]
 

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 from g3nn.data import folder_of
@@ -16,7 +17,7 @@ from g3nn.experiments.progress import Tally, watching
 from g3nn.experiments.records import Record
 from g3nn.experiments.schedule import MOST_REPLICAS, schedule
 from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, Only, Suite
+from g3nn.experiments.suite import CLEANED, Cell, Only, Suite
 from g3nn.experiments.worker import Executor
 
 Kind = tuple[str, str, str, str, str, str]
@@ -60,8 +61,8 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
 
     The records of a job are stored together as soon as it is done. A training that failed is not tried again, unless it
-    found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells whose files
-    are not there are left out, with a note.
+    found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells whose files or
+    packages are not there are left out, with a note.
     """
     start = time.perf_counter()
     suite = _possible(suite, only)
@@ -84,7 +85,7 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
 
 
 def _possible(suite: Suite, only: Only) -> Suite:
-    """The suite without the cells that need a file that is not there and that nobody can download."""
+    """The suite without the cells that need a file that nobody can download, or a package, that is not there."""
     lacking = {cell: lack for cell in suite.cells if not cell.quoted and (lack := _lack(cell))}
     wanted = {entry.cell for entry in suite.entries(only)}
     by_advice: dict[str, list[str]] = {}
@@ -99,6 +100,8 @@ def _possible(suite: Suite, only: Only) -> Suite:
 
 def _lack(cell: Cell) -> tuple[str, str] | None:
     """What a cell needs that is not there, and how to get it."""
+    if cell.model == CLEANED and find_spec("cleanlab") is None:
+        return "cleanlab", "Install it with pip install 'g3nn[peers]'"
     folder = folder_of(cell.dataset, cell.setting)
     if folder is None or folder.file(cell.dataset):
         return None

@@ -25,7 +25,13 @@ FILTERS = ("table", "dataset", "setting", "model", "variant", "objective")
 ESTIMATOR = "g3nn"
 """The name of `G3NNClassifier` among the models; the options of its points are its parameters."""
 
-_TWO_WORDS = ("label-propagation", "correct-smooth", "gcn-jaccard", "gcn-svd", "pro-gnn")
+CLEANED = "gcn-cleanlab"
+"""The name of a GCN without the labels that cleanlab doubts; the options of its points are those of a GCN."""
+
+NO_STACKS = (ESTIMATOR, CLEANED)
+"""What is trained one by one."""
+
+_TWO_WORDS = ("label-propagation", "correct-smooth", "gcn-jaccard", "gcn-svd", "pro-gnn", CLEANED)
 """Networks with a dash in their name; with any other name, the part before the first dash is a likelihood."""
 
 _SHARE = {"rule": Rule(float, "", low=0, high=1)}

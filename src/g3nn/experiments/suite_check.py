@@ -7,10 +7,10 @@ from dataclasses import fields, replace
 
 from g3nn.catalogue import all_options
 from g3nn.data import ALL_DATASETS, ALL_SETTINGS, settings_of
-from g3nn.errors import Problems, suggestion
+from g3nn.errors import Problems, any_of, suggestion
 from g3nn.estimator import G3NNClassifier
 from g3nn.experiments.records import Option
-from g3nn.experiments.suite import ESTIMATOR, AxisValue, Suite, axis_options
+from g3nn.experiments.suite import CLEANED, ESTIMATOR, NO_STACKS, AxisValue, Suite, axis_options
 from g3nn.model import ModelSpec, allowed_models, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names
@@ -33,8 +33,9 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
     networks = [cell for cell in suite.cells if cell.model != ESTIMATOR and not cell.quoted]
 
     def check_model(place: str, model: str) -> None:
-        if model not in models and model != ESTIMATOR:
-            problems.add(place, repr(model), f"{allowed_models()}, or {ESTIMATOR}", suggestion(model, models))
+        if model not in (*models, *NO_STACKS):
+            allowed = f"{allowed_models()}, or {any_of(NO_STACKS)}"
+            problems.add(place, repr(model), allowed, suggestion(model, (*models, *NO_STACKS)))
 
     def check_options(place: str, options: Mapping[str, Option], models_with: Iterable[str]) -> None:
         for name in options:
@@ -46,7 +47,8 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
                 for name in options:
                     problems.name(f"{place}, option for {model}", name, sorted(_OF_ESTIMATOR))
                 continue
-            own = _options_of(model, options.get("prior")) if model in models else every_option
+            network = "gcn" if model == CLEANED else model
+            own = _options_of(network, options.get("prior")) if network in models else every_option
             for name, value in options.items():
                 if name in own and not own[name].accepts(value):
                     problems.add(f"{place}, {name}", repr(value), own[name].allowed())

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import g3nn.data
+from g3nn.data import synthetic
+from g3nn.experiments import worker
 from g3nn.experiments.records import Environment, Evidence, Point, Record
 from g3nn.experiments.store import Store
 from g3nn.experiments.suite import Suite
 from g3nn.experiments.suite_file import load_suite
+from g3nn.task import NodeTask
 
 SMALL = """
 title = "A small suite"
@@ -115,3 +120,14 @@ def make_trials() -> Callable[[Point, float, float], list[Record]]:
         ]
 
     return make
+
+
+@pytest.fixture
+def graph(monkeypatch) -> Iterator[NodeTask]:
+    """A small graph in the place of Cora, and none of the others."""
+    task = replace(synthetic(nodes=120, labels_per_class=10, val=30, seed=1), name="cora")
+    monkeypatch.setitem(g3nn.data.ALL_DATASETS.own, "cora", lambda: task)
+    monkeypatch.delenv("G3NN_GRAPHS", raising=False)
+    worker.task_of.cache_clear()
+    yield task
+    worker.task_of.cache_clear()
