@@ -17,7 +17,7 @@ from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems, TrainingError
 from g3nn.experiments.evidence import evidence, finite
 from g3nn.experiments.records import Evidence, Point, Record
 from g3nn.experiments.suite import ESTIMATOR, NO_STACKS
-from g3nn.model import ModelSpec
+from g3nn.model import ModelSpec, listed_channels
 from g3nn.objective import Objective
 from g3nn.options import known_names
 from g3nn.task import NodeTask
@@ -58,7 +58,7 @@ class Job:
 
     def options(self) -> dict[str, Any]:
         """In the form `fit` takes: options that may differ between replicas have a value for each, others one."""
-        own = _per_replica(self.first.model)
+        own = _per_replica(self.first.model, self.first.options.get("channels"))
         return {
             name: tuple(point.options[name] for point in self.points) if name in own else value
             for name, value in self.first.options.items()
@@ -70,7 +70,7 @@ class Job:
 
 def architecture(point: Point) -> str:
     """The same for points whose replicas can be trained in one stack: they differ only in per-replica options."""
-    own = _per_replica(point.model)
+    own = _per_replica(point.model, point.options.get("channels"))
     shared = {name: "*" if name in own else value for name, value in point.options.items()}
     return replace(point, options=shared).canonical
 
@@ -82,10 +82,11 @@ def stack_key(point: Point, seed: int) -> tuple[str, int | None]:
 
 
 @cache
-def _per_replica(model: str) -> set[str]:
+def _per_replica(model: str, channels: Any) -> set[str]:
     if model in NO_STACKS:
         return set()
-    declared = known_names([*ModelSpec.parse(model).option_groups(), Objective, TrainingOptions])
+    spec = replace(ModelSpec.parse(model), channels=listed_channels(channels))
+    declared = known_names([*spec.option_groups(), Objective, TrainingOptions])
     return {name for name, rule in declared.items() if rule.per_replica}
 
 

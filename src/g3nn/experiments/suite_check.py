@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields, replace
+from typing import Any
 
 from g3nn.catalogue import all_options
 from g3nn.data import ALL_DATASETS, ALL_SETTINGS, settings_of
@@ -15,6 +16,7 @@ from g3nn.model import ModelSpec, allowed_models, model_names
 from g3nn.objective import OBJECTIVES, Objective
 from g3nn.options import Rule, known_names
 from g3nn.priors import PRIORS
+from g3nn.training.checks import checked_spec
 from g3nn.training.stack import TrainingOptions
 
 _OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
@@ -28,7 +30,7 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
     models, every_option = model_names(), {**all_options(), "prior": _prior()}
     datasets = [name for name in ALL_DATASETS if name != "blogcatalog"]  # Records are of classes.
     estimators = {cell.model for cell in suite.cells} & {ESTIMATOR}
-    known = {*every_option, *(_OF_ESTIMATOR if estimators else ())}
+    known = {*every_option, "channels", *(_OF_ESTIMATOR if estimators else ())}
 
     networks = [cell for cell in suite.cells if cell.model != ESTIMATOR and not cell.quoted]
 
@@ -48,7 +50,7 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
                     problems.name(f"{place}, option for {model}", name, sorted(_OF_ESTIMATOR))
                 continue
             network = "gcn" if model == CLEANED else model
-            own = _options_of(network, options.get("prior")) if network in models else every_option
+            own = _options_of(network, options, place, problems) if network in models else every_option
             for name, value in options.items():
                 if name in own and not own[name].accepts(value):
                     problems.add(f"{place}, {name}", repr(value), own[name].allowed())
@@ -81,11 +83,12 @@ def check_names(suite: Suite, axes: Mapping[str, tuple[AxisValue, ...]], problem
             check_options("axes", axis_options(axis, value), users)
 
 
-def _options_of(model: str, prior: Option | None) -> dict[str, Rule]:
-    """What can be set for a model with a given prior."""
-    spec = ModelSpec.parse(model)
-    if prior in PRIORS:
-        spec = replace(spec, prior=str(prior))
+def _options_of(model: str, options: Mapping[str, Any], place: str, problems: Problems) -> dict[str, Rule]:
+    """What can be set for a model with the prior and the channels that the options name. Records unknown channels."""
+    found, prior = Problems(), options.get("prior")
+    spec = checked_spec(model, prior if prior in PRIORS else "mlp", found, options.get("channels"))
+    problems.found += [replace(one, argument=f"{place}, {one.argument}") for one in found.found]
+    spec = spec or ModelSpec.parse(model)
     declared = known_names([*spec.option_groups(), Objective, TrainingOptions])
     return declared if spec.likelihood is None else {**declared, "prior": _prior()}
 

@@ -11,7 +11,7 @@ import torch
 import g3nn
 from g3nn.errors import DeviceMemoryError, InputError, TrainingError
 from g3nn.experiments import job as job_module
-from g3nn.experiments.job import Job, architecture, run_job, split_hash
+from g3nn.experiments.job import Job, architecture, run_job, split_hash, stack_key
 from g3nn.experiments.records import Point
 from g3nn.experiments.selection import chosen, losses
 from g3nn.experiments.suite import Protocol
@@ -223,3 +223,16 @@ class TestErrors:
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
         with pytest.raises(TrainingError, match=r"no longer answers .*illegal memory access"):
             run_job(job(point()), "cpu", learnable)
+
+
+def test_points_share_a_stack_where_they_differ_in_one_number():
+    options = {"channels": "flips", "epochs": 3, "hidden": 16}
+    one, other, wide = (
+        Point("cora", "pair-30", "gcn", "elbo", {**options, **change})
+        for change in ({"wrong": 0.1}, {"wrong": 0.3}, {"wrong": 0.1, "hidden": 64})
+    )
+    assert stack_key(one, 0) == stack_key(other, 0)
+    assert len({stack_key(one, 0), stack_key(one, 1), stack_key(wide, 0)}) == 3
+    assert Job("trial", (one, other), (0, 0)).options()["wrong"] == (0.1, 0.3)
+    split = Point("texas", "standard", "gcn", "elbo", {})
+    assert stack_key(split, 0) != stack_key(split, 1)
