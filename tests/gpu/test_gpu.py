@@ -356,6 +356,29 @@ def test_training_on_tags_as_counts_is_that_of_the_cpu():
     np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
 
 
+@pytest.mark.parametrize(
+    ("outcome", "columns", "model", "channels"),
+    [
+        ("classes", 3, "sbm-gcn", "flips+edges"),
+        ("classes", 3, "dcsbm-gcn", "flips+edges"),
+        ("classes", 3, "gcn", "flips"),
+        ("tags", 1, "tags-gcn", "flips+edges"),
+        ("tags", 2, "tags-gcn", "flips+edges"),
+        ("real", 2, "near-gcn", "outliers+edges"),
+        ("counts", 2, "near-gcn", "outliers+edges"),
+    ],
+)
+def test_training_with_channels_is_that_of_the_cpu_and_repeats_bit_for_bit(outcome, columns, model, channels):
+    if outcome == "classes":
+        task = g3nn.synthetic(nodes=300, classes=columns, degree=5, features=12, seed=2)
+    else:
+        task = g3nn.synthetic_values(outcome, nodes=300, columns=columns, labelled=0.2, val=50)
+    options = {"trials": 3, "epochs": 12, "channels": channels, "wrong": (0.0, 0.1, 0.3), "calibrated": True}
+    one, two, three = (g3nn.fit(task, model, device=device, **options) for device in ("cpu", "cuda", "cuda"))
+    np.testing.assert_allclose(two.history, one.history, rtol=2e-3, atol=2e-4)
+    np.testing.assert_array_equal(three.history, two.history)
+
+
 def test_an_ensemble_is_that_of_the_cpu():
     task = g3nn.synthetic(nodes=300, classes=3, degree=5, features=12, seed=2)
     options = {"trials": 2, "ensemble": 3, "epochs": 12, "validation": "isolated", "calibrated": True}

@@ -68,7 +68,8 @@ class Outliers(LabelChannel):
         rho = torch.where(targets.observed, self._odds_of_wrong(answer, targets.values).sigmoid(), 1.0)
         mean, apart = self.outcome.mean(answer), targets.values - self.outcome.mean(answer)
         variance = rho * (self.outcome.variance(answer) + (1 - rho) * apart.square())
-        return torch.cat([mean + (1 - rho) * apart, variance], dim=2)
+        # Where nothing is ever wrong there is no gradient either: that of a square root would be infinite at zero.
+        return torch.cat([mean + (1 - rho) * apart, torch.where(rho > 0, variance, 0.0)], dim=2)
 
     def _odds_of_wrong(self, answer: Tensor, values: Tensor) -> Tensor:
         """(R, m, T): the log-odds of rho."""

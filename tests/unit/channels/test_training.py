@@ -98,6 +98,16 @@ def test_trials_of_a_stack_do_not_know_each_other(learnable):
     assert all(torch.isfinite(tensor).all() for tensor in both.model.state_dict().values())
 
 
+@pytest.mark.parametrize(("outcome", "model"), [("tags", "tags-gcn"), ("real", "near-gcn"), ("counts", "near-gcn")])
+def test_other_outcomes_too(outcome, model):
+    task = g3nn.synthetic_values(outcome, nodes=60, columns=2, degree=4, features=4, labelled=0.3, val=10, seed=1)
+    channels = "flips+edges" if outcome == "tags" else "outliers+edges"
+    both = fit(task, model, channels=channels, trials=2, wrong=(0.0, 0.2), false=(0.1, 0.05), refine=True)
+    for trial, (wrong, false) in enumerate([(0.0, 0.1), (0.2, 0.05)]):
+        alone = fit(task, model, channels=channels, seed=trial, wrong=wrong, false=false, refine=True)
+        np.testing.assert_allclose(both.history[:, :, trial], alone.history[:, :, 0], rtol=1e-3, atol=1e-4)
+
+
 def test_members_of_an_ensemble_share_the_mean_of_their_channels(learnable):
     result = fit(learnable, channels="flips", ensemble=2, epochs=20)
     inputs = Inputs.of(learnable)
