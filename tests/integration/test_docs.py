@@ -62,6 +62,9 @@ ONLY_PARSED = {
     "g3nn bench run noise": "trains for hours, and needs files that nobody can download",
     "g3nn bench table noise": "needs the records of that run",
     "g3nn bench report noise": "needs the records of that run",
+    "g3nn bench run label-noise": "trains for hours, and needs files that nobody can download",
+    "g3nn bench table label-noise": "needs the records of that run",
+    "g3nn bench report label-noise": "needs the records of that run",
 }
 """Commands whose options are checked but which do not run, and why."""
 

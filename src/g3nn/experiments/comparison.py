@@ -89,8 +89,8 @@ class CellResult:
 
     @property
     def ours(self) -> bool:
-        """Whether it is compared with its peers, or one of them."""
-        return self.counterpart is not None or self.model == ESTIMATOR
+        """Whether it is compared with its peers, or one of them. A variant of the estimator is a peer of it."""
+        return self.counterpart is not None or (self.model == ESTIMATOR and not self.variant)
 
     def facts(self) -> dict[str, Any]:
         """Its fields, but for the points of the selection and the records of the trials: there are thousands."""

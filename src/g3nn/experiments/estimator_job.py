@@ -1,4 +1,4 @@
-"""The estimator as a row of a table: one fit of `G3NNClassifier`, and how well its audit finds injected edges."""
+"""The estimator as a row of a table: one fit of `G3NNClassifier`, and how well its audit finds what is wrong."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from g3nn.calibrate import BINS
-from g3nn.data import EDGE_NOISE, load_noisy
+from g3nn.data import EDGE_NOISE, LABEL_NOISE, load_noisy
 from g3nn.data.attacked import METATTACK
 from g3nn.estimator import G3NNClassifier
 from g3nn.experiments.evidence import scored
+from g3nn.experiments.label_figures import label_figures
 from g3nn.experiments.records import Point, Record
 from g3nn.parse import UNKNOWN
 from g3nn.sparse import cosine_similarity, is_identity
@@ -55,7 +56,10 @@ def estimator_record(point: Point, stage: str, seed: int, split: str, device: st
 
 
 def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
-    """How well injected edges are found, and how honest their probabilities are; none where no edge was injected."""
+    """How well injected edges or wrong labels are found, and how honest their probabilities are; of edges none where no
+    edge was injected."""
+    if point.setting in LABEL_NOISE:
+        return _label_figures(classifier, point, seed, task)
     if point.setting not in (*EDGE_NOISE, *METATTACK):
         return {}
     injected = load_noisy(point.dataset, point.setting, seed).injected
@@ -70,3 +74,13 @@ def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask
         COSINE_AUC: float(roc_auc_score(injected, -alike)),
         AUDIT_ECE: float(np.abs(gaps).sum() / len(genuine)),
     }
+
+
+def _label_figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
+    """How well wrong labels are found; none where every label is taken as given."""
+    found = getattr(classifier.audit(missing=0), "labels", None)
+    if found is None:
+        return {}
+    doubts = np.zeros(task.num_nodes)
+    doubts[found["node"]] = found["probability"]
+    return label_figures(doubts, point, seed, task)

@@ -85,7 +85,8 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
 
 
 def _possible(suite: Suite, only: Only) -> Suite:
-    """The suite without the cells that need a file that nobody can download, or a package, that is not there."""
+    """The suite with nothing to train in cells that need a package, or a file that nobody can download, that is not
+    there."""
     lacking = {cell: lack for cell in suite.cells if not cell.quoted and (lack := _lack(cell))}
     wanted = {entry.cell for entry in suite.entries(only)}
     by_advice: dict[str, list[str]] = {}
@@ -94,8 +95,9 @@ def _possible(suite: Suite, only: Only) -> Suite:
             by_advice.setdefault(advice, []).append(what)
     for advice, needs in by_advice.items():
         missing = ", ".join(sorted(set(needs)))
-        print(f"note: {len(needs)} cells are left out: there is no {missing}. {advice} and run again.", file=sys.stderr)
-    return replace(suite, cells=tuple(cell for cell in suite.cells if cell not in lacking))
+        cells = f"{len(needs)} cells are" if len(needs) > 1 else "1 cell is"
+        print(f"note: {cells} left out: there is no {missing}. {advice} and run again.", file=sys.stderr)
+    return replace(suite, cells=tuple(replace(cell, quoted=cell.quoted or cell in lacking) for cell in suite.cells))
 
 
 def _lack(cell: Cell) -> tuple[str, str] | None:

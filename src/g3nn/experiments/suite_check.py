@@ -19,7 +19,9 @@ from g3nn.priors import PRIORS
 from g3nn.training.checks import checked_spec
 from g3nn.training.stack import TrainingOptions
 
-_OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
+_OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"} | {
+    "label_noise"
+}
 """The parameters of the estimator that a suite may set; `fit` checks their values."""
 
 

@@ -112,7 +112,7 @@ def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
     """The discriminative models, the estimator, and the generative models under each objective."""
     groups: dict[str, list[CellResult]] = {}
     for cell in cells:
-        alone = ESTIMATOR if cell.ours else DISCRIMINATIVE
+        alone = ESTIMATOR if cell.model == ESTIMATOR else DISCRIMINATIVE
         groups.setdefault(alone if cell.counterpart is None else cell.objective, []).append(cell)
     return groups
 
@@ -159,8 +159,8 @@ def selected(comparison: Comparison) -> list[CellResult]:
     return [cell for cell in comparison.cells if cell.selected]
 
 
-def _selection(cell: CellResult) -> str:
-    """Which model was selected, and how it compares with its peers."""
+def _noted(cell: CellResult) -> str:
+    """Which model was selected and how it compares with its peers, or the figures of another."""
     tests = (f"{peer} {'-' if p is None else f'{p:.1g}'}" for peer, p in cell.peers.items())
     how = " chosen by validation" if cell.counterpart else ""
     text = f"{cell.dataset} {cell.setting}: {cell.label}{how}, {cell.mean:.4f}"
@@ -179,7 +179,8 @@ def _text(comparison: Comparison) -> str:
 
 
 def _with_notes(tables: Iterable[str], legend: str, comparison: Comparison, bullet: str = "") -> str:
-    notes = [map(_selection, selected(comparison)), map(str, summaries(comparison))]
+    noted = (cell for cell in comparison.cells if cell.selected or cell.figures)
+    notes = [map(_noted, noted), map(str, summaries(comparison))]
     lists = ["\n".join(f"{bullet}{line}" for line in lines) for lines in notes]
     return "\n\n".join([*tables, legend, *filter(None, lists)]) + "\n"
 

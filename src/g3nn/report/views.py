@@ -114,16 +114,18 @@ def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
 def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
     """For each kind of noise and dataset the accuracy of every model by the amount of noise, in percent.
 
-    A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting. A
-    quoted model has its published accuracy.
+    A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting, else
+    the amount 0 of another kind. A quoted model has its published accuracy.
     """
     known = [cell for cell in cells if _accuracy(cell) is not None]
     named = {cell.setting: found.groups() for cell in known if (found := _AMOUNT.fullmatch(cell.setting))}
+    zeros = [setting for setting, (_, amount) in named.items() if int(amount) == 0]
+    sound = "standard" if not zeros or any(cell.setting == "standard" for cell in known) else zeros[0]
     panels = []
     for kind, dataset in _distinct((named[cell.setting][0], cell.dataset) for cell in known if cell.setting in named):
         own = [cell for cell in known if cell.dataset == dataset]
         at = {int(amount): setting for setting, (one, amount) in named.items() if one == kind}
-        at = {0: "standard", **at}
+        at = {0: sound, **at}
         lines = []
         for label in _distinct(cell.label for cell in own):
             mine = {cell.setting: cell for cell in own if cell.label == label}
