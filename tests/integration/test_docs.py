@@ -360,7 +360,7 @@ def named_by(directive: str) -> set[tuple[str, ...]]:
 
 def test_the_site_shows_every_component_with_its_options():
     offered = g3nn.available()
-    kinds = ("likelihoods", "priors", "posteriors", "outcomes")
+    kinds = ("likelihoods", "priors", "posteriors", "channels", "outcomes")
     assert named_by("component") == {(kind, name) for kind in kinds for name in offered[kind]}
     assert named_by("options") == {(key.removesuffix("_options"),) for key in offered if key.endswith("_options")}
 

@@ -35,7 +35,7 @@ class Outliers(LabelChannel):
     and the graph term hears the mean and the variance of what the value may be: s with 1 - rho, q with rho. The
     log-rate of a count remains uncertain either way, as q says, so the bound has
 
-        log((1 - wrong) exp E_q log p(s | h) + wrong h(s)) - KL(q || p).
+        log((1 - wrong) exp E_q log p(s | rate) + wrong h(s)) - KL(q || p).
     """
 
     Options = OutlierOptions

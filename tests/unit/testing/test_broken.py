@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from g3nn.channels import EdgeChannel
+from g3nn.channels.edges import EdgeOptions
 from g3nn.likelihoods import ClassLikelihood, GraphLikelihood
 from g3nn.likelihoods.gsbm import StochasticBlock
 from g3nn.options import NoOptions, number
@@ -173,6 +175,25 @@ def test_an_outcome_that_shows_hidden_labels():
         leak()
     with pytest.raises(AssertionError, match=r"install your package, with its entry point in the group g3nn\.outcomes"):
         declared()
+
+
+def test_a_channel_that_loses_probability_and_is_never_clear():
+    class Leaky(EdgeChannel):
+        """As it should not be."""
+
+        Options = EdgeOptions
+        clear: ClassVar[dict[str, float]] = {"false": 0.0}
+
+        def __init__(self, sizes, replicas, options=None):
+            super().__init__(sizes, replicas)
+            self.seen = torch.nn.Parameter(torch.zeros(replicas.size, 2), requires_grad=False)
+
+        def log_emission(self, present):
+            return -self.seen[:, :1].exp(), -self.seen[:, 1:].exp()
+
+    found = broken(Leaky)
+    assert set(found) == {"what_is_seen_is_normalised", "a_clear_channel_changes_nothing"}
+    assert "of an edge and of none" in found["what_is_seen_is_normalised"]
 
 
 def test_what_cannot_be_tested_is_refused():
