@@ -97,9 +97,18 @@ def brier_score(probabilities: np.ndarray, labels: np.ndarray) -> float:
     return float((missed**2).sum(1).mean())
 
 
-def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray) -> float:
-    """Mean of - log p(label). log_prob (n, K), labels (n,)."""
-    return float(-log_prob[np.arange(len(labels)), labels].mean())
+def log_seen(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> np.ndarray:
+    """(n,): log p of the labels (n,) from log_prob (n, K). table: (K, K), T[k, s] = p(seen = s | true = k), where
+    labels may be wrong; the true class is then summed out (forward correction)."""
+    if table is None:
+        return np.asarray(log_prob[np.arange(len(labels)), labels])
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.logaddexp.reduce(log_prob + np.log(table.T[labels]), axis=1))
+
+
+def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> float:
+    """Mean of - log p(label); see `log_seen`."""
+    return float(-log_seen(log_prob, labels, table).mean())
 
 
 def best_temperature(loss: Callable[[float], float], labels: int) -> float:
@@ -120,9 +129,9 @@ def best_temperature(loss: Callable[[float], float], labels: int) -> float:
     return math.exp(float(minimize_scalar(cost, bounds=bounds, method="bounded").x))
 
 
-def fit_temperature(log_prob: np.ndarray, labels: np.ndarray) -> float:
-    """The `best_temperature` of answers log_prob (n, K) on labels (n,)."""
-    return best_temperature(lambda T: negative_log_likelihood(Scaling(T)(log_prob), labels), len(labels))
+def fit_temperature(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> float:
+    """The `best_temperature` of answers log_prob (n, K) on labels (n,); table: see `log_seen`."""
+    return best_temperature(lambda T: negative_log_likelihood(Scaling(T)(log_prob), labels, table), len(labels))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,31 +156,34 @@ def _log_softmax(scores: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def fit_scaling(log_prob: np.ndarray, labels: np.ndarray) -> Scaling:
-    """A temperature, and an offset for each class as far as these labels (n,) support one; log_prob (n, K).
+def fit_scaling(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> Scaling:
+    """A temperature, and an offset for each class as far as these labels (n,) support one; log_prob (n, K). table: see
+    `log_seen`.
 
     Labels to train on are often taken in equal numbers from every class, whatever their share in the graph; offsets
     make up for that. They have a normal prior, whose width is the one with the lowest loss when each fold of the labels
     is scaled by what the others taught. A width of 0, which is a temperature alone, is among those tried.
     """
     if len(labels) < 2 * _FOLDS:
-        return Scaling(fit_temperature(log_prob, labels))
+        return Scaling(fit_temperature(log_prob, labels, table))
     rng = np.random.default_rng(0)
     shuffles = [rng.permutation(len(labels)) % _FOLDS for _ in range(_REPEATS)]
     folds = [shuffle == one for shuffle in shuffles for one in range(_FOLDS)]
-    temperatures = [fit_temperature(log_prob[~held], labels[~held]) for held in folds]
+    temperatures = [fit_temperature(log_prob[~held], labels[~held], table) for held in folds]
 
     def loss(width: float) -> float:
         total = 0.0
         for held, temperature in zip(folds, temperatures, strict=True):
-            scaling = _scaling(log_prob[~held], labels[~held], width, temperature)
-            total += int(held.sum()) * negative_log_likelihood(scaling(log_prob[held]), labels[held])
+            scaling = _scaling(log_prob[~held], labels[~held], width, temperature, table)
+            total += int(held.sum()) * negative_log_likelihood(scaling(log_prob[held]), labels[held], table)
         return total
 
-    return _scaling(log_prob, labels, min(WIDTHS, key=loss), fit_temperature(log_prob, labels))
+    return _scaling(log_prob, labels, min(WIDTHS, key=loss), fit_temperature(log_prob, labels, table), table)
 
 
-def _scaling(log_prob: np.ndarray, labels: np.ndarray, width: float, temperature: float) -> Scaling:
+def _scaling(
+    log_prob: np.ndarray, labels: np.ndarray, width: float, temperature: float, table: np.ndarray | None
+) -> Scaling:
     """The mode of the posterior, with the prior of `fit_temperature` and offsets of a given width. temperature: the
     best one without offsets."""
     if width == 0:
@@ -179,15 +191,16 @@ def _scaling(log_prob: np.ndarray, labels: np.ndarray, width: float, temperature
     from scipy.optimize import minimize
 
     lowest, highest = (math.log(limit) for limit in TEMPERATURES)
-    rows = np.arange(len(labels))
+    truth = np.eye(log_prob.shape[1])[labels] if table is None else table.T[labels]
 
     def cost(point: np.ndarray) -> tuple[float, np.ndarray]:
         """At (log T, offsets / width), with its gradient."""
         made = Scaling(math.exp(point[0]), width * point[1:])(log_prob)
-        slope = np.exp(made)
-        slope[rows, labels] -= 1.0
+        seen, slope = log_seen(made, labels, table), np.exp(made)
+        # What labels probably are, by these answers.
+        slope -= truth if table is None else slope * truth / np.exp(seen)[:, None]
         gradient = np.concatenate([[-(slope * log_prob).sum() / math.exp(point[0])], width * slope.sum(0)])
-        return float(point @ point / 2 - made[rows, labels].sum()), point + gradient
+        return float(point @ point / 2 - seen.sum()), point + gradient
 
     start = np.concatenate([[math.log(temperature)], np.zeros(log_prob.shape[1])])
     bounds = [(lowest, highest), *[(None, None)] * log_prob.shape[1]]

@@ -18,6 +18,7 @@ from g3nn.calibrate import (
     expected_calibration_error,
     fit_scaling,
     fit_temperature,
+    log_seen,
     negative_log_likelihood,
 )
 from g3nn.errors import Problems
@@ -51,7 +52,12 @@ class Classes(Outcome):
     """y_i is one of K classes. An answer is log q(y_i = k), (R, n, K); beliefs are probabilities, (R, n, K).
 
     The expectation over the labels of two ends is the sum over their K x K pairs, exact.
+
+    confusion: (K, K), T[k, s] = p(seen = s | true = k), where the labels that judge and calibrate answers may be wrong;
+    empty if they are right. Losses are then forward-corrected, and the score is that on true labels.
     """
+
+    confusion: tuple[tuple[float, ...], ...] = ()
 
     name: ClassVar[str] = "classes"
     score_key: ClassVar[str] = "accuracy"
@@ -232,15 +238,35 @@ class Classes(Outcome):
     def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
         return scaling(answer)
 
+    @property
+    def _table(self) -> np.ndarray | None:
+        return np.array(self.confusion) if self.confusion else None
+
+    def label_log_prob(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return log_seen(answer.astype(np.float64), labels, self._table)
+
+    def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
+        """With wrong labels among them, a share a of right answers agrees with a (1 - e) + (1 - a) e / (K - 1) of the
+        labels, where e is the share of wrong ones."""
+        loss, agree = super().loss_and_score(answer, labels)
+        if self._table is None:
+            return loss, agree
+        wrong = 1 - float(np.diag(self._table).mean())
+        by_chance = wrong / (self.columns - 1)
+        score = (agree - by_chance) / max(1 - wrong - by_chance, np.finfo(np.float64).eps)
+        return -float(self.label_log_prob(answer, labels).mean()), min(max(score, 0.0), 1.0)
+
     def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
-        return fit_temperature(answer, labels)
+        return fit_temperature(answer, labels, self._table)
 
     def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
         """A temperature, and offsets of the classes as far as these labels support them."""
-        return fit_scaling(answer, labels)
+        return fit_scaling(answer, labels, self._table)
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,): 1 - p(label)."""
+        """(n,): 1 - p(label). A label that may be wrong is taken for what it probably is."""
+        if self._table is not None:
+            labels = (np.exp(answer) * self._table.T[labels]).argmax(1)
         return 1.0 - np.exp(answer[np.arange(len(labels)), labels].astype(np.float64))
 
     def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:

@@ -67,6 +67,10 @@ class Counts(NormalOutcome):
         level, log_variance = start.unsqueeze(1).chunk(2, dim=2)
         return torch.cat([scores + level, log_variance.expand_as(scores)], dim=2)
 
+    def anywhere(self, values: Tensor) -> Tensor:
+        """1 / ((y + 1) (y + 2)), which sums to one over all counts."""
+        return -((values + 1) * (values + 2)).log()
+
     def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
         """log of the integral of Poisson(y | exp h) over N(h | m, v), by 20 points around the peak of the integrand."""
         mean, log_variance = answer.chunk(2, dim=2)

@@ -45,6 +45,10 @@ class NormalOutcome(NumberOutcome):
         """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
         less, half of it on either side."""
 
+    @abstractmethod
+    def anywhere(self, values: Tensor) -> Tensor:
+        """Of the shape of `values`, in our unit: the log-density of a value that has nothing to do with its node."""
+
     def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
         (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)
         apart = log_variance.exp() + (mean - centre).square()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -71,6 +72,10 @@ class Real(NormalOutcome):
     def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
         mean, log_variance = answer.chunk(2, dim=2)
         return -0.5 * (LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
+
+    def anywhere(self, values: Tensor) -> Tensor:
+        """Cauchy, around the mean of the training labels."""
+        return -(math.pi * (1 + values.square())).log()
 
     def mean(self, answer: Tensor) -> Tensor:
         return answer.chunk(2, dim=2)[0]
