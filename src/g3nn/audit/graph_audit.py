@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -43,16 +43,24 @@ _COUNT = Rule(int, "how many pairs to list", low=0)
 _ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 
 
+LABEL_ROW = np.dtype(
+    [("rank", np.int64), ("node", np.int64), ("given", object), ("answer", object), ("probability", np.float64)]
+)
+
+
 @dataclass(frozen=True, eq=False)
 class AuditTables:
     """Structured arrays with the columns rank (from 1), source, target and probability.
 
     edges:   every observed edge, the most suspicious first.
     missing: pairs without an edge that probably should have one, the likeliest first.
+    labels:  every given label, the most suspicious first, with the columns rank, node, given, answer (what it probably
+             is) and probability (that the given label is wrong), by models that have not seen it.
     """
 
     edges: np.ndarray
     missing: np.ndarray
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
 
     def to_frame(self) -> tuple[Any, Any]:
         """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
@@ -60,11 +68,12 @@ class AuditTables:
 
     def _repr_html_(self) -> str:
         tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
+        tables["Labels, the most suspicious first"] = self.labels
         return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
 
 
 def _arrow(rows: np.ndarray) -> pa.Table:
-    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
+    return pa.table({name: rows[name].tolist() for name in rows.dtype.names or ()})
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,11 +19,13 @@ from g3nn.errors import Problems
 from g3nn.estimator import suggesting, updating
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
-from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.fitted import Fitted, judged_again
+from g3nn.estimator.label_table import label_table
 from g3nn.estimator.request import COMMON, read_request, take_apart, with_effort
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Panel, Shown
 from g3nn.estimator.tables import given_by, table_graph
+from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.model import POSTERIOR, ModelSpec
 from g3nn.objective import Objective
 from g3nn.outcomes import COVERAGE, Labels, Outcome
@@ -46,6 +48,7 @@ class GraphEstimator(Shown):
     effort: str = "default"
     budget: float | None = None
     denoise: bool | str = "auto"
+    label_noise: bool | str = "auto"
     ensemble: int = 5
     validation: float = 0.2
     refit: bool = False
@@ -267,8 +270,28 @@ class GraphEstimator(Shown):
         return self._graph_audit().edge_proba(pairs, density)
 
     def audit(self, missing: int = 100) -> AuditTables:
-        """Observed edges from the most suspicious on, and `missing` pairs that probably should have one."""
+        """Observed edges from the most suspicious on, `missing` pairs that probably should have one, and the given
+        labels from the most suspicious on."""
+        return replace(self.audit_edges(missing), labels=self.audit_labels())
+
+    def audit_edges(self, missing: int = 100) -> AuditTables:
+        """`audit` without the labels."""
         return self._graph_audit().tables(missing)
+
+    def audit_labels(self) -> np.ndarray:
+        """The labels of `audit` alone, which needs no edges; see `AuditTables.labels`."""
+        return label_table(self.fitted_, self._judged_labels())
+
+    def _judged_labels(self) -> JudgedLabels:
+        """Judged when they are first asked for, if the fit did not."""
+        check_is_fitted(self)
+        if self.fitted_.labels is None:
+            with course(self.verbose) as progress:
+                progress.stage("judging labels", 1.0, 1)
+                judged = judged_again(self.fitted_, self.effort == "quick", self.device, progress)
+            self.fitted_ = replace(self.fitted_, labels=judged)
+        assert self.fitted_.labels is not None
+        return self.fitted_.labels
 
     def sample_graph(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the fitted one: labels drawn from the answers, then edges from p(G | X, Y)."""
@@ -307,10 +330,9 @@ class GraphEstimator(Shown):
         return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
 
     def suggest_labels(self, k: int = 10) -> list[LabelSuggestion]:
-        """At most k labels to look at again: those of nodes whose like have another class, the most doubtful first."""
+        """At most k labels to look at again: those that are probably wrong, the most doubtful first; see `audit`."""
         check_is_fitted(self)
-        found, self._likeness = suggesting.suggest_labels(self.fitted_, k, self._likeness)
-        return found
+        return suggesting.suggest_labels(self.fitted_, k, self._judged_labels)
 
     def update(self, nodes: Any, labels: Any) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.

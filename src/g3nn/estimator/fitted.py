@@ -24,7 +24,9 @@ from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.preparing import tasks_of
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
-from g3nn.outcomes import Outcome, unlabelled
+from g3nn.estimator.views import views_of
+from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges
+from g3nn.outcomes import Outcome, has_label, unlabelled
 from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
 from g3nn.tabular import CrossFitted
@@ -59,6 +61,8 @@ class Fitted:
     unit:     the mean of the weights of the edges, as they came; 1 without weights.
     prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
     tables:   what is to be remembered of the tables of the fit, if there were any.
+    labels:   how the given labels were judged, if they were. refitted: whether members were trained on the validation
+              nodes in the end; corrected: on what labels probably are.
     begun:    where the search, or an update, can go on from. It is not saved.
     """
 
@@ -80,6 +84,9 @@ class Fitted:
     unit: float
     prior: CrossFitted | None = None
     tables: FittedTables | None = None
+    labels: JudgedLabels | None = None
+    refitted: bool = False
+    corrected: bool = False
     begun: Begun | None = None
 
     @property
@@ -138,6 +145,9 @@ class Fitted:
             seed=request.seeds[0],
             unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
             prior=None if prior is None else prior.model,
+            labels=learned.labels,
+            refitted=learned.refitted,
+            corrected=learned.corrected,
             begun=Begun(request, learned.trials),
         )
 
@@ -343,6 +353,16 @@ class Fitted:
             advice = "Fit again with the new nodes in the graph, without labels."
             problems.add("model", "label-propagation, which learns nothing", "a model with parameters", advice)
             problems.raise_if_any()
+
+
+def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> JudgedLabels:
+    """Every label that the fit knew, judged by models that have not seen it."""
+    labelled = np.flatnonzero(has_label(fitted.task.labels))
+    task = replace(fitted.task, train=labelled, val=labelled[:0])
+    balance = task.num_edges / max(task.num_nodes - len(labelled), 1)
+    models = judges(task.kind, task.num_classes, balance, quick)
+    view = views_of(task.features, fitted.form.counts, fitted.form.numbers)[0]
+    return judged_labels(task, view, models, fitted.seed, device, progress)
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

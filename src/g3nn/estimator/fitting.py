@@ -26,6 +26,7 @@ from g3nn.estimator.request import Request
 from g3nn.estimator.search import Search
 from g3nn.estimator.views import views_of
 from g3nn.estimator.weights import repeated
+from g3nn.estimator.wrong_labels import JudgedLabels, can_judge, judged_labels, judges
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
@@ -39,7 +40,8 @@ _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 class Learned:
     """Those who answer; how all candidates did; loss and score of the answers on the validation nodes; the nodes of the
     whole graph whose labels were trained on, and those that decided who answers; and what an estimator learned that was
-    asked for as prior."""
+    asked for as prior. labels: how the given labels were judged, if they were; refitted: whether members were trained
+    on the validation nodes in the end; corrected: on what labels probably are."""
 
     answerer: Answerer
     panel: tuple[PanelEntry, ...]
@@ -48,6 +50,9 @@ class Learned:
     val: np.ndarray
     prior: LearnedPrior | None
     trials: tuple[Trial, ...]
+    labels: JudgedLabels | None = None
+    refitted: bool = False
+    corrected: bool = False
 
 
 def fitted_models(
@@ -71,11 +76,16 @@ def fitted_models(
         if search.denoise is True:
             # There are edges, but some candidates believe none of them.
             warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
-        refit = parameters["refit"] or simple is not None
-        learned = _learned(request, parameters["device"], search, seen, prior, known, refit)
+        judged = None if simple is not None else _judged_labels(request, parameters, search)
+        corrected = judged if judged is not None and (judged.many or parameters["label_noise"] is True) else None
+        if corrected is not None:
+            search = replace(search, confusion=tuple(map(tuple, corrected.table.tolist())))
+        refit = parameters["refit"] or simple is not None or corrected is not None
+        learned = _learned(request, parameters["device"], search, seen, prior, known, refit, corrected)
+        learned = replace(learned, labels=None if judged is None else judged.within(seen))
     if simple is not None:
         # Nobody should take nodes for unseen that were trained on.
-        learned = replace(learned, val=learned.val[:0])
+        learned = replace(learned, val=learned.val[:0], refitted=False)
     if search.denoise is True and not any(member.believes for member in learned.answerer.members if member.weight):
         _note_all_false()
     return learned
@@ -89,8 +99,11 @@ def _learned(
     prior: LearnedPrior | None,
     known: Sequence[Trial],
     refit: bool,
+    corrected: JudgedLabels | None,
 ) -> Learned:
-    """where: the device. refit: whether members are trained again on all labels."""
+    """where: the device. refit: whether members are trained again on all labels; corrected: as what they probably are,
+    where some are wrong. Validation labels help to correct training labels, so no choice may depend on corrected ones.
+    """
     task, progress = search.task, search.progress
     trials = _trials(request, search, known)
     members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
@@ -110,14 +123,32 @@ def _learned(
     val = seen[np.unique(search.task.val)]
     labelled = request.labels.labelled if search.folds else request.train
     learned = Learned(answerer, tuple(entries), judged, labelled, val, prior, tuple(trials))
-    if not (refit and len(request.val)):
+    if not refit or not (len(request.val) or corrected is not None):
         return learned
     progress.stage("training on all labels", 1.0, len(answerer.members))
-    task, prior = _with_beliefs(request, replace(task, train=np.union1d(task.train, task.val)), seen)
-    everything = replace(search, task=replace(task, val=search.task.val), folds=())
+    task, counted = replace(task, train=np.union1d(task.train, task.val)), search.weights
+    if corrected is not None:
+        task, counted = corrected.corrected(task, counted)
+    task, prior = _with_beliefs(request, task, seen)
+    everything = replace(search, task=replace(task, val=search.task.val), folds=(), weights=counted)
     again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
     answerer = replace(answerer, members=again, outcome=everything.outcome)
-    return replace(learned, answerer=answerer, trained_on=request.labels.labelled, prior=prior)
+    learned = replace(learned, answerer=answerer, trained_on=request.labels.labelled, prior=prior)
+    return replace(learned, refitted=True, corrected=corrected is not None)
+
+
+def _judged_labels(request: Request, parameters: Mapping[str, Any], search: Search) -> JudgedLabels | None:
+    """Where nothing is said, only a panel without a limit of time looks for wrong labels."""
+    asked, task = parameters["label_noise"], search.task
+    automatic = parameters["model"] == "auto" and parameters["budget"] is None and can_judge(task)
+    if asked is False or (asked == "auto" and not automatic):
+        return None
+    balance, quick = task.num_edges / max(task.num_nodes - len(task.train), 1), parameters["effort"] == "quick"
+    models = judges(request.outcome, task.num_classes, balance, quick)
+    search.progress.stage("judging labels", 0.05, len(models))
+    view = next(iter(search.views.values()))
+    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))
+    return judged_labels(task, view, models, *how)
 
 
 def _judging(search: Search, members: Sequence[Member]) -> Search:

@@ -190,6 +190,8 @@ def check_parameters(
     if budget is not None and not timed:
         problems.add("budget", repr(budget), "a number of seconds above 0, or None for no limit")
     _check_denoise(parameters["denoise"], parameters["model"], problems)
+    if not _is_switch(parameters["label_noise"]):
+        problems.add("label_noise", repr(parameters["label_noise"]), '"auto", true or false')
     _check_options(parameters["options"], problems)
     check_prior(parameters, outcome, problems)
     random = _random(parameters["random_state"], problems)
@@ -300,11 +302,15 @@ def is_share(value: Any) -> bool:
 
 
 def _check_denoise(denoise: Any, model: Any, problems: Problems) -> None:
-    if not (isinstance(denoise, bool | np.bool_) or (isinstance(denoise, str) and denoise == "auto")):
+    if not _is_switch(denoise):
         problems.add("denoise", repr(denoise), '"auto", true or false')
     elif denoise is not False and not isinstance(denoise, str) and denoise and _looks_at_no_edge(model):
         advice = "mlp looks at no edge; leave denoise out, or name another model."
         problems.add("denoise", "True with model 'mlp'", "a model that looks at edges", advice)
+
+
+def _is_switch(value: Any) -> bool:
+    return isinstance(value, bool | np.bool_) or (isinstance(value, str) and value == "auto")
 
 
 def _looks_at_no_edge(model: Any) -> bool:

@@ -70,13 +70,16 @@ class Search:
     featureless: bool = False
     """Whether the features were made from the edges."""
     room: Room = field(default_factory=Room)
+    confusion: tuple[tuple[float, ...], ...] = ()
+    """How often each class was labelled as each other, where validation labels may be wrong."""
     folds: tuple[np.ndarray, ...] = ()
     """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
     replicas have those of the task."""
 
     @cached_property
     def outcome(self) -> Outcome:
-        return self.task.outcome_model()
+        outcome = self.task.outcome_model()
+        return replace(outcome, confusion=self.confusion) if isinstance(outcome, Classes) else outcome
 
     @cached_property
     def _tasks(self) -> dict[tuple[str, bool, float], NodeTask]:

@@ -56,7 +56,7 @@ def _options(entry: PanelEntry) -> str:
 def audit_or_note(estimator: GraphEstimator) -> AuditTables | None:
     """How likely the edges are, and pairs that lack one; None, and a note, where there is too little to learn from."""
     try:
-        return estimator.audit(MISSING_EDGES)
+        return estimator.audit_edges(MISSING_EDGES)
     except InputError as error:
         warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
         return None
@@ -157,8 +157,9 @@ def _coloured(view: View) -> list[tuple[str, np.ndarray, Any]]:
 def _check_validated(estimator: GraphEstimator) -> None:
     """Raise where no nodes can judge the model."""
     problems = Problems()
-    if estimator.refit or not len(estimator.task_.val):
-        given = "a model that was trained on them" if estimator.refit else "none"
+    refitted = estimator.fitted_.refitted
+    if refitted or not len(estimator.task_.val):
+        given = "a model that was trained on them" if refitted else "none"
         problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
     problems.raise_if_any()
 

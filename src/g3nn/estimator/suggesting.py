@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,9 @@ from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
 from g3nn.errors import Problems
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.label_table import label_table, probably_wrong
 from g3nn.estimator.members import Network
+from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.inputs import Inputs
 from g3nn.outcomes import Classes, Tags, has_label
 from g3nn.outcomes.labels import flat_values, quoted
@@ -25,7 +27,6 @@ from g3nn.suggest import (
     Suggestion,
     choose,
     doubtful_edges,
-    doubtful_labels,
 )
 from g3nn.suggest.choosing import check_count, check_strategy
 from g3nn.suggest.covering import Likeness
@@ -74,24 +75,23 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
     return found
 
 
-def suggest_labels(fitted: Fitted, k: Any, likeness: Likeness | None) -> tuple[list[LabelSuggestion], Likeness]:
-    """See `GraphEstimator.suggest_labels`. Also gives back how alike nodes are, for the next question."""
+def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
+    """See `GraphEstimator.suggest_labels`."""
     problems = Problems()
     check_count(k, problems)
-    if not isinstance(fitted.outcome, Classes):
-        problems.add("suggest_labels", f"labels that are {fitted.outcome.name}", Classes.name)
     problems.raise_if_any()
-    situation = replace(situation_of(fitted, np.zeros(0, dtype=np.int64)), known_likeness=likeness)
-    likeness, nodes, beliefs = situation.likeness, situation.labelled, situation.beliefs
-    assert beliefs is not None
-    places, instead, scores = doubtful_labels(int(k), likeness.vectors[nodes], beliefs[nodes])
-    numbers, names = nodes[places], fitted.columns.tolist()
-    found = []
-    for id, number, other, score in zip(ids_of(fitted, numbers), numbers.tolist(), instead, scores, strict=True):
-        label = names[fitted.task.labels[number]]
-        reason = f"labelled {label}, but nodes like it are rather {names[other]}"
-        found.append(LabelSuggestion(id, number, label, names[other], float(score), reason))
-    return found, likeness
+    table = label_table(fitted, judged())
+    table = probably_wrong(table)[: int(k)]
+    parts = (table[name].tolist() for name in ("node", "given", "answer", "probability"))
+    rows = zip(ids_of(fitted, table["node"]), *parts, strict=True)
+    return [
+        LabelSuggestion(id, node, given, answer, probability, _doubt(given, answer, probability))
+        for id, node, given, answer, probability in rows
+    ]
+
+
+def _doubt(given: Any, answer: Any, probability: float) -> str:
+    return f"labelled {given}, but without this label it would be {answer}: wrong with probability {probability:.0%}"
 
 
 def labelled_nodes(fitted: Fitted) -> np.ndarray:

@@ -19,6 +19,7 @@ from g3nn.estimator.members import Member, Network
 from g3nn.estimator.panel import Candidate, Trial, usable
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.suggesting import numbers_of
+from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.outcomes import Labels, has_label
 from g3nn.outcomes.labels import quoted
 from g3nn.task import NodeTask
@@ -136,8 +137,18 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
         seen=labelled,
         answerer=answerer,
         answers=answerer(task),
+        labels=_judged_too(fitted, labels.values),
+        refitted=False,
+        corrected=False,
         begun=Begun(request, tuple(trials), updated=True),
     )
+
+
+def _judged_too(fitted: Fitted, labels: np.ndarray) -> JudgedLabels | None:
+    """With the new labels, judged by what was answered before they were known."""
+    if fitted.labels is None:
+        return None
+    return fitted.labels.with_labels(labels, fitted.calibrated(), fitted.outcome)
 
 
 def _with_labels(request: Request, labels: Labels, share: float) -> Request:

@@ -3,9 +3,8 @@
 Pure functions over arrays; `G3NNClassifier.suggest` and `G3NNRegressor.suggest` call them with what they know.
 """
 
-from g3nn.suggest.choosing import Suggestion, choose, first_nodes
+from g3nn.suggest.choosing import LabelSuggestion, Suggestion, choose, first_nodes
 from g3nn.suggest.edges import EdgeSuggestion, doubtful_edges
-from g3nn.suggest.second_look import LabelSuggestion, doubtful_labels
 from g3nn.suggest.situation import Situation
 from g3nn.suggest.strategies import STRATEGIES
 
@@ -17,6 +16,5 @@ __all__ = [
     "Suggestion",
     "choose",
     "doubtful_edges",
-    "doubtful_labels",
     "first_nodes",
 ]

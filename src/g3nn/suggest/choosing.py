@@ -28,6 +28,19 @@ class Suggestion:
     reason: str
 
 
+@dataclass(frozen=True)
+class LabelSuggestion:
+    """A label to check. node: by the caller's id; number: in the graph. label: what it has; instead: what it probably
+    is. score: the probability that it is wrong. reason: in words."""
+
+    node: Any
+    number: int
+    label: Any
+    instead: Any
+    score: float
+    reason: str
+
+
 def check_strategy(strategy: Any, problems: Problems) -> None:
     if not (isinstance(strategy, str) and strategy in PEERS):
         problems.name("strategy", strategy, STRATEGIES)

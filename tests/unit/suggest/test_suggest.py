@@ -9,7 +9,7 @@ import pytest
 
 from g3nn.errors import InputError
 from g3nn.sparse import neighbourhoods
-from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, doubtful_labels, first_nodes
+from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_nodes
 from g3nn.suggest.agreement import chance_of_agreement, deviation
 from g3nn.suggest.covering import Cover, Likeness, greedy_cover
 from g3nn.suggest.expected_error import class_mixing, expected_reduction
@@ -177,29 +177,6 @@ def test_where_alike_nodes_disagree_nodes_are_drawn_at_random(clusters):
         beliefs[labelled] = given
         asked = replace(situation, labelled=labelled, candidates=np.arange(16, 20), beliefs=beliefs)
         assert all(word in one.reason for one in choose(asked, 3))
-
-
-def test_each_label_is_predicted_by_all_others():
-    rng = np.random.default_rng(4)
-    vectors, group = rng.standard_normal((24, 3)) / 4, np.arange(24) % 3
-    vectors += np.eye(3)[group]
-    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
-    given = group.copy()
-    given[[5, 12]] = [0, 2]
-    labels = np.eye(3)[given]
-    places, instead, scores = doubtful_labels(10, vectors, labels)
-    assert set(places[:2]) == {5, 12}
-    assert dict(zip(places.tolist(), instead.tolist(), strict=True))[5] == 2
-    rest = np.arange(24) != 5
-    rows, centred = vectors[rest].astype(float), labels[rest] - labels.mean(0)
-    alone = vectors[5] @ np.linalg.solve(rows.T @ rows + np.eye(3), rows.T @ centred) + labels.mean(0)
-    assert dict(zip(places.tolist(), scores.tolist(), strict=True))[5] == pytest.approx(
-        alone.max() - alone[0], rel=1e-5
-    )
-    assert len(doubtful_labels(1, vectors, labels)[0]) == 1
-    unrelated = np.eye(3)[rng.integers(0, 3, 24)]
-    assert len(doubtful_labels(10, rng.standard_normal((24, 3)), unrelated)[0]) == 0
-    assert len(doubtful_labels(10, vectors[:0], labels[:0])[0]) == 0
 
 
 def test_nothing_to_choose_from(clusters):

@@ -1,0 +1,246 @@
+"""Which of the given labels are wrong: each is judged by models that have not seen it, through a channel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from scipy.optimize import minimize
+from scipy.special import expit, logit
+
+from g3nn.calibrate import Scaling
+from g3nn.channels.confusion import fit_confusion
+from g3nn.estimator.panel import Candidate
+from g3nn.estimator.views import View
+from g3nn.outcomes import NormalOutcome, Outcome, Tags, without_labels_of
+from g3nn.outcomes.base import as_stack
+from g3nn.outcomes.labels import is_known
+from g3nn.task import NodeTask
+from g3nn.threads import enough_for
+from g3nn.training.plan import Plan
+from g3nn.training.progress import Course
+from g3nn.training.room import LARGE, near_labels
+
+_FOLDS, EPOCHS = 5, 100
+_JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
+"""Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
+_RIDGE = 1e-3
+_OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
+"""The share of outliers that is expected, as if by so many labels, and how often it is improved."""
+_NO_TABLE = np.zeros((0, 0))
+
+LEAST_LABELS = 60
+"""With fewer labels nothing can be said about how many of them are wrong."""
+_LEAST_WRONG, _LEAST_SKILL = 0.05, 0.5
+"""Labels are corrected if at least this share of them is wrong and models are at least halfway from guessing to always
+right. What contradicts a model that hardly knows better is a hard node as well as a wrong label."""
+
+
+@dataclass(frozen=True, eq=False)
+class JudgedLabels:
+    """m known labels, of nodes (m,) in columns (m,), 0 for classes. seen: (m,): a class, 0 or 1, or a number.
+
+    unseen: (m, K), log-probabilities by models that have not seen the label; empty for numbers. fold: (m,), those with
+            the same number were held back together.
+    answer: (m,), what the label probably is. sure: (m,), with what probability; wrong: (m,), that `seen` is wrong.
+    table:  (K, K), T; empty for numbers.
+    """
+
+    nodes: np.ndarray
+    columns: np.ndarray
+    fold: np.ndarray
+    unseen: np.ndarray
+    seen: np.ndarray
+    answer: np.ndarray
+    sure: np.ndarray
+    wrong: np.ndarray
+    table: np.ndarray
+
+    @classmethod
+    def of(
+        cls, nodes: np.ndarray, columns: np.ndarray, fold: np.ndarray, unseen: np.ndarray, seen: np.ndarray
+    ) -> JudgedLabels:
+        """Of classes or tags. The channel that judges the labels of a fold is fitted to those of the others."""
+        codes, beliefs = seen.astype(np.int64), np.empty(unseen.shape)
+        for own, rest in _parts(fold):
+            confusion, temperature = fit_confusion(unseen[rest], codes[rest])
+            beliefs[own] = confusion.posterior(Scaling(temperature)(unseen[own]), codes[own])
+        table = fit_confusion(unseen, codes)[0].table
+        wrong = 1 - beliefs[np.arange(len(codes)), codes]
+        answer = beliefs.argmax(1).astype(seen.dtype)
+        return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table)
+
+    @property
+    def many(self) -> bool:
+        """Whether so many labels are wrong, and so surely, that models should not train on them as they are."""
+        if len(self.nodes) < LEAST_LABELS:
+            return False
+        if not self.table.size:
+            return bool(self.wrong.mean() >= _LEAST_WRONG)
+        share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
+        agree, by_chance = float((self.unseen.argmax(1) == self.seen).mean()), share / (K - 1)
+        right = (agree - by_chance) / max(1 - share - by_chance, np.finfo(np.float64).eps)
+        return share >= _LEAST_WRONG and right >= 1 / K + _LEAST_SKILL * (1 - 1 / K)
+
+    def corrected(self, task: NodeTask, weights: np.ndarray | None) -> tuple[NodeTask, np.ndarray]:
+        """The task with what labels probably are, and weights (n,) of how probable that is. A number that is probably
+        wrong has a low weight instead of another value."""
+        labels, certainty = task.labels.copy(), np.ones(task.num_nodes)
+        np.minimum.at(certainty, self.nodes, self.sure)
+        if self.table.size:
+            places = (self.nodes,) if labels.ndim == 1 else (self.nodes, self.columns)
+            labels[places] = self.answer
+        return replace(task, labels=labels), certainty if weights is None else certainty * weights
+
+    def within(self, nodes: np.ndarray) -> JudgedLabels:
+        """The same, where `nodes` are the new numbers of the nodes."""
+        return replace(self, nodes=nodes[self.nodes])
+
+    def with_labels(self, labels: np.ndarray, answers: np.ndarray, outcome: Outcome) -> JudgedLabels | None:
+        """After labels (n,) or (n, T) have come in or changed. answers: (n, width), given before the new ones were
+        known, which judge them. Numbers are judged anew when somebody asks."""
+        if not self.table.size:
+            return None
+        nodes, columns, seen = rows_of(labels)
+        place = {key: at for at, key in enumerate(zip(self.nodes.tolist(), self.columns.tolist(), strict=True))}
+        old = np.array([place.get(key, -1) for key in zip(nodes.tolist(), columns.tolist(), strict=True)])
+        unseen = np.where((old >= 0)[:, None], self.unseen[old], _log_probs(answers, nodes, columns, outcome))
+        fold = np.where(old >= 0, self.fold[old], np.arange(len(old)) % _FOLDS)
+        return JudgedLabels.of(nodes, columns, fold, unseen, seen)
+
+
+def rows_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nodes, columns and values (m,) of all known labels."""
+    known = is_known(labels)
+    if labels.ndim == 1:
+        nodes = np.flatnonzero(known)
+        return nodes, np.zeros_like(nodes), labels[nodes]
+    nodes, columns = np.nonzero(known)
+    return nodes, columns, labels[nodes, columns]
+
+
+def judged_labels(
+    task: NodeTask,
+    view: View,
+    models: Sequence[Candidate],
+    seed: int,
+    device: str,
+    progress: Course,
+    weights: np.ndarray | None = None,
+    epochs: int = EPOCHS,
+) -> JudgedLabels:
+    """Every label of training and validation nodes, judged by `models` trained without it."""
+    outcome, labelled = task.outcome_model(), np.union1d(task.train, task.val)
+    labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
+    nodes, columns, seen = rows_of(labels)
+    fold_of = _folds(labels, labelled, seed)
+    task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
+    plans = [model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models]
+    answers = [_cross_fitted(plan, task, labelled, fold_of, progress, weights) for plan in plans]
+    fold = fold_of[nodes]
+    if isinstance(outcome, NormalOutcome):
+        answer, wrong = _outliers(outcome, outcome.weighted(answers, np.full(len(answers), 1 / len(answers))), labels)
+        answer, wrong = answer[nodes, columns], wrong[nodes, columns]
+        return JudgedLabels(nodes, columns, fold, np.zeros((len(nodes), 0)), seen, answer, 1 - wrong, wrong, _NO_TABLE)
+    rows, codes = np.stack([_log_probs(one, nodes, columns, outcome) for one in answers]), seen.astype(np.int64)
+    unseen = np.empty(rows.shape[1:])
+    for own, rest in _parts(fold):
+        unseen[own] = Scaling()(np.tensordot(_pooling(rows[:, rest], codes[rest]), rows[:, own], 1))
+    return JudgedLabels.of(nodes, columns, fold, unseen, seen)
+
+
+def _parts(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
+    """(m,) booleans: the labels of each fold, and those of all others; the same if there is but one fold."""
+    masks = [fold == one for one in np.unique(fold)]
+    return [(own, ~own if len(masks) > 1 else own) for own in masks]
+
+
+def _outliers(outcome: NormalOutcome, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n, T) each: the expected values, and the probability that a known label is an outlier: that it comes not from
+    the answer (n, width) but from a heavy-tailed distribution. Their share and the temperature of the answer are found
+    in turn."""
+    values = outcome.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64).values
+    far, wrong, share = outcome.anywhere(values).numpy(), np.zeros(labels.shape), _OUTLIERS
+    for _ in range(_TURNS):
+        temperature = outcome.temperature(answer, np.where(wrong < 0.5, labels, np.nan))
+        near = outcome.log_prob(as_stack(outcome.scaled(answer, Scaling(temperature))), values)[0].numpy()
+        wrong = expit(far - near + logit(share))
+        known = wrong[~np.isnan(labels)]
+        share = float((known.sum() + _PSEUDO * _OUTLIERS) / (len(known) + _PSEUDO))
+    return outcome.moments(answer)[0], wrong
+
+
+def judges(outcome: type[Outcome], columns: int, balance: float, quick: bool) -> list[Candidate]:
+    """Those models of the panel that judge labels."""
+    listed = {one[0]: Candidate(*one) for one in reversed(outcome.panel(columns, balance))}
+    found = [listed[name] for name in _JUDGES if name in listed]
+    return found[:2] if quick else found[:4]
+
+
+def can_judge(task: NodeTask) -> bool:
+    """Whether labels are judged unless somebody asks: there are enough of them, and the graph is not too large."""
+    return len(task.train) + len(task.val) >= LEAST_LABELS and task.extent <= LARGE
+
+
+def _folds(labels: np.ndarray, labelled: np.ndarray, seed: int) -> np.ndarray:
+    """(n,): the fold of each labelled node, -1 elsewhere. Each class has about as many nodes in each."""
+    rng = np.random.default_rng(seed % 2**32)
+    first = labels[labelled] if labels.ndim == 1 else np.zeros(len(labelled))
+    found = np.full(len(labels), -1)
+    found[labelled[np.lexsort((rng.random(len(labelled)), first))]] = np.arange(len(labelled)) % _FOLDS
+    return found
+
+
+def _cross_fitted(
+    plan: Plan,
+    task: NodeTask,
+    labelled: np.ndarray,
+    fold_of: np.ndarray,
+    progress: Course,
+    weights: np.ndarray | None,
+) -> np.ndarray:
+    """(n, width): answers for each labelled node by a model that was trained on the other folds."""
+    outcome = task.outcome_model()
+    found = np.zeros((task.num_nodes, outcome.columns * outcome.numbers_per_column))
+    for fold in range(_FOLDS):
+        own = labelled[fold_of[labelled] != fold]
+        part = replace(task, train=own, val=own)
+        with enough_for(task.extent):
+            result = (near_labels(plan, part) or plan).fit(part, progress, weights)
+        held = labelled[fold_of[labelled] == fold]
+        found[held] = _in_unit(part.outcome_model().averaged(result.answers)[held], part.outcome_model(), outcome)
+    return found
+
+
+def _in_unit(answer: np.ndarray, own: Outcome, other: Outcome) -> np.ndarray:
+    """An answer (m, width) of one outcome in the unit of another, which other labels gave its unit."""
+    if not own.scale:
+        return answer
+    mean, log_variance = np.split(answer, 2, axis=1)
+    ratio = np.array(own.scale) / other.scale
+    centre = mean * ratio + (np.array(own.location) - other.location) / other.scale
+    return np.concatenate([centre, log_variance + 2 * np.log(ratio)], axis=1)
+
+
+def _log_probs(answers: np.ndarray, nodes: np.ndarray, columns: np.ndarray, outcome: Outcome) -> np.ndarray:
+    """(m, K): what answers (n, width) say about single labels; of tags the log-probabilities of no and yes."""
+    if not isinstance(outcome, Tags):
+        return Scaling()(answers[nodes])
+    odds = answers[nodes, columns]
+    return Scaling()(np.stack([np.zeros_like(odds), odds], axis=1))
+
+
+def _pooling(rows: np.ndarray, seen: np.ndarray) -> np.ndarray:
+    """(M,): the weights, from 0 on, with which the log-probabilities (M, m, K) of M models together explain labels
+    (m,) best. The loss is convex in them."""
+
+    def cost(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        pooled = Scaling()(np.tensordot(weights, rows, 1))
+        expected = (np.exp(pooled) * rows).sum(2) - rows[:, np.arange(len(seen)), seen]
+        loss = -pooled[np.arange(len(seen)), seen].mean() + _RIDGE * weights @ weights
+        return float(loss), expected.mean(1) + 2 * _RIDGE * weights
+
+    start = np.full(len(rows), 1 / len(rows))
+    return np.asarray(minimize(cost, start, jac=True, bounds=[(0, None)] * len(rows), method="L-BFGS-B").x)

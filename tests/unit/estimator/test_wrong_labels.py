@@ -1,0 +1,218 @@
+"""Wrong labels: each is judged without itself, and where many are wrong, models train on what they probably are."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.metrics import roc_auc_score
+
+import g3nn
+from g3nn.errors import InputError
+from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
+from g3nn.estimator.panel import Candidate
+from g3nn.estimator.views import View
+from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
+from g3nn.training.progress import Course
+
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+
+FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "device": "cpu"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short():
+    """Small graphs are learned in a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrong_labels, "EPOCHS", 30)
+        patch.setattr(wrong_labels, "_JUDGES", ("gcn", "mlp"))
+        yield
+
+
+MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]
+
+
+@pytest.fixture(scope="module")
+def clean():
+    return g3nn.synthetic(nodes=300, classes=3, degree=6, features=12, signal=1.2, labels_per_class=15, val=105, seed=5)
+
+
+@pytest.fixture(scope="module")
+def flipped(clean):
+    """Three labels of ten are wrong; and which."""
+    rng, labelled = np.random.default_rng(1), np.union1d(clean.train, clean.val)
+    wrong = rng.choice(labelled, 45, replace=False)
+    labels = clean.labels.copy()
+    labels[wrong] = (labels[wrong] + rng.integers(1, 3, 45)) % 3
+    return replace(clean, labels=labels), wrong
+
+
+def known(task):
+    y = np.full(task.num_nodes, -1)
+    for part in (task.train, task.val):
+        y[part] = task.labels[part]
+    return y
+
+
+def judged(task, models=MODELS, seed=0):
+    none = np.zeros(task.num_features, dtype=bool)
+    return judged_labels(task, View.fit("given", task.features, none), models, seed, "cpu", Course(), epochs=40)
+
+
+def fitted(task, **changes):
+    return G3NNClassifier(**{**FAST, **changes}).fit(task.features, known(task), task.edges, val=task.val)
+
+
+@pytest.fixture(scope="module")
+def correcting(flipped):
+    """Not to be changed."""
+    return fitted(flipped[0])
+
+
+def test_wrong_labels_are_found_and_counted(clean, flipped):
+    task, wrong = flipped
+    found = judged(task)
+    truly = np.isin(found.nodes, wrong)
+    assert roc_auc_score(truly, found.wrong) > 0.9
+    assert found.wrong.sum() == pytest.approx(len(wrong), rel=0.35)
+    assert found.many
+    assert (found.answer == clean.labels[found.nodes]).mean() > 1 - truly.mean() + 0.1
+
+
+def test_right_labels_stay_as_they_are(clean):
+    found = judged(clean)
+    assert found.wrong.mean() < 0.04
+    assert not found.many
+
+
+def test_a_label_has_no_part_in_its_own_judgement(flipped):
+    """With one model the pool has one weight, so what is said about a node without its label is what its fold's model
+    says: it does not move when the label changes, while what is said about others may."""
+    task, _ = flipped
+    node, model = int(task.train[0]), MODELS[:1]
+    labels = task.labels.copy()
+    before = judged(task, model)
+    # The fold of a node depends on its class, so the label changes after folds are drawn.
+    other = judged_with_label(task, node, (labels[node] + 1) % 3, before, model)
+    own = before.nodes == node
+    fold = before.fold == before.fold[own]
+    np.testing.assert_array_equal(other[fold].argmax(1), before.unseen[fold].argmax(1))
+    order = np.argsort(before.unseen[fold][:, 0])
+    np.testing.assert_array_equal(np.argsort(other[fold][:, 0] * 1.0), order)
+    assert not np.allclose(other[~fold], before.unseen[~fold])
+
+
+def judged_with_label(task, node, label, before, models):
+    labels, folds = task.labels.copy(), np.full(task.num_nodes, -1)
+    labels[node], folds[before.nodes] = label, before.fold
+    original = wrong_labels._folds
+    wrong_labels._folds = lambda *_: folds
+    try:
+        return judged(replace(task, labels=labels), models).unseen
+    finally:
+        wrong_labels._folds = original
+
+
+def test_the_default_trains_on_what_labels_probably_are(clean, flipped, correcting):
+    task, _ = flipped
+    believing = fitted(task, label_noise=False)
+    assert correcting.fitted_.corrected
+    assert not believing.fitted_.corrected
+    test = clean.labels[task.test]
+    right, plain = ((one.predict()[task.test] == test).mean() for one in (correcting, believing))
+    # Both are trained for a moment: that correcting pays is measured in the suite of wrong labels.
+    assert right > plain - 0.06
+    # Answers claim what holds for true labels, not for those that were given.
+    claimed = correcting.predict_proba()[task.test].max(1).mean()
+    assert claimed == pytest.approx(right, abs=0.12)
+    assert correcting.fitted_.val_score == pytest.approx(right, abs=0.12)
+
+
+def test_with_right_labels_nothing_changes(clean):
+    one, other = fitted(clean), fitted(clean, label_noise=False)
+    assert one.fitted_.labels is not None
+    assert not one.fitted_.corrected
+    assert other.fitted_.labels is None
+    np.testing.assert_array_equal(one.predict_proba(), other.predict_proba())
+
+
+def test_the_audit_lists_labels_with_the_most_suspicious_first(flipped, correcting):
+    _, wrong = flipped
+    table = correcting.audit(5).labels
+    assert table.dtype.names == ("rank", "node", "given", "answer", "probability")
+    assert (np.diff(table["probability"]) <= 0).all()
+    assert table["rank"].tolist() == list(range(1, len(table) + 1))
+    assert np.isin(table["node"][:20], wrong).mean() > 0.8
+    assert table["given"].tolist() == known(flipped[0])[table["node"]].tolist()
+    doubted = correcting.suggest_labels(10)
+    assert [one.number for one in doubted] == table["node"][:10].tolist()
+    assert all(one.label != one.instead and one.score > 0.5 for one in correcting.suggest_labels(200))
+    assert f"labelled {doubted[0].label}" in doubted[0].reason
+
+
+def test_labels_are_judged_when_asked_for(flipped):
+    classifier = fitted(flipped[0], model="gcn")
+    assert classifier.fitted_.labels is None
+    table = classifier.audit_labels()
+    assert roc_auc_score(np.isin(table["node"], flipped[1]), table["probability"]) > 0.85
+
+
+def test_saved_and_loaded(correcting, tmp_path):
+    correcting.save(tmp_path / "model")
+    again = load_model(tmp_path / "model")
+    np.testing.assert_array_equal(again.predict_proba(), correcting.predict_proba())
+    assert (again.audit_labels() == correcting.audit_labels()).all()
+    assert again.fitted_.corrected
+
+
+def test_new_labels_are_judged_by_what_was_answered_before(flipped, correcting):
+    task, _ = flipped
+    classifier = copy.deepcopy(correcting)
+    sure = classifier.predict_proba()[task.test].max(1).argsort()[-2:]
+    nodes = task.test[sure]
+    right, wrong = classifier.predict()[nodes].tolist()
+    classifier.update(nodes, [right, (wrong + 1) % 3])
+    table = {row["node"]: row["probability"] for row in classifier.audit_labels()}
+    assert table[nodes[1]] > 0.5 > table[nodes[0]]
+
+
+def test_tags_flip_and_numbers_have_outliers(clean):
+    tags = np.stack([clean.labels == 0, clean.labels == 1], axis=1).astype(float)
+    labelled = np.union1d(clean.train, clean.val)
+    wrong = np.random.default_rng(0).choice(labelled, 20, replace=False)
+    seen = tags.copy()
+    seen[wrong, 0] = 1 - seen[wrong, 0]
+    seen[np.setdiff1d(np.arange(300), labelled)] = np.nan
+    classifier = G3NNClassifier(**FAST, model="gcn").fit(clean.features, seen, clean.edges)
+    found = classifier._judged_labels()
+    flippedly = np.isin(found.nodes, wrong) & (found.columns == 0)
+    assert roc_auc_score(flippedly, found.wrong) > 0.9
+    assert "= True" in str(classifier.audit_labels()["given"].tolist()) or "= 1" in str(
+        classifier.audit_labels()["given"].tolist()
+    )
+    values = clean.features[:, 0] + clean.features[:, 1] + 0.1 * np.random.default_rng(1).normal(size=300)
+    values = np.asarray(values, dtype=float)
+    values[wrong] += np.where(np.arange(20) % 2, 12.0, -12.0)
+    values[np.setdiff1d(np.arange(300), labelled)] = np.nan
+    how = {**FAST, "epochs": 150}
+    regressor = G3NNRegressor(**how, model="mlp").fit(clean.features, values, clean.edges)
+    table = regressor.audit_labels()
+    assert roc_auc_score(np.isin(table["node"], wrong), table["probability"]) > 0.95
+
+
+def test_what_is_allowed():
+    with pytest.raises(InputError, match="label_noise: got 'maybe'"):
+        G3NNClassifier(label_noise="maybe").fit(np.eye(4), [0, 1, 0, -1], [[0, 1], [1, 2]])
+
+
+def test_weights_follow_what_labels_probably_are():
+    parts = ([1, 3], [0, 0], [0, 1], [[0.0, 0.0]] * 2, [0, 1], [0, 0], [0.9, 0.6], [0.1, 0.6], np.eye(2))
+    judged = JudgedLabels(*map(np.array, parts))
+    task = g3nn.synthetic(nodes=30, classes=2, degree=3, features=3, labels_per_class=3, val=6, seed=0)
+    corrected, weights = judged.corrected(task, None)
+    assert corrected.labels[[1, 3]].tolist() == [0, 0]
+    assert weights[[0, 1, 3]].tolist() == [1.0, 0.9, 0.6]
+    numbers = replace(judged, table=np.zeros((0, 0)))
+    assert (numbers.corrected(task, np.full(30, 2.0))[0].labels == task.labels).all()
