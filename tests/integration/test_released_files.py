@@ -58,6 +58,7 @@ def test_a_model_is_read_and_answers_as_it_did(folder, tmp_path):
     model = g3nn.load_model(folder)
     expected = json.loads((folder.parent / "answers.json").read_text())[folder.name]
     np.testing.assert_allclose(answers(model), expected, rtol=1e-4, atol=1e-6)
+    assert model.history_.shape[1] == len(model.history_names_)
     model.save(tmp_path / "again")
     np.testing.assert_array_equal(answers(g3nn.load_model(tmp_path / "again")), answers(model))
 

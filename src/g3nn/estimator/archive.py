@@ -14,8 +14,9 @@ from safetensors.numpy import load_file, save_file
 
 from g3nn.errors import DataError, Problems
 from g3nn.folders import check_new_folder, mend, new_folder
+from g3nn.objective import TERM_NAMES
 
-FORMAT, VERSION = "g3nn-model", 3
+FORMAT, VERSION = "g3nn-model", 4
 FIRST = 3
 """The oldest version of the format that is read: that of g3nn 0.2.0, the first release."""
 
@@ -28,7 +29,15 @@ Arrays = Mapping[str, np.ndarray]
 Record = dict[str, Any]
 Tensors = dict[str, Arrays]
 
-MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {}
+
+def _with_channels(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
+    """Learning curves got a term for channels, which is zero where there are none."""
+    place, arrays = TERM_NAMES.index("channels"), tensors[GRAPH]
+    longer = {name: np.insert(array, place, 0, axis=1) for name, array in arrays.items() if name.endswith(".history")}
+    return record, {**tensors, GRAPH: {**arrays, **longer}}
+
+
+MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {3: _with_channels}
 """For each version that was released before the current one: what turns the content of a folder into that of the next.
 Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
 

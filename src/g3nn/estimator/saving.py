@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -29,6 +29,7 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
+from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.likelihoods.near import NearValues
 from g3nn.model import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.objective import Objective
@@ -53,6 +54,7 @@ _ESTIMATOR = (
         Calibrations,
         EdgeTrust,
         Form,
+        JudgedLabels,
         ModelSpec,
         PanelEntry,
         Propagation,
@@ -84,7 +86,7 @@ def save_model(
     """Into a new or empty folder, which appears whole or not at all."""
     problems = Problems()
     specs = [network.spec for network in fitted.answerer.networks]
-    for part in {part for spec in specs for part in (spec.posterior, spec.likelihood, spec.prior)}:
+    for part in {part for spec in specs for part in (spec.posterior, spec.likelihood, spec.prior, *spec.channels)}:
         if part is not None and not isinstance(part, str):
             name = getattr(part, "__name__", type(part).__name__)
             advice = "Loading runs only code of g3nn and of packages that register it: see docs/extending.md."
@@ -282,9 +284,10 @@ def _fits(value: Any, hint: Any) -> bool:
     return not isinstance(value, tuple) or not parts or all(_fits(one, parts[0]) for one in value)
 
 
-def _packages(specs: Iterable[ModelSpec], outcome: str) -> list[list[str]]:
+def _packages(specs: Sequence[ModelSpec], outcome: str) -> list[list[str]]:
     """The parts of a model that other packages offer: kind, name, package and its version."""
     parts = {(kind, getattr(spec, kind)) for spec in specs for kind in spec.components()}
+    parts |= {("channel", name) for spec in specs for name in spec.channels}
     offered = {part: REGISTRIES[part[0]].package(part[1]) for part in {*parts, ("outcome", outcome)}}
     return sorted([*part, *package] for part, package in offered.items() if package is not None)
 
