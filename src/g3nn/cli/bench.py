@@ -134,11 +134,11 @@ def suites(as_json: AsJson = False) -> None:
 
 
 def filters(texts: Sequence[str] | None, problems: Problems) -> dict[str, str]:
-    """KEY=VALUE texts by key; the values of a repeated key are joined."""
+    """KEY=VALUE texts by key; the values of a repeated key are joined. Cells without a variant have an empty one."""
     values: dict[str, str] = {}
     for text in texts or ():
         key, equals, value = text.partition("=")
-        if not equals or not key or not value:
+        if not equals or not key or not (value or key == "variant"):
             problems.add("--only", repr(text), "KEY=VALUE, such as dataset=cora,pubmed")
         else:
             values[key] = f"{values[key]},{value}" if key in values else value

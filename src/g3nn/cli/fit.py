@@ -67,10 +67,14 @@ NullWords = Annotated[
     list[str] | None, typer.Option(metavar="WORD", help="A further word for an unknown value. Repeatable.")
 ]
 
-DENOISE = {"auto": "auto", "yes": True, "no": False}
+SWITCH = {"auto": "auto", "yes": True, "no": False}
 Denoise = Annotated[
     str,
     typer.Option(help="Doubt edges that features and labels do not explain: auto (if validation says so), yes or no."),
+]
+LabelNoise = Annotated[
+    str,
+    typer.Option(help="Look for wrong labels and train on what they probably are: auto (if many are), yes or no."),
 ]
 PriorName = Annotated[
     str,
@@ -114,6 +118,7 @@ def fit(
     effort: Annotated[str, typer.Option(help="How much is tried: quick, default or thorough.")] = "default",
     budget: Annotated[float | None, typer.Option(help="Seconds that may be spent on trying models.")] = None,
     denoise: Denoise = "auto",
+    label_noise: LabelNoise = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
     alpha: Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
@@ -127,11 +132,12 @@ def fit(
 ) -> None:
     """Learn from the labels of some nodes and answer for all of them.
 
-    Writes a folder with the model, predictions.parquet, edges.parquet (the least likely edges first) and report.html to
-    look at. Each row of the predictions has the id, the label that was given, its role (train, validation, test or
-    unlabelled) and the answer. Of classes that is label, probabilities, entropy, a set of classes that holds the true
-    one 9 times in 10, and has_edges; of tags the likely ones and their probabilities; of numbers mean, deviation, and
-    low and high ends of an interval that holds the true one 9 times in 10.
+    Writes a folder with the model, predictions.parquet, edges.parquet (the least likely edges first), labels.parquet
+    (the given labels, the most suspicious first) and report.html to look at. Each row of the predictions has the id,
+    the label that was given, its role (train, validation, test or unlabelled) and the answer. Of classes that is label,
+    probabilities, entropy, a set of classes that holds the true one 9 times in 10, and has_edges; of tags the likely
+    ones and their probabilities; of numbers mean, deviation, and low and high ends of an interval that holds the true
+    one 9 times in 10.
     """
     from g3nn.cli.results import as_file, check_out, kept
     from g3nn.data.tables.graph import read_tables
@@ -145,12 +151,14 @@ def fit(
     check_out(out, [nodes, edges], dry_run, problems)
     check_share("alpha", alpha, problems)
     chosen: dict[str, Any] = {"objective": objective, "ensemble": ensemble, "device": device}
-    chosen |= {"effort": effort, "budget": budget, "denoise": DENOISE.get(denoise, "auto")}
+    chosen |= {"effort": effort, "budget": budget, "denoise": SWITCH.get(denoise, "auto")}
+    chosen["label_noise"] = SWITCH.get(label_noise, "auto")
     chosen |= {"model": model, "random_state": seed, "verbose": not (as_json or quiet), "directed": directed}
     told_of = tracker(track, problems)
     guessed = outcome if outcome in OUTCOMES else Classes.name
     problems.name("prior", prior, ("auto", *NAMED))
-    problems.name("denoise", denoise, DENOISE)
+    problems.name("denoise", denoise, SWITCH)
+    problems.name("label_noise", label_noise, SWITCH)
     check_parameters(_estimator(guessed, prior, chosen).get_params(deep=False), OUTCOMES[guessed], problems)
     graph = read_tables(
         nodes,
@@ -228,7 +236,7 @@ def write_results(
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
-    from g3nn.cli.results import edges_table
+    from g3nn.cli.results import edges_table, labels_table
     from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
     from g3nn.estimator.showing import audit_or_note
@@ -241,6 +249,7 @@ def write_results(
         classifier.save(folder / MODEL)
         write_table(classifier.answer_table(alpha=alpha, keep=kept), folder / "predictions.parquet")
         write_table(edges_table(ids, classifier.task_.edges, found), folder / "edges.parquet")
+        write_table(labels_table(ids, classifier), folder / "labels.parquet")
         title = f"Labels for {Path(graph.nodes.name).name}"
         command = shlex.join(TYPED)
         nodes = graph.nodes.content

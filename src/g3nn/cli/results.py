@@ -19,6 +19,7 @@ from g3nn.folders import check_new_file, check_new_folder
 
 if TYPE_CHECKING:
     from g3nn.audit import AuditTables
+    from g3nn.estimator import GraphEstimator
 
 
 def as_file(out: Path) -> bool:
@@ -88,3 +89,15 @@ def edges_table(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> 
         source, target = (ids.take(pa.array(audit.edges[end])) for end in ("source", "target"))
         probability, rank = (pa.array(audit.edges[name]) for name in ("probability", "rank"))
     return pa.table({"source": source, "target": target, "probability": probability, "rank": rank})
+
+
+def labels_table(ids: pa.Array, classifier: GraphEstimator) -> pa.Table:
+    """One row per given label, the most suspicious first: id, given, answer, probability (that it is wrong), rank (from
+    1); no row where the fit did not judge them."""
+    names = ("given", "answer", "probability", "rank")
+    if classifier.fitted_.labels is None:
+        kinds = (pa.string(), pa.string(), pa.float64(), pa.int64())
+        empty = {name: pa.nulls(0, kind) for name, kind in zip(names, kinds, strict=True)}
+        return pa.table({"id": ids.slice(0, 0), **empty})
+    rows = classifier.audit_labels()
+    return pa.table({"id": ids.take(pa.array(rows["node"])), **{name: rows[name].tolist() for name in names}})

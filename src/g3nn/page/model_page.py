@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 SCRIPTS = ("model_drawing.js", "model_explorer.js", "model_map.js", "model.js")
 """The scripts that follow the one of a view."""
 
+MOST_LABELS = 200
+"""Labels that are probably wrong: a page lists so many at most."""
+
 
 def write_model_report(
     estimator: Any,
@@ -50,7 +53,7 @@ def write_model_report(
     about, likely = _checked(estimator, nodes, audit)
     view = view_of(estimator)
     # Nodes that the model was trained on cannot judge it.
-    judged = len(task.val) and not estimator.refit
+    judged = len(task.val) and not fitted.refitted
     scores = estimator.evaluate(task.val, view.labels) if judged else None
     evaluations = {"Test": test, "Validation": scores}
     missing, explain = None if audit is None else audit.missing, partial(_explained, estimator)
@@ -65,6 +68,7 @@ def write_model_report(
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
             "schema": _schema(estimator),
+            "labels": _labels(estimator, about),
             "score": {"key": view.outcome.score_key, "title": view.outcome.score_title},
             "graph": graph,
             "drawn": MOST_NEIGHBOURS,
@@ -77,12 +81,13 @@ def write_model_report(
         view=view,
         graph=graph,
         fitted=fitted,
-        kept=not estimator.refit and bool(np.isin(task.val, fitted.seen).any()),
+        kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
         doubts=any(member.trust is not None for member in fitted.answerer.members),
         mixed=sum(member.weight > 0 for member in fitted.answerer.members),
         networks=fitted.answerer.networks,
         alone=_who_answers_alone(fitted.answerer.members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
+        judged=fitted.labels,
         isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
         level=f"{100 * (1 - ALPHA):.0f} %",
@@ -124,6 +129,26 @@ def _explained(estimator: Any, nodes: np.ndarray) -> list[tuple[Any, list[tuple[
     return rows
 
 
+def _labels(estimator: Any, about: Described) -> dict[str, Any] | None:
+    """The given labels that are probably wrong, if they were judged; the most suspicious first."""
+    if estimator.fitted_.labels is None:
+        return None
+    rows = estimator.audit_labels()
+    rows = rows[(rows["probability"] > 0.5) & (rows["given"] != rows["answer"])][:MOST_LABELS]
+    names = [about.ids[node] for node in rows["node"].tolist()]
+    parts = (rows[name].tolist() for name in ("rank", "probability", "given", "answer"))
+    shown = [
+        [rank, name, probability, _word(given), _word(answer)]
+        for name, rank, probability, given, answer in zip(names, *parts, strict=True)
+    ]
+    columns: Columns = {"rank": 0, "node": None, "probability": 2, "given": None, "probably": None}
+    return table("Labels that are probably wrong", columns, shown)
+
+
+def _word(label: Any) -> str:
+    return f"{label:.4g}" if isinstance(label, float) else clean(label)
+
+
 def _schema(estimator: Any) -> dict[str, Any] | None:
     """How each column of the node table was read, if there was one."""
     read = getattr(estimator, "schema_", None)
@@ -156,12 +181,9 @@ def _who_answers_alone(members: Sequence[Any]) -> str:
 def histories(estimator: Any) -> list[History]:
     """The learning curves of each replica, up to its last epoch. A replica that was never trained has none."""
     histories: list[History] = []
-    names, recorded = estimator.history_names_, estimator.history_.shape[1]
-    if recorded < len(names):  # g3nn 0.2 had no such term.
-        names = tuple(name for name in names if name != "channels")
     for values in np.moveaxis(estimator.history_, 2, 0):
         last = int(np.isfinite(values).any(1).sum())
-        terms = dict(zip(names, values[:last].T.tolist(), strict=True))
+        terms = dict(zip(estimator.history_names_, values[:last].T.tolist(), strict=True))
         histories.append((range(1, last + 1), terms))
     return histories
 

@@ -479,11 +479,3 @@ def test_parts_that_do_not_fit_are_all_named(fitted, audit, tmp_path):
 def test_a_folder_that_is_not_there(fitted, tmp_path):
     with pytest.raises(InputError, match="a folder that exists"):
         write_model_report(fitted, tmp_path / "nowhere" / "report.html")
-
-
-def test_curves_of_a_model_that_was_trained_before_there_were_channels(fitted):
-    place = fitted.history_names_.index("channels")
-    before = SimpleNamespace(history_=np.delete(fitted.history_, place, axis=1), history_names_=fitted.history_names_)
-    for (epochs, old), (_, new) in zip(model_page.histories(before), model_page.histories(fitted), strict=True):
-        assert old == {name: values for name, values in new.items() if name != "channels"}
-        assert len(old["val_loss"]) == len(epochs)

@@ -84,6 +84,7 @@
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
   fill("schema-table", data.schema && tables.simple(data.schema));
+  fill("labels-table", data.labels?.rows.length && tables.simple(data.labels));
   fill("models-body", ...models(data.panel));
   fill("validation-body", judged.length ? element("div", { class: "pairs judged" }, ...judged) : null,
     evidence.curves(data.curves, "replicas of the network with the largest weight"));
