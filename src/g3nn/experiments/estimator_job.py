@@ -78,9 +78,9 @@ def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask
 
 def _label_figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
     """How well wrong labels are found; none where every label is taken as given."""
-    found = getattr(classifier.audit(missing=0), "labels", None)
-    if found is None:
+    if classifier.label_noise is False:
         return {}
+    found = classifier.audit_labels()
     doubts = np.zeros(task.num_nodes)
     doubts[found["node"]] = found["probability"]
     return label_figures(doubts, point, seed, task)

@@ -19,9 +19,7 @@ from g3nn.priors import PRIORS
 from g3nn.training.checks import checked_spec
 from g3nn.training.stack import TrainingOptions
 
-_OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"} | {
-    "label_noise"
-}
+_OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
 """The parameters of the estimator that a suite may set; `fit` checks their values."""
 
 

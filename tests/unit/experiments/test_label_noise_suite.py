@@ -30,7 +30,6 @@ from g3nn.report import views
 LABELS = ["gcn", "appnp", "gcn, forward", CLEANED, ESTIMATOR, "g3nn, given"]
 QUICK = {"model": "gcn", "epochs": 3, "ensemble": 1}
 NO_TEXAS = "there is no texas.npz. Set G3NN_GRAPHS to the folder with these files and run again."
-needs_label_noise = pytest.mark.skipif(not hasattr(g3nn.G3NNClassifier, "label_noise"), reason="needs label_noise")
 needs_cleanlab = pytest.mark.skipif(find_spec("cleanlab") is None, reason="needs cleanlab")
 
 TINY = """
@@ -137,7 +136,6 @@ def test_each_seed_has_labels_of_its_own(graph, tiny, store):
     assert np.array_equal(other.labels, load("cora", "pair-30", seed=1).labels)
 
 
-@needs_label_noise
 def test_the_estimator_finds_wrong_labels(graph):
     noisy = load_noisy("cora", "uniform-30", 3)
     point = Point("cora", "uniform-30", ESTIMATOR, "elbo", QUICK)
@@ -170,7 +168,6 @@ def test_what_is_not_there_is_left_out_with_a_note(graph, tiny, tmp_path, monkey
         assert run.run(tiny, tmp_path / "runs.sqlite", LocalExecutor("cpu"), nothing).trainings == 0
 
 
-@needs_label_noise
 @needs_cleanlab
 def test_from_the_trainings_to_the_page(graph, tiny, tmp_path):
     store, page = tmp_path / "runs.sqlite", tmp_path / "page.html"
