@@ -106,6 +106,15 @@ def log_seen(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None 
         return np.asarray(np.logaddexp.reduce(log_prob + np.log(table.T[labels]), axis=1))
 
 
+def right_share(agree: float, table: np.ndarray) -> float:
+    """The share of right answers among answers that agree with this share of the labels, where labels may be wrong: a
+    share a of right ones agrees with a (1 - e) + (1 - a) e / (K - 1) of the labels, e being the mean share of wrong
+    ones in the table."""
+    wrong = 1 - float(np.diag(table).mean())
+    by_chance = wrong / (len(table) - 1)
+    return (agree - by_chance) / (1 - wrong - by_chance)
+
+
 def negative_log_likelihood(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> float:
     """Mean of - log p(label); see `log_seen`."""
     return float(-log_seen(log_prob, labels, table).mean())

@@ -1,8 +1,17 @@
-"""Edge audit: which observed edges look wrong, which pairs lack one, and new graphs from what was learned."""
+"""Audit: which edges and labels look wrong, which pairs lack an edge, and new graphs from what was learned."""
 
-from g3nn.audit.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit
+from g3nn.audit.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit, probably_wrong
 from g3nn.audit.groups import MergedGroups
 from g3nn.audit.learning import AuditOptions
 from g3nn.audit.sampling import SampledGraph
 
-__all__ = ["DENSITIES", "LABEL_ROW", "AuditOptions", "AuditTables", "GraphAudit", "MergedGroups", "SampledGraph"]
+__all__ = [
+    "DENSITIES",
+    "LABEL_ROW",
+    "AuditOptions",
+    "AuditTables",
+    "GraphAudit",
+    "MergedGroups",
+    "SampledGraph",
+    "probably_wrong",
+]

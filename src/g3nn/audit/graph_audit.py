@@ -48,6 +48,11 @@ LABEL_ROW = np.dtype(
 )
 
 
+def probably_wrong(table: np.ndarray) -> np.ndarray:
+    """The labels that are more probably wrong than right, and something else."""
+    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
+
+
 @dataclass(frozen=True, eq=False)
 class AuditTables:
     """Structured arrays with the columns rank (from 1), source, target and probability.
@@ -73,7 +78,7 @@ class AuditTables:
 
 
 def _arrow(rows: np.ndarray) -> pa.Table:
-    return pa.table({name: rows[name].tolist() for name in rows.dtype.names or ()})
+    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
 
 
 @dataclass(frozen=True, eq=False)

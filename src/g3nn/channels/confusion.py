@@ -10,8 +10,9 @@ from g3nn.calibrate import Scaling, fit_temperature, log_seen
 
 _SURE, _FEWEST = 0.25, 40
 """The share of wrong labels is read off where predictions are surest: among this share of the labels, or so many."""
-_LEAST = 0.002
-"""Some label may always be wrong."""
+_LEAST, _MOST = 0.002, 0.8
+"""Some label may always be wrong; and labels are never worse than so much of what guessing would give, so that most of
+each class keep their label."""
 _STRENGTH = 10.0
 """Pseudo-labels of each class that shrink where its wrong labels go towards all other classes alike."""
 _ROUNDS, _ENOUGH = 200, 1e-9
@@ -44,7 +45,8 @@ def wrong_share(log_prob: np.ndarray, seen: np.ndarray) -> float:
     size = min(len(seen), max(_FEWEST, round(_SURE * len(seen))))
     surest = np.argsort(-log_prob.max(1), kind="stable")[:size]
     share = float((log_prob[surest].argmax(1) != seen[surest]).mean())
-    return max(share - float(np.sqrt(share * (1 - share) / size)), _LEAST)
+    K = log_prob.shape[1]
+    return float(np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K))
 
 
 def fit_confusion(log_prob: np.ndarray, seen: np.ndarray) -> tuple[Confusion, float]:

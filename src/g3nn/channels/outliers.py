@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
@@ -81,8 +80,4 @@ class Outliers(LabelChannel):
 
     def _wrong(self, values: Tensor) -> Tensor:
         """(R, m, T): log wrong + log h."""
-        if isinstance(self.outcome, Counts):
-            log_h = -values.log1p() - (values + 2).log()
-        else:
-            log_h = -math.log(math.pi) - values.square().log1p()
-        return logsigmoid(self.odds).unsqueeze(2) + log_h
+        return logsigmoid(self.odds).unsqueeze(2) + self.outcome.anywhere(values)

@@ -30,14 +30,16 @@ Record = dict[str, Any]
 Tensors = dict[str, Arrays]
 
 
-def _with_channels(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
-    """Learning curves got a term for channels, which is zero where there are none."""
+def _from_3(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
+    """Learning curves got a term for channels, which is zero where there are none; whether validation nodes were
+    trained on in the end is no longer told by the parameters."""
     place, arrays = TERM_NAMES.index("channels"), tensors[GRAPH]
     longer = {name: np.insert(array, place, 0, axis=1) for name, array in arrays.items() if name.endswith(".history")}
-    return record, {**tensors, GRAPH: {**arrays, **longer}}
+    fitted = {**record["fitted"], "refitted": bool(record["parameters"]["refit"])}
+    return {**record, "fitted": fitted}, {**tensors, GRAPH: {**arrays, **longer}}
 
 
-MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {3: _with_channels}
+MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {3: _from_3}
 """For each version that was released before the current one: what turns the content of a folder into that of the next.
 Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
 

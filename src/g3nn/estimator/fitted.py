@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from g3nn.estimator.preparing import tasks_of
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
 from g3nn.estimator.views import views_of
-from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges
+from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.outcomes import Outcome, has_label, unlabelled
 from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
@@ -93,6 +94,11 @@ class Fitted:
     def outcome(self) -> Outcome:
         return self.answerer.outcome
 
+    @cached_property
+    def known_labels(self) -> np.ndarray:
+        """(n,) or (n, T): the labels as members were trained on them."""
+        return known_labels(self.task, self.labels if self.corrected else None)
+
     @property
     def model(self) -> str:
         """Who answers: the name of a model, or several with their weights."""
@@ -136,7 +142,7 @@ class Fitted:
             task=whole,
             seen=learned.trained_on,
             answerer=answerer.asked_by_all(),
-            answers=answerer(replace(whole, train=learned.trained_on), new),
+            answers=answerer(replace(whole, labels=learned.known(whole), train=learned.trained_on), new),
             features=request.features.names,
             form=form,
             means=means,
@@ -200,7 +206,7 @@ class Fitted:
         A labelled node that some replicas were trained on and others held back keeps its answer: it came from the
         latter alone, and who they were is not remembered.
         """
-        task, new = replace(self.task, train=self.seen), self.answers.new
+        task, new = replace(self.task, labels=self.known_labels, train=self.seen), self.answers.new
         found = self.answerer(task.with_edges(~edges), new)
         if np.isin(self.task.val, self.seen).any():
             kept = ~np.isclose(self.answerer(task, new).answer, self.answers.answer, atol=1e-4).all(axis=1)
@@ -240,7 +246,7 @@ class Fitted:
     def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
         """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""
         labels = unlabelled((n, *self.task.labels.shape[1:]), self.task.labels.dtype)
-        labels[nodes] = self.task.labels[nodes]
+        labels[nodes] = self.known_labels[nodes]
         return labels
 
     def _nodes(self, nodes: Nodes) -> Answers:
@@ -359,10 +365,8 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
     """Every label that the fit knew, judged by models that have not seen it."""
     labelled = np.flatnonzero(has_label(fitted.task.labels))
     task = replace(fitted.task, train=labelled, val=labelled[:0])
-    balance = task.num_edges / max(task.num_nodes - len(labelled), 1)
-    models = judges(task.kind, task.num_classes, balance, quick)
     view = views_of(task.features, fitted.form.counts, fitted.form.numbers)[0]
-    return judged_labels(task, view, models, fitted.seed, device, progress)
+    return judged_labels(task, view, judges(task, quick), fitted.seed, device, progress)
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

@@ -26,7 +26,7 @@ from g3nn.estimator.request import Request
 from g3nn.estimator.search import Search
 from g3nn.estimator.views import views_of
 from g3nn.estimator.weights import repeated
-from g3nn.estimator.wrong_labels import JudgedLabels, can_judge, judged_labels, judges
+from g3nn.estimator.wrong_labels import JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
@@ -54,6 +54,10 @@ class Learned:
     refitted: bool = False
     corrected: bool = False
 
+    def known(self, task: NodeTask) -> np.ndarray:
+        """The labels of the whole graph as members were trained on them."""
+        return known_labels(task, self.labels if self.corrected else None)
+
 
 def fitted_models(
     request: Request,
@@ -76,8 +80,8 @@ def fitted_models(
         if search.denoise is True:
             # There are edges, but some candidates believe none of them.
             warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
-        judged = None if simple is not None else _judged_labels(request, parameters, search)
-        corrected = judged if judged is not None and (judged.many or parameters["label_noise"] is True) else None
+        judged = None if simple is not None else _judged_labels(parameters, search)
+        corrected = judged if judged is not None and (judged.many or parameters["label_noise"] != "auto") else None
         if corrected is not None:
             search = replace(search, confusion=tuple(map(tuple, corrected.table.tolist())))
         refit = parameters["refit"] or simple is not None or corrected is not None
@@ -137,14 +141,13 @@ def _learned(
     return replace(learned, refitted=True, corrected=corrected is not None)
 
 
-def _judged_labels(request: Request, parameters: Mapping[str, Any], search: Search) -> JudgedLabels | None:
+def _judged_labels(parameters: Mapping[str, Any], search: Search) -> JudgedLabels | None:
     """Where nothing is said, only a panel without a limit of time looks for wrong labels."""
     asked, task = parameters["label_noise"], search.task
     automatic = parameters["model"] == "auto" and parameters["budget"] is None and can_judge(task)
-    if asked is False or (asked == "auto" and not automatic):
+    if not asked or (asked == "auto" and not automatic):
         return None
-    balance, quick = task.num_edges / max(task.num_nodes - len(task.train), 1), parameters["effort"] == "quick"
-    models = judges(request.outcome, task.num_classes, balance, quick)
+    models = judges(task, parameters["effort"] == "quick")
     search.progress.stage("judging labels", 0.05, len(models))
     view = next(iter(search.views.values()))
     how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))

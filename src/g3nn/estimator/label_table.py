@@ -23,11 +23,6 @@ def label_table(fitted: Fitted, judged: JudgedLabels) -> np.ndarray:
     return table
 
 
-def probably_wrong(table: np.ndarray) -> np.ndarray:
-    """The labels that are more probably wrong than right, and something else."""
-    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
-
-
 def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]:
     """Labels as the caller knows them: a class, or a value, with the name of its column where there are several."""
     names = fitted.columns.tolist()

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.audit import GraphAudit
+from g3nn.audit import GraphAudit, probably_wrong
 from g3nn.calibrate import Scaling
 from g3nn.errors import Problems
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.label_table import label_table, probably_wrong
+from g3nn.estimator.label_table import label_table
 from g3nn.estimator.members import Network
-from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.inputs import Inputs
 from g3nn.outcomes import Classes, Tags, has_label
 from g3nn.outcomes.labels import flat_values, quoted
@@ -30,6 +30,7 @@ from g3nn.suggest import (
 )
 from g3nn.suggest.choosing import check_count, check_strategy
 from g3nn.suggest.covering import Likeness
+from g3nn.training.room import LARGE
 
 
 def suggest(
@@ -80,6 +81,8 @@ def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -
     problems = Problems()
     check_count(k, problems)
     problems.raise_if_any()
+    if fitted.labels is None and (len(labelled_nodes(fitted)) < FEWEST_LABELS or fitted.task.extent > LARGE):
+        return []
     table = label_table(fitted, judged())
     table = probably_wrong(table)[: int(k)]
     parts = (table[name].tolist() for name in ("node", "given", "answer", "probability"))
@@ -108,7 +111,7 @@ def situation_of(fitted: Fitted, candidates: np.ndarray, each: bool = False) -> 
     if isinstance(outcome, Classes):
         beliefs = mean / mean.sum(1, keepdims=True)
         known = labelled_nodes(fitted)
-        beliefs[known] = np.eye(beliefs.shape[1])[task.labels[known]]
+        beliefs[known] = np.eye(beliefs.shape[1])[fitted.known_labels[known]]
         parts = {"beliefs": beliefs, "names": tuple(map(str, fitted.columns.tolist()))}
         if each:
             parts["members"], parts["member_weights"] = member_beliefs(fitted)

@@ -112,13 +112,18 @@ class _Again:
 
 def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, progress: Course) -> Fitted:
     assert fitted.begun is not None
-    request = _with_labels(fitted.begun.request, labels, parameters["validation"])
+    asked = request = _with_labels(fitted.begun.request, labels, parameters["validation"])
     before, labelled = has_label(fitted.task.labels), labels.labelled
     new = np.setdiff1d(labelled, np.flatnonzero(before))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
+    judged, taught = _judged_too(fitted, labels.values), task
+    corrected = judged is not None and fitted.corrected
+    if judged is not None and corrected:
+        taught, counted = judged.corrected(task, request.weights)
+        request = replace(request, weights=counted)
     chosen = _who_go_on(fitted)
     progress.stage("going on with new labels", 0.9, len(chosen))
-    again = [_gone_on(fitted, member, task, new, request, parameters["device"], progress) for member in chosen]
+    again = [_gone_on(fitted, member, taught, new, request, parameters["device"], progress) for member in chosen]
     members, calibration = _weighed(again, task.labels, fitted)
     # Isolated nodes keep their calibration: little is learned about them from one update to the next.
     calibrations = replace(fitted.answerer.calibrations, linked=calibration)
@@ -136,11 +141,11 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
         task=task,
         seen=labelled,
         answerer=answerer,
-        answers=answerer(task),
-        labels=_judged_too(fitted, labels.values),
+        answers=answerer(taught),
+        labels=judged,
         refitted=False,
-        corrected=False,
-        begun=Begun(request, tuple(trials), updated=True),
+        corrected=corrected,
+        begun=Begun(asked, tuple(trials), updated=True),
     )
 
 
@@ -203,10 +208,9 @@ def _gone_on(
     assert isinstance(network, Network)
     assert isinstance(trial.candidate, Candidate)
     with enough_for(task.extent), torch.no_grad():
+        before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
         plain = replace(member, temperature=1.0)
-        heard = plain.answers(replace(fitted.task, train=fitted.seen), None, fitted.answerer.device, outcome).answer[
-            new
-        ]
+        heard = plain.answers(before, None, fitted.answerer.device, outcome).answer[new]
     epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
     plan = trial.candidate.plan(request.common, network.seeds, device).going_on(network.model, epochs)
     result = usable(plan.fit(replace(member.seen(task, outcome), val=task.train), progress, request.weights))

@@ -10,7 +10,7 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from g3nn.calibrate import Scaling
+from g3nn.calibrate import Scaling, right_share
 from g3nn.channels.confusion import fit_confusion
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.views import View
@@ -31,11 +31,12 @@ _OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
 """The share of outliers that is expected, as if by so many labels, and how often it is improved."""
 _NO_TABLE = np.zeros((0, 0))
 
-LEAST_LABELS = 60
-"""With fewer labels nothing can be said about how many of them are wrong."""
-_LEAST_WRONG, _LEAST_SKILL = 0.05, 0.5
-"""Labels are corrected if at least this share of them is wrong and models are at least halfway from guessing to always
-right. What contradicts a model that hardly knows better is a hard node as well as a wrong label."""
+LEAST_LABELS, FEWEST_LABELS = 60, 20
+"""With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
+_LEAST_WRONG, _LEAST_SKILL, _LEAST_GAP = 0.05, 0.5, 0.2
+"""Labels are corrected if at least this share of them is wrong and models are at least halfway from the commonest class
+to always right, where right and wrong labels differ enough to tell. What contradicts a model that is hardly better than
+guessing may be a hard node as well as a wrong label."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +69,9 @@ class JudgedLabels:
             confusion, temperature = fit_confusion(unseen[rest], codes[rest])
             beliefs[own] = confusion.posterior(Scaling(temperature)(unseen[own]), codes[own])
         table = fit_confusion(unseen, codes)[0].table
+        # A class without a label outside its fold is unknown to the models that judge there: its labels stand.
+        others = np.array([((codes == code) & (fold != own)).any() for code, own in zip(codes, fold, strict=True)])
+        beliefs[~others] = np.eye(len(table))[codes[~others]]
         wrong = 1 - beliefs[np.arange(len(codes)), codes]
         answer = beliefs.argmax(1).astype(seen.dtype)
         return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table)
@@ -80,9 +84,12 @@ class JudgedLabels:
         if not self.table.size:
             return bool(self.wrong.mean() >= _LEAST_WRONG)
         share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
-        agree, by_chance = float((self.unseen.argmax(1) == self.seen).mean()), share / (K - 1)
-        right = (agree - by_chance) / max(1 - share - by_chance, np.finfo(np.float64).eps)
-        return share >= _LEAST_WRONG and right >= 1 / K + _LEAST_SKILL * (1 - 1 / K)
+        if share < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
+            return False
+        commonest = np.unique(self.seen, return_counts=True)[1].max() / len(self.seen)
+        agree = float((self.unseen.argmax(1) == self.seen).mean())
+        right, guess = (right_share(float(one), self.table) for one in (agree, commonest))
+        return right >= guess + _LEAST_SKILL * (1 - guess)
 
     def corrected(self, task: NodeTask, weights: np.ndarray | None) -> tuple[NodeTask, np.ndarray]:
         """The task with what labels probably are, and weights (n,) of how probable that is. A number that is probably
@@ -111,6 +118,11 @@ class JudgedLabels:
         return JudgedLabels.of(nodes, columns, fold, unseen, seen)
 
 
+def known_labels(task: NodeTask, corrected: JudgedLabels | None) -> np.ndarray:
+    """The labels of a task, or what they probably are."""
+    return task.labels if corrected is None else corrected.corrected(task, None)[0].labels
+
+
 def rows_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Nodes, columns and values (m,) of all known labels."""
     known = is_known(labels)
@@ -135,7 +147,7 @@ def judged_labels(
     outcome, labelled = task.outcome_model(), np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
     nodes, columns, seen = rows_of(labels)
-    fold_of = _folds(labels, labelled, seed)
+    fold_of = _folds(task.num_nodes, labelled, seed)
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
     plans = [model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models]
     answers = [_cross_fitted(plan, task, labelled, fold_of, progress, weights) for plan in plans]
@@ -172,24 +184,23 @@ def _outliers(outcome: NormalOutcome, answer: np.ndarray, labels: np.ndarray) ->
     return outcome.moments(answer)[0], wrong
 
 
-def judges(outcome: type[Outcome], columns: int, balance: float, quick: bool) -> list[Candidate]:
+def judges(task: NodeTask, quick: bool) -> list[Candidate]:
     """Those models of the panel that judge labels."""
-    listed = {one[0]: Candidate(*one) for one in reversed(outcome.panel(columns, balance))}
+    balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
+    listed = {one[0]: Candidate(*one) for one in reversed(task.kind.panel(task.num_classes, balance))}
     found = [listed[name] for name in _JUDGES if name in listed]
     return found[:2] if quick else found[:4]
 
 
 def can_judge(task: NodeTask) -> bool:
     """Whether labels are judged unless somebody asks: there are enough of them, and the graph is not too large."""
-    return len(task.train) + len(task.val) >= LEAST_LABELS and task.extent <= LARGE
+    return len(np.union1d(task.train, task.val)) >= LEAST_LABELS and task.extent <= LARGE
 
 
-def _folds(labels: np.ndarray, labelled: np.ndarray, seed: int) -> np.ndarray:
-    """(n,): the fold of each labelled node, -1 elsewhere. Each class has about as many nodes in each."""
-    rng = np.random.default_rng(seed % 2**32)
-    first = labels[labelled] if labels.ndim == 1 else np.zeros(len(labelled))
-    found = np.full(len(labels), -1)
-    found[labelled[np.lexsort((rng.random(len(labelled)), first))]] = np.arange(len(labelled)) % _FOLDS
+def _folds(n: int, labelled: np.ndarray, seed: int) -> np.ndarray:
+    """(n,): the fold of each labelled node, -1 elsewhere. It does not depend on the labels, which are to be judged."""
+    found = np.full(n, -1)
+    found[np.random.default_rng(seed % 2**32).permutation(labelled)] = np.arange(len(labelled)) % _FOLDS
     return found
 
 

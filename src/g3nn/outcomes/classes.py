@@ -20,6 +20,7 @@ from g3nn.calibrate import (
     fit_temperature,
     log_seen,
     negative_log_likelihood,
+    right_share,
 )
 from g3nn.errors import Problems
 from g3nn.kernels import node_terms
@@ -246,15 +247,12 @@ class Classes(Outcome):
         return log_seen(answer.astype(np.float64), labels, self._table)
 
     def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        """With wrong labels among them, a share a of right answers agrees with a (1 - e) + (1 - a) e / (K - 1) of the
-        labels, where e is the share of wrong ones."""
+        """With wrong labels among them, the score is the share of right answers that agrees as often with them."""
         loss, agree = super().loss_and_score(answer, labels)
         if self._table is None:
             return loss, agree
-        wrong = 1 - float(np.diag(self._table).mean())
-        by_chance = wrong / (self.columns - 1)
-        score = (agree - by_chance) / max(1 - wrong - by_chance, np.finfo(np.float64).eps)
-        return -float(self.label_log_prob(answer, labels).mean()), min(max(score, 0.0), 1.0)
+        score = min(max(right_share(agree, self._table), 0.0), 1.0)
+        return -float(self.label_log_prob(answer, labels).mean()), score
 
     def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
         return fit_temperature(answer, labels, self._table)
@@ -264,9 +262,11 @@ class Classes(Outcome):
         return fit_scaling(answer, labels, self._table)
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,): 1 - p(label). A label that may be wrong is taken for what it probably is."""
+        """(n,): 1 - p(label). In place of a label that may be wrong, one is drawn from what it may be."""
         if self._table is not None:
-            labels = (np.exp(answer) * self._table.T[labels]).argmax(1)
+            log_norm = self.label_log_prob(answer, labels)[:, None]
+            below = (np.exp(answer - log_norm) * self._table.T[labels]).cumsum(1)
+            labels = (below[:, :-1] < np.random.default_rng(0).random((len(labels), 1))).sum(1)
         return 1.0 - np.exp(answer[np.arange(len(labels)), labels].astype(np.float64))
 
     def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:

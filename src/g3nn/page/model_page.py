@@ -133,8 +133,9 @@ def _labels(estimator: Any, about: Described) -> dict[str, Any] | None:
     """The given labels that are probably wrong, if they were judged; the most suspicious first."""
     if estimator.fitted_.labels is None:
         return None
-    rows = estimator.audit_labels()
-    rows = rows[(rows["probability"] > 0.5) & (rows["given"] != rows["answer"])][:MOST_LABELS]
+    from g3nn.audit import probably_wrong  # Here, since pages of stored results are made without torch.
+
+    rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
     names = [about.ids[node] for node in rows["node"].tolist()]
     parts = (rows[name].tolist() for name in ("rank", "probability", "given", "answer"))
     shown = [

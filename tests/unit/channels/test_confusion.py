@@ -52,6 +52,12 @@ def test_how_many_labels_are_wrong_and_where_they_go(wrong):
         assert doubt.sum() == pytest.approx((seen != true).sum(), rel=0.2)
 
 
+def test_most_labels_of_a_class_are_never_wrong():
+    log_prob, true, _ = example(400, np.eye(2), seed=5)
+    found, _ = fit_confusion(log_prob, 1 - true)
+    assert (np.diag(found.table) > 0.5).all()
+
+
 def test_right_labels_are_hardly_doubted():
     log_prob, _, seen = example(2000, np.eye(4), seed=3)
     assert wrong_share(log_prob, seen) < 0.01
