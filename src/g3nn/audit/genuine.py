@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
 
 from g3nn.audit.likeness import Likeness
-from g3nn.audit.messages import Mixing, NoisyEdges
+from g3nn.audit.messages import PSEUDO_EDGES, Mixing, NoisyEdges
 from g3nn.audit.scores import ObservedEdges
 from g3nn.data.random_graph import uniform_pairs
 from g3nn.parse import Matrix
@@ -22,8 +22,6 @@ _CHANCE_PAIRS = 3
 """Pairs without an edge that stand for false edges: so many for each edge."""
 _MOST_PAIRS = 60_000
 """At most so many of either are learned from."""
-_PSEUDO_EDGES = 20
-"""So many edges at random hold back what edges say about how labels are linked."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
 _MOSTLY = 0.7
@@ -120,8 +118,8 @@ class Evidence:
                 beliefs, messages = noisy.propagate(start, mixing, expit(ratio + logit(share)), messages)
                 odds = ratio + np.log(np.maximum(noisy.agreement(messages, mixing), np.finfo(np.float64).tiny))
                 believed = expit(odds + logit(share))
-                aimed = noisy.aimed(as_known, (1 - believed) * known, _PSEUDO_EDGES)
-                genuine = noisy.mixing(messages, mixing.genuine, believed, _PSEUDO_EDGES)
+                aimed = noisy.aimed(as_known, (1 - believed) * known, PSEUDO_EDGES)
+                genuine = noisy.mixing(messages, mixing.genuine, believed, PSEUDO_EDGES)
                 mixing = Mixing(genuine, aimed if share >= _MOSTLY else np.ones((K, K)))
             around = beliefs / start
             found.append(GenuineEdges(share, odds, believed, beliefs, around / around.sum(1, keepdims=True)))
@@ -141,11 +139,11 @@ def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[
     K = prior.shape[1]
     known, any_labels = 1 - entropy(prior, axis=1) / np.log(K), np.ones((K, K))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
-    seen = noisy.mixing(first, any_labels, known[noisy.edges].prod(0), _PSEUDO_EDGES)
+    seen = noisy.mixing(first, any_labels, known[noisy.edges].prod(0), PSEUDO_EDGES)
     found = []
     for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
         _, messages = noisy.propagate(prior, Mixing(table, any_labels), believed, first, _FIRST_ROUNDS)
-        mixing = Mixing(noisy.mixing(messages, table, believed, _PSEUDO_EDGES), any_labels)
+        mixing = Mixing(noisy.mixing(messages, table, believed, PSEUDO_EDGES), any_labels)
         explained = np.log1p(believed * (noisy.agreement(messages, mixing) - 1)).mean()
         found.append((float(explained), mixing, messages))
     return max(found, key=lambda one: one[0])[1:]
