@@ -64,7 +64,7 @@ def genuine_edges(
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What edges (2, E) between n nodes, with or without features (n, d), say by themselves: the same for any labels."""
+    """What edges (2, E) between n nodes with features (n, d), or without, say whatever the labels are."""
 
     edges: np.ndarray
     n: int
