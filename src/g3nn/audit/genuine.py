@@ -100,11 +100,23 @@ class Evidence:
     def judge(self, prior: np.ndarray, shares: Sequence[float]) -> list[GenuineEdges]:
         """See `genuine_edges`.
 
-        In turn: how alike the ends of genuine edges are, compared with those of any pair (a logistic regression in
-        which each edge counts as much as it is believed); what labels its ends have, and how labels are linked
-        (`NoisyEdges`); and how much each edge is believed, which follows from both. Nothing that judges an edge has
-        seen it. False edges join labels at random, or as those do that are believed least and whose ends both have
-        known labels.
+        The objective is the evidence of the observed edges, relative to as many pairs by chance, at a given share pi:
+
+            J(c, B, F) = log sum_y prod_i prior_i(y_i) prod_ij (pi c_ij B(y_i, y_j) + (1 - pi) F(y_i, y_j))
+
+        and that of `PSEUDO_EDGES` more edges at random for B. In turn:
+
+        - labels and edges: belief propagation finds the posterior under c, B and F as they are. On a tree J is the
+          Bethe free energy of its messages, and the posterior exact: the E-step of EM. On other graphs, and after a
+          few damped rounds, it is an approximation.
+        - B: how often labels meet on genuine edges, divided by chance. With chance fixed this is the M-step, and J does
+          not fall. Here chance follows the labels of all ends, which moves little.
+        - F: two numbers, from the edges with two known labels alone. An M-step for these; the others do not count.
+        - c: how alike the ends of genuine edges are, compared with those of any pair. A logistic regression in which
+          each edge counts as much as it is believed maximises its own likelihood, which is a consistent estimate of
+          the density ratio but not J; and what is around the ends of an edge is weighed by what is believed of it.
+
+        So J need not rise in a round, and rounds are few. Nothing that judges an edge has seen it.
         """
         K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
         start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
