@@ -81,13 +81,13 @@ class GraphAudit:
     this one. With `density="genuine"` it is the probability that an edge with these log-odds is genuine, and not one
     between two nodes by chance, once it has been observed; see `genuine_by_score`.
 
-    genuine: (2, m), log-odds and this probability at each of them.
+    genuine: (2, m), log-odds and this probability at each of them; None if no pair by chance was judged.
     """
 
     task: NodeTask
     q: np.ndarray
     scores: PairScores
-    genuine: np.ndarray
+    genuine: np.ndarray | None = None
 
     @classmethod
     def fit(
@@ -116,7 +116,7 @@ class GraphAudit:
         parts = Parts.drawn(task.num_edges, pairs_by_chance(observed, rng, _LEAST_PAIRS), chosen.replicas, rng)
         scores, chance = fit_scores(task, beliefs, parts, chosen, whole, place, progress or Course())
         if len(chance) < 2 * parts.count:
-            return cls(task, beliefs, scores, _genuine(scores, beliefs, task))
+            return cls(task, beliefs, scores)
         odds, by_chance = by_overlap(task, beliefs, scores, chance, parts, rng)
         return cls(task, beliefs, scores.with_odds(beliefs, task.edges, odds), genuine_by_score(odds, by_chance))
 
@@ -130,7 +130,7 @@ class GraphAudit:
         checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         problems.raise_if_any()
         if density == "genuine":
-            return np.asarray(np.interp(log_odds(self._probability(checked)), *self.genuine))
+            return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
         return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
 
     @property
@@ -176,7 +176,7 @@ class GraphAudit:
 
     def state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays; `from_state` takes them back."""
-        return {**vars(self.scores), "genuine": self.genuine}
+        return dict(vars(self.scores)) | ({} if self.genuine is None else {"genuine": self.genuine})
 
     @classmethod
     def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
@@ -196,22 +196,24 @@ class GraphAudit:
         _check_graph(task, problems)
         problems.raise_if_any()
         scores = PairScores(**{name: state[name] for name in shapes})
-        return cls(task, beliefs, scores, state["genuine"] if known else _genuine(scores, beliefs, task))
+        return cls(task, beliefs, scores, state.get("genuine"))
 
     @cached_property
     def _observed(self) -> ObservedEdges:
         return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
 
     @cached_property
+    def _genuine(self) -> np.ndarray:
+        """Where no pair by chance was judged, edges with log-odds t are taken to be e^t times as frequent among edges
+        as among pairs by chance: edges with the weight e^-t stand for those."""
+        if self.genuine is not None:
+            return self.genuine
+        odds = log_odds(self._probability(self.task.edges))
+        return genuine_by_score(odds, odds, np.exp(-odds))
+
+    @cached_property
     def _survey(self) -> Survey:
         return Survey.of(self.scores, self.q, self._observed)
-
-
-def _genuine(scores: PairScores, q: np.ndarray, task: NodeTask) -> np.ndarray:
-    """What is genuine where no pair by chance was judged: edges with log-odds t are taken to be e^t times as frequent
-    among edges as among pairs by chance, so that edges with the weight e^-t stand for those."""
-    odds = log_odds(scores.linked(q[task.edges[0]], q[task.edges[1]], scores.edges))
-    return genuine_by_score(odds, odds, np.exp(-odds))
 
 
 def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
