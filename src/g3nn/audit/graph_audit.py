@@ -9,30 +9,27 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.optimize import minimize_scalar
-from scipy.special import expit, logit
 
-from g3nn.audit.learning import AuditOptions, fit_scores
+from g3nn.audit.genuine import pairs_by_chance
+from g3nn.audit.learning import AuditOptions, Parts, fit_scores
 from g3nn.audit.missing_edges import likely_pairs
-from g3nn.audit.overlap import with_overlap
+from g3nn.audit.mixture import genuine_by_score
+from g3nn.audit.overlap import by_overlap
 from g3nn.audit.sampling import SampledGraph, sample_graph
-from g3nn.audit.scores import ObservedEdges, PairScores
+from g3nn.audit.scores import ObservedEdges, PairScores, log_odds
 from g3nn.audit.survey import Survey
 from g3nn.data.tables.frames import html_table, native_frame
 from g3nn.errors import DataError, Problems
 from g3nn.options import Rule, check
 from g3nn.parse import NO_EDGES, pair_array, to_numpy
-from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds, plain
 from g3nn.training.progress import Course
 
 DENSITIES = ("balanced", "observed", "genuine")
 
-_MOST_GENUINE = 0.98
-"""Of every fifty edges one may be false, however well all of them fit."""
-
-_CERTAIN = 1e-9
+_LEAST_PAIRS = 20_000
+"""Pairs by chance that edges are compared with, also in a small graph."""
 
 _LEAST_EDGES = 3
 
@@ -87,21 +84,24 @@ class GraphAudit:
 
     The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
     trained on the graph term of the objective alone, with the beliefs q about labels held fixed. It reduces features
-    to their leading directions; observed edges are then judged by all that their ends share, too. An edge is left
-    out of the graph that judges it. The parameters and the beliefs q did see all edges: on Cora, observed edges get
-    probabilities about 0.08 higher than edges that were removed before the fit.
+    to their leading directions; observed edges are then judged by all that their ends share, too. Nothing that judges
+    an edge has learned from it: it is left out of the graph around its ends, and the replica and the regression that
+    judge it were trained on other edges. Only the beliefs q have seen all edges.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
     if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
     log-odds are shifted by the one number at which as many edges are expected as were observed (near
     log(edges / non-edges) where the model is calibrated): the probability that a pair is linked in a graph as sparse as
-    this one. With `density="genuine"` they are shifted by the log-odds of `genuine_share`: the probability that an edge
-    is genuine, and not one between two nodes by chance, once it has been observed.
+    this one. With `density="genuine"` it is the probability that an edge with these log-odds is genuine, and not one
+    between two nodes by chance, once it has been observed; see `genuine_by_score`.
+
+    genuine: (2, m), log-odds and this probability at each of them; None if no pair by chance was judged.
     """
 
     task: NodeTask
     q: np.ndarray
     scores: PairScores
+    genuine: np.ndarray | None = None
 
     @classmethod
     def fit(
@@ -125,11 +125,14 @@ class GraphAudit:
         seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
         _check_graph(task, problems)
         problems.raise_if_any()
-        chosen, watched = AuditOptions(**options), progress or Course()
-        scores = fit_scores(task, beliefs, chosen, seeds[0] % 2**63, place, watched)
-        if task.num_features > chosen.coordinates and not is_identity(task.features):
-            scores = with_overlap(scores, task, beliefs, seeds[0] % 2**63)
-        return cls(task, beliefs, scores)
+        chosen, whole = AuditOptions(**options), seeds[0] % 2**63
+        rng, observed = np.random.default_rng(whole), ObservedEdges(task.edges, task.num_nodes, task.directed)
+        parts = Parts.drawn(task.num_edges, pairs_by_chance(observed, rng, _LEAST_PAIRS), chosen.replicas, rng)
+        scores, chance = fit_scores(task, beliefs, parts, chosen, whole, place, progress or Course())
+        if len(chance) < 2 * parts.count:
+            return cls(task, beliefs, scores)
+        odds, by_chance = by_overlap(task, beliefs, scores, chance, parts, rng)
+        return cls(task, beliefs, scores.with_odds(beliefs, task.edges, odds), genuine_by_score(odds, by_chance))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
@@ -141,19 +144,13 @@ class GraphAudit:
         checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         problems.raise_if_any()
         if density == "genuine":
-            return np.asarray(expit(_log_odds(self._probability(checked)) + logit(self.genuine_share)))
+            return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
         return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
 
-    @cached_property
+    @property
     def genuine_share(self) -> float:
-        """The share s of the observed edges that is genuine: the likeliest one, if edges with log-odds t are e^t times
-        as frequent among genuine edges as among pairs by chance, max sum_e log(s e^t_e + 1 - s)."""
-        odds = np.exp(_log_odds(self._probability(self.task.edges)))
-
-        def loss(share: float) -> float:
-            return float(-np.log(share * odds + 1 - share).mean())
-
-        return float(minimize_scalar(loss, bounds=(1 - _MOST_GENUINE, _MOST_GENUINE), method="bounded").x)
+        """The expected share of genuine edges among those observed."""
+        return float(self.edge_proba(self.task.edges, "genuine").mean())
 
     def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
         return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
@@ -193,16 +190,17 @@ class GraphAudit:
 
     def state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays; `from_state` takes them back."""
-        return dict(vars(self.scores))
+        return dict(vars(self.scores)) | ({} if self.genuine is None else {"genuine": self.genuine})
 
     @classmethod
     def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
-        """The audit that was fitted to this task with these beliefs."""
+        """The audit that was fitted to this task with these beliefs. Release 0.2.0 did not store what is genuine."""
         n, K = task.num_nodes, task.num_classes
         nothing = np.zeros(0)
         width = state.get("left", nothing).shape[-1]
         shapes = {"left": (n, width), "right": (n, width), "edges": (task.num_edges,), "table": (K, K)}
-        for name, shape in shapes.items():
+        known = {"genuine": (2, max(state["genuine"].shape[-1], 1))} if "genuine" in state else {}
+        for name, shape in (shapes | known).items():
             if state.get(name, nothing).shape != shape:
                 raise DataError(f"the audit does not belong to this graph: {name} should have shape {shape}")
             if not np.isfinite(state[name]).all():
@@ -211,19 +209,25 @@ class GraphAudit:
         beliefs = _checked_beliefs(q, task, problems)
         _check_graph(task, problems)
         problems.raise_if_any()
-        return cls(task, beliefs, PairScores(**{name: state[name] for name in shapes}))
+        scores = PairScores(**{name: state[name] for name in shapes})
+        return cls(task, beliefs, scores, state.get("genuine"))
 
     @cached_property
     def _observed(self) -> ObservedEdges:
         return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
 
     @cached_property
+    def _genuine(self) -> np.ndarray:
+        """Where no pair by chance was judged, edges with log-odds t are taken to be e^t times as frequent among edges
+        as among pairs by chance: edges with the weight e^-t stand for those."""
+        if self.genuine is not None:
+            return self.genuine
+        odds = log_odds(self._probability(self.task.edges))
+        return genuine_by_score(odds, odds, np.exp(-odds))
+
+    @cached_property
     def _survey(self) -> Survey:
         return Survey.of(self.scores, self.q, self._observed)
-
-
-def _log_odds(probability: np.ndarray) -> np.ndarray:
-    return np.asarray(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 
 def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -50,7 +50,7 @@ class Likeness:
 
         weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
         """
-        adjacency = self._adjacency(weights)
+        adjacency = self.adjacency(weights)
         degree = np.asarray(adjacency.sum(1)).ravel()
         shared = np.log1p(row_dots(adjacency, pairs, 1 / np.log(2 + degree)))
         if self._reduced is None:
@@ -70,7 +70,7 @@ class Likeness:
         rows, columns = np.divmod(cells, self.n)
         return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.n))]), columns, place
 
-    def _adjacency(self, weights: np.ndarray) -> sp.csr_array:
+    def adjacency(self, weights: np.ndarray) -> sp.csr_array:
         """(n, n), of edges that count as much as these weights (E,)."""
         indptr, indices, place = self._pattern
         values = np.bincount(place, np.concatenate([weights, weights]), minlength=len(indices))

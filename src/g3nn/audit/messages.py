@@ -9,6 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import softmax
 
+PSEUDO_EDGES = 20
+"""So many edges at random hold back what edges say about how labels are linked."""
+
 _TINY = np.finfo(np.float32).tiny
 
 
@@ -79,15 +82,24 @@ class NoisyEdges:
         """(E,): how many times as often a genuine edge joins two such ends as a false one does."""
         return self._expected(messages, mixing.genuine) / np.maximum(self._expected(messages, mixing.false), _TINY)
 
-    def mixing(self, messages: np.ndarray, table: np.ndarray, weights: np.ndarray, held_back: float) -> np.ndarray:
+    def mixing(
+        self,
+        messages: np.ndarray,
+        table: np.ndarray,
+        weights: np.ndarray,
+        held_back: float,
+        share: np.ndarray | None = None,
+    ) -> np.ndarray:
         """(K, K): the table that edges suggest, if those with weights (E,) link labels, and as the table so far says:
         how often labels meet, divided by how often they would meet by chance.
 
-        held_back: so many more edges between labels that meet by chance.
+        held_back: so many more edges between labels that meet by chance. share: (K,), the labels that chance has; None:
+        those of all messages.
         """
-        met, share = self._met(messages, table, weights), messages.mean(0, dtype=np.float64)
+        met = self._met(messages, table, weights)
+        share = messages.mean(0, dtype=np.float64) if share is None else share
         chance = np.outer(share, share)
-        return (met + held_back * chance) / ((met.sum() + held_back) * chance)
+        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
 
     def aimed(self, messages: np.ndarray, weights: np.ndarray, held_back: float) -> np.ndarray:
         """(K, K): the same with two values only, for equal and for different labels, and where chance has the labels

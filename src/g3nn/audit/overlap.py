@@ -1,38 +1,53 @@
-"""Edges judged by all of their features: what they share counts, also where it is in none of the leading directions."""
+"""Edges judged by all that their ends share, and by beliefs about both ends that do not come from the edge itself."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
-from scipy.special import logit
 
-from g3nn.audit.genuine import log_density_ratio, pairs_by_chance
+from g3nn.audit.genuine import density_ratio
+from g3nn.audit.learning import Parts
 from g3nn.audit.likeness import Likeness
-from g3nn.audit.scores import ObservedEdges, PairScores
+from g3nn.audit.scores import PairScores, log_odds
+from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
 
-_ROUNDING = 1e-9
 
+def by_overlap(
+    task: NodeTask,
+    q: np.ndarray,
+    scores: PairScores,
+    chance: np.ndarray,
+    parts: Parts,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Log-odds of edges and of pairs by chance, (E,) and (P,).
 
-def with_overlap(scores: PairScores, task: NodeTask, q: np.ndarray, seed: int) -> PairScores:
-    """The scores of edges moved by how alike the features of their ends are.
+    A logistic regression on the log-odds so far, on how alike the features of both ends are and on what is around them
+    tells edges, counted by their weights, from pairs by chance. No pair has taught the regression that judges it.
 
-    A logistic regression on the log-odds so far and the cosine of the features tells edges, counted by their weights,
-    from pairs by chance. It has seen the edges, but has three numbers to fit them with. Other pairs keep their scores.
+    The beliefs q (n, K) have heard of every edge: a network makes the ends of a false edge look alike. So an end whose
+    label is unknown counts as what the other neighbours of it are believed to be. chance: (P,), the base of pairs.
     """
-    rng, observed = np.random.default_rng(seed), ObservedEdges(task.edges, task.num_nodes, task.directed)
-    chance, likeness = pairs_by_chance(observed, rng), Likeness(task.edges, task.num_nodes, task.features)
-    if not chance.size:
-        return scores
-
-    def odds(pairs: np.ndarray) -> np.ndarray:
-        probability = scores.probability(q, pairs, observed.find(pairs), 0.0)
-        return logit(np.clip(probability, _ROUNDING, 1 - _ROUNDING))
-
-    def attributes(pairs: np.ndarray) -> np.ndarray:
-        return np.column_stack([odds(pairs), likeness.fixed(pairs)])
-
     weights = np.ones(task.num_edges) if task.weights is None else task.weights
-    moved = log_density_ratio(attributes(task.edges), attributes(chance), weights, rng)
-    return replace(scores, edges=scores.edges + moved - odds(task.edges))
+    likeness = Likeness(task.edges, task.num_nodes, None if is_identity(task.features) else task.features)
+    adjacency, known = likeness.adjacency(weights), q.max(1) == 1
+    around, degree = adjacency @ q + q.mean(0), np.asarray(adjacency.sum(1)).ravel() + 1
+
+    def heard(node: np.ndarray, other: np.ndarray, own: np.ndarray) -> np.ndarray:
+        left = np.maximum(around[node] - own[:, None] * q[other], 0) / (degree[node] - own)[:, None]
+        return np.where(known[node, None], q[node], left)
+
+    def attributes(base: np.ndarray, pairs: np.ndarray, own: np.ndarray) -> np.ndarray:
+        i, j = pairs
+        odds = log_odds(scores.linked(heard(i, j, own), heard(j, i, own), base))
+        return np.column_stack([odds, likeness.fixed(pairs), likeness.around(pairs, own, weights)])
+
+    rows = attributes(scores.edges, task.edges, weights)
+    others = attributes(chance, parts.pairs, np.zeros(len(chance)))
+    found = np.empty(len(rows)), np.empty(len(others))
+    for own in range(parts.count):
+        kept, left = parts.others(parts.edges, own), parts.others(parts.chance, own)
+        ratio = density_ratio(rows[kept], others[left], weights[kept], rng)
+        for odds, some, part in zip(found, (rows, others), (parts.edges, parts.chance), strict=True):
+            odds[part == own] = ratio(some[part == own])
+    return found

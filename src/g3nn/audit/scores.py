@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, logit
 
 _CHUNK = 1 << 22
 """Numbers held at once."""
+
+_CERTAIN = 1e-9
+_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,20 +36,40 @@ class PairScores:
         place: (P,): where each pair stands among the edges, -1 for a non-edge.
         """
         base = np.where(place >= 0, self.edges[place], row_products(self.left, self.right, pairs))
+        return self.linked(q[pairs[0]], q[pairs[1]], base + shift)
+
+    def linked(self, source: np.ndarray, target: np.ndarray, base: np.ndarray) -> np.ndarray:
+        """(P,): sum_kl s_k t_l sigmoid(base + table_kl), for beliefs about both ends (P, K) and a given base (P,)."""
         result = np.empty(base.size)
         size = max(1, _CHUNK // self.table.size)
         for start in range(0, base.size, size):
             chunk = slice(start, start + size)
-            i, j = pairs[:, chunk]
-            linked = expit(base[chunk, None, None] + self.table + shift)
-            result[chunk] = np.einsum("pk,pkl,pl->p", q[i], linked, q[j], optimize=True)
+            linked = expit(base[chunk, None, None] + self.table)
+            result[chunk] = np.einsum("pk,pkl,pl->p", source[chunk], linked, target[chunk], optimize=True)
         return result
+
+    def with_odds(self, q: np.ndarray, pairs: np.ndarray, odds: np.ndarray) -> PairScores:
+        """The same, with the edges (2, E) at these log-odds (E,), summed over labels."""
+        base = self.edges
+        # A step never goes too far: log-odds of a mean of probabilities rise by less than those of each of them.
+        for _ in range(_STEPS):
+            base = base + odds - log_odds(self.linked(q[pairs[0]], q[pairs[1]], base))
+        return replace(self, edges=base)
 
     def plug_in(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """left and right, (n, h + K) each: left_i . right_j is the log-odds of a non-edge with beliefs q in place of
         labels; the log-odds themselves if q is one-hot."""
         left = np.concatenate([self.left, q @ self.table], axis=1)
         return left.astype(np.float32), np.concatenate([self.right, q], axis=1).astype(np.float32)
+
+
+def log_odds(probability: np.ndarray) -> np.ndarray:
+    return np.asarray(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
+
+
+def expected(q: np.ndarray, pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """(P,): sum_kl q_ik q_jl table_kl of pairs (2, P)."""
+    return row_products(q @ table, q, pairs)
 
 
 def row_products(left: np.ndarray, right: np.ndarray, pairs: np.ndarray) -> np.ndarray:

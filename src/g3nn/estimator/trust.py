@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from g3nn.audit.genuine import genuine_edges
+from g3nn.audit.genuine import Evidence
 from g3nn.audit.groups import MergedGroups
 from g3nn.audit.scores import ObservedEdges
 from g3nn.calibrate import Scaling
@@ -26,6 +26,8 @@ NONE = 0.0
 """The share where edges are always doubted and all of them may be false."""
 
 _FOLDS, _EPOCHS = 3, 100
+_PARTS, _NO_PART, _EVERY_PART = 2, -1, -2
+"""Parts of the training nodes, for judging edges; other nodes are in none."""
 _LEAST = 1e-3
 """No edge is forgotten altogether: who has edges is not isolated."""
 
@@ -58,18 +60,43 @@ class EdgeTrust:
 def edge_trust(
     task: NodeTask, shares: Sequence[float], featureless: bool, seed: int, device: str
 ) -> dict[float, EdgeTrust]:
-    """By share. task: with features for a perceptron. featureless: whether they say nothing, or only what edges say."""
+    """By share. task: with features for a perceptron. featureless: whether they say nothing, or only what edges say.
+
+    Networks train on labels and hear edges, so no edge is weighed by a label of its own ends: training nodes are in
+    parts, and an edge is judged without the labels of the parts that its ends are in. The parts do not depend on
+    labels either.
+    """
+    part = np.full(task.num_nodes, _NO_PART)
+    part[task.train] = np.random.default_rng([seed % 2**32, 1]).permutation(len(task.train)) % _PARTS
+    first, second = np.sort(part[task.edges], axis=0)
+    # Two different parts are judged without any label: such edges are few, and there are many pairs of parts.
+    hidden = np.where((first == second) | (first == _NO_PART), second, _EVERY_PART)
+    features = None if featureless else task.features
+    evidence = Evidence(task.edges, task.num_nodes, features, task.directed, seed % 2**32)
+    probability = np.empty((len(shares), task.num_edges))
+    for one in np.unique(hidden):
+        kept = (part[task.train] != one) & (one != _EVERY_PART)
+        prior = _beliefs(replace(task, train=task.train[kept]), featureless, seed, device)
+        with enough_for(task.extent):
+            found = evidence.judge(prior, shares)
+        probability[:, hidden == one] = [judged.probability[hidden == one] for judged in found]
+    return {
+        share: EdgeTrust(share, task.edges, np.maximum(one, _LEAST))
+        for share, one in zip(shares, probability, strict=True)
+    }
+
+
+def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.ndarray:
+    """(n, groups): what features and training labels say about each node; nothing at all without such labels."""
+    if not len(task.train):
+        return np.full((task.num_nodes, 2), 0.5)
     outcome = task.outcome_model()
     if featureless and isinstance(outcome, Classes):
         beliefs = known_classes(task)
     else:
         answer = _by_features(task, outcome, seed, device)
         _, beliefs = outcome.groups(answer, _training_labels(task))
-    beliefs = MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
-    features = None if featureless else task.features
-    with enough_for(task.extent):
-        found = genuine_edges(task.edges, features, beliefs, shares, directed=task.directed, seed=seed % 2**32)
-    return {one.share: EdgeTrust(one.share, task.edges, np.maximum(one.probability, _LEAST)) for one in found}
+    return MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
 
 
 def known_classes(task: NodeTask) -> np.ndarray:

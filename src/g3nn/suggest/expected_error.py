@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sp
 
-_ROUNDS = 12
-_PSEUDO_EDGES = 20.0
-"""So many edges at random hold back what edges say about how classes are linked."""
+from g3nn.audit.messages import PSEUDO_EDGES, NoisyEdges
+
+_ROUNDS, _TABLES = 12, 3
 _ARCS_AT_ONCE = 1 << 22
 """Cells of the tables (arcs, K, K) that are looked at in one go."""
 
@@ -46,22 +46,13 @@ def class_mixing(beliefs: np.ndarray, adjacency: sp.csr_array) -> np.ndarray:
 
     Soft beliefs blur it: each round takes for an edge the joint belief that the last table implies.
     """
-    arcs = adjacency.tocoo()
-    K = beliefs.shape[1]
-    share = np.asarray(adjacency.sum(1)).ravel() @ beliefs
-    share = share / share.sum() if share.sum() > 0 else np.full(K, 1.0 / K)
-    chance = np.outer(share, share)
-    table = np.ones((K, K))
-    size = max(1, _ARCS_AT_ONCE // (K * K))
-    for _ in range(3):
-        met = np.zeros((K, K))
-        for start in range(0, len(arcs.data), size):
-            here = slice(start, start + size)
-            left, right, weight = beliefs[arcs.row[here]], beliefs[arcs.col[here]], arcs.data[here]
-            scale = weight / np.maximum(np.einsum("ak,kl,al->a", left, table, right, optimize=True), 1e-300)
-            met += table * ((left * scale[:, None]).T @ right)
-        met = (met + met.T) / 2
-        table = (met + _PSEUDO_EDGES * chance) / np.maximum((met.sum() + _PSEUDO_EDGES) * chance, 1e-300)
+    arcs, table = adjacency.tocoo(), np.ones((beliefs.shape[1], beliefs.shape[1]))
+    if not adjacency.sum() > 0:
+        return table
+    noisy = NoisyEdges(np.stack([arcs.row, arcs.col]), len(beliefs))
+    ends, share = np.concatenate([beliefs[arcs.row], beliefs[arcs.col]]), np.asarray(adjacency.sum(1)).ravel() @ beliefs
+    for _ in range(_TABLES):
+        table = noisy.mixing(ends, table, arcs.data, PSEUDO_EDGES, share / share.sum())
     return table
 
 

@@ -12,6 +12,7 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.audit import GraphAudit
+from g3nn.data.noise import random_edges
 from g3nn.errors import DataError, InputError
 from g3nn.task import NodeTask
 
@@ -69,18 +70,19 @@ class TestEdgeProba:
         assert found[linked].mean() > 0.6
         assert found[~linked].mean() < 0.4
 
-    def test_the_share_of_genuine_edges_follows_from_what_edges_look_like(self, audit):
-        """Nine of ten genuine edges have a mark, and one of ten pairs by chance: 66 of 100 if 70 are genuine."""
-        E, odds = audit.task.num_edges, np.log(9)
-        marked = np.arange(E) < round(0.66 * E)
-        scores = replace(audit.scores, edges=np.where(marked, odds, -odds), table=np.zeros_like(audit.scores.table))
-        mixed = replace(audit, scores=scores)
-        assert mixed.genuine_share == pytest.approx(0.7, abs=0.01)
-        found = mixed.edge_proba(audit.task.edges, "genuine")
-        np.testing.assert_allclose(found[marked], 0.9 * 0.7 / 0.66, atol=0.01)
-        np.testing.assert_allclose(found[~marked], 0.1 * 0.7 / 0.34, atol=0.01)
-        sound = replace(audit, scores=replace(scores, edges=np.full(E, odds)))
-        assert sound.genuine_share == pytest.approx(0.98, abs=1e-4)
+    def test_nothing_that_judges_an_edge_has_learned_from_it(self, community, beliefs):
+        """False edges look like pairs by chance, though all of them were observed."""
+        noisy = random_edges(community, 0.5, seed=1)
+        audit = GraphAudit.fit(noisy.task, beliefs(community), epochs=60, device="cpu")
+        found = audit.edge_proba(noisy.task.edges, "genuine")
+        assert found.mean() == pytest.approx((~noisy.injected).mean(), abs=0.05)
+        assert audit.genuine_share == pytest.approx(found.mean())
+        level = np.minimum((found * 5).astype(int), 4)
+        assert abs(np.bincount(level, found - ~noisy.injected)).sum() / found.size < 0.07
+
+    def test_who_seems_likelier_is_likelier_to_be_genuine(self, audit):
+        edges = audit.task.edges[:, np.argsort(audit.edge_proba(audit.task.edges), kind="stable")]
+        assert (np.diff(audit.edge_proba(edges, "genuine")) >= 0).all()
 
     def test_no_pairs(self, audit):
         assert audit.edge_proba(np.zeros((2, 0), dtype=int)).shape == (0,)
@@ -252,6 +254,15 @@ class TestState:
         again = GraphAudit.from_state(audit.task, audit.q, audit.state())
         np.testing.assert_array_equal(again.suspicious(), audit.suspicious())
         np.testing.assert_array_equal(again.sample(1).edges, audit.sample(1).edges)
+        edges = audit.task.edges
+        np.testing.assert_array_equal(again.edge_proba(edges, "genuine"), audit.edge_proba(edges, "genuine"))
+
+    def test_of_a_release_that_did_not_store_what_is_genuine(self, audit):
+        """Edges with log-odds t are then taken to be e^t times as frequent as pairs by chance."""
+        state = {name: values for name, values in audit.state().items() if name != "genuine"}
+        found = GraphAudit.from_state(audit.task, audit.q, state).edge_proba(audit.task.edges, "genuine")
+        assert ((found >= 0) & (found <= 1)).all()
+        assert np.corrcoef(found, audit.edge_proba(audit.task.edges))[0, 1] > 0.5
 
     @pytest.mark.parametrize("name", ["left", "edges"])
     def test_of_another_graph(self, audit, name):
@@ -271,6 +282,8 @@ class TestState:
         [
             ("edges", lambda edges: edges + np.inf, "edges holds values that are not finite"),
             ("left", lambda left: left[0], "left should have shape"),
+            ("genuine", lambda genuine: genuine[0], "genuine should have shape"),
+            ("genuine", lambda genuine: genuine[:, :0], "genuine should have shape"),
         ],
     )
     def test_damaged(self, audit, name, change, words):

@@ -89,6 +89,27 @@ def test_labels_of_both_ends_are_counted_as_the_edge_has_them(parts):
     np.testing.assert_allclose(found * np.outer(share, share), (met + met.T) / 2 / met.sum(), rtol=1e-8)
 
 
+def test_on_a_tree_what_is_maximised_never_falls(parts):
+    """Propagation and the table of genuine edges are EM on the evidence of the edges and of those at random."""
+    prior, mixing, genuine = parts
+    noisy, share, held_back = NoisyEdges(TREE, 6), np.full(K, 1 / K), 0.5
+    table, found = np.ones((K, K)) + 0.1 * np.eye(K), []
+    table /= table.mean()
+    for _ in range(30):
+        whole = 0.0
+        for labels in product(range(K), repeat=6):
+            pairs = tuple(np.array(labels)[TREE])
+            edges = genuine * table[pairs] + (1 - genuine) * mixing.false[pairs]
+            whole += np.prod(prior[np.arange(6), labels]) * np.prod(edges)
+        found.append(np.log(whole) + held_back * np.log(table).mean())
+        now = Mixing(table, mixing.false)
+        _, messages = noisy.propagate(prior, now, genuine, rounds=10, damping=0.0)
+        odds = genuine / (1 - genuine) * noisy.agreement(messages, now)
+        table = noisy.mixing(messages, table, odds / (1 + odds), held_back, share)
+    assert (np.diff(found) > -1e-12).all()
+    assert found[-1] > found[0] + 0.05
+
+
 def test_how_labels_are_linked_is_learned_from_the_edges_that_count():
     labels = np.array([0, 0, 1, 1])
     edges = np.array([[0, 2, 0, 1], [1, 3, 2, 3]])

@@ -79,6 +79,21 @@ class TestTrust:
         first, second = (edge_trust(task, (0.5,), featureless, 0, "cpu")[0.5] for task in (noisy, other))
         np.testing.assert_array_equal(first.probability, second.probability)
 
+    @pytest.mark.parametrize("featureless", [False, True])
+    def test_no_edge_is_weighed_by_a_label_of_its_own_ends(self, noisy, featureless):
+        """Networks train on these labels, and hear the edges."""
+        other = replace(noisy, labels=noisy.labels.copy())
+        node = noisy.train[0]
+        other.labels[node] = (other.labels[node] + 1) % 3
+        first, second = (edge_trust(task, (0.5,), featureless, 0, "cpu")[0.5].probability for task in (noisy, other))
+        own = (noisy.edges == node).any(0)
+        np.testing.assert_array_equal(first[own], second[own])
+        assert (first != second).any()
+
+    def test_a_single_label_teaches_only_others(self, noisy):
+        found = edge_trust(replace(noisy, train=noisy.train[:1]), (0.5,), featureless=False, seed=0, device="cpu")[0.5]
+        assert np.isfinite(found.probability).all()
+
     def test_edges_that_were_not_judged_are_believed(self):
         task = g3nn.NodeTask.build(np.eye(4), np.array([[0, 1, 2], [1, 2, 3]]), [0, 1, 0, 1], [0, 1], None)
         trust = EdgeTrust(0.5, np.array([[0, 1], [1, 2]]), np.array([0.25, 0.75]))
