@@ -18,6 +18,7 @@ from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Stric
 if TYPE_CHECKING:
     from g3nn.data.tables.graph import TableGraph
     from g3nn.estimator import GraphEstimator
+    from g3nn.estimator.fitted import Fitted
     from g3nn.outcomes import Outcome
 
 PAGE = "report.html"
@@ -276,7 +277,15 @@ def summary(classifier: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "panel": [_finite(asdict(entry)) for entry in classifier.panel_],
         **_finite({f"val_{outcome.score_key}": fitted.val_score, "val_loss": fitted.val_loss}),
         "test": test,
+        "labels": None if fitted.labels is None else _labels(fitted),
     }
+
+
+def _labels(fitted: Fitted) -> dict[str, Any]:
+    """How many labels were judged and are expected to be wrong, and whether models were trained on what they are."""
+    assert fitted.labels is not None
+    wrong = fitted.labels.wrong
+    return {"judged": len(wrong), "expected_wrong": float(wrong.sum()), "corrected": fitted.corrected}
 
 
 def _columns_key(outcome: Outcome | type[Outcome]) -> str:
@@ -322,6 +331,9 @@ def _show(told: dict[str, Any]) -> None:
     score = told[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
     print(f"model {told['model']}, {judged}")
+    if told["labels"] and told["labels"]["expected_wrong"] >= 1:
+        some = "; models were trained on what labels probably are" if told["labels"]["corrected"] else ""
+        print(f"about {told['labels']['expected_wrong']:.0f} of {told['labels']['judged']} labels may be wrong{some}")
     if told["test"]:
         print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
     page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""

@@ -280,6 +280,7 @@ class GraphEstimator(Shown):
 
     def audit_labels(self) -> np.ndarray:
         """The labels of `audit` alone, which needs no edges; see `AuditTables.labels`."""
+        check_is_fitted(self)
         return label_table(self.fitted_, self._judged_labels())
 
     def _judged_labels(self) -> JudgedLabels:

@@ -60,6 +60,15 @@ def checked_spec(model: Any, prior: Any, problems: Problems, channels: Channels 
     return None if len(problems.found) > before else replace(spec, prior=prior)
 
 
+def _check_edge_channel(spec: ModelSpec, objective: Objective, problems: Problems) -> None:
+    if objective.label_use == "plug-in":
+        given = f"labels plugged into the log-odds, as released does, with {spec.channel_names!r}"
+        problems.add("objective", given, "elbo", "The authors' code has no model of wrong edges.")
+    elif objective.graph_weight == 0:
+        given = f"no graph term, as in laplacian, with {spec.channel_names!r}"
+        problems.add("objective", given, "elbo", "Without a graph term nothing is said about edges.")
+
+
 def check_outcome(
     outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, Any], problems: Problems
 ) -> None:
@@ -68,9 +77,8 @@ def check_outcome(
     if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
         problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
-    if objective.label_use == "plug-in" and any(issubclass(one, EdgeChannel) for one in spec.channel_components()):
-        advice = "The authors' code takes every edge at its word."
-        problems.add("objective", f"labels plugged into the log-odds, with {spec.channel_names!r}", "elbo", advice)
+    if any(issubclass(one, EdgeChannel) for one in spec.channel_components()):
+        _check_edge_channel(spec, objective, problems)
     own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
         homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]

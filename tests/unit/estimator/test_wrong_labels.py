@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import g3nn
@@ -225,3 +226,26 @@ def test_weights_follow_what_labels_probably_are():
     assert weights[[0, 1, 3]].tolist() == [1.0, 0.9, 0.6]
     numbers = replace(judged, table=np.zeros((0, 0)))
     assert (numbers.corrected(task, np.full(30, 2.0))[0].labels == task.labels).all()
+
+
+@pytest.mark.parametrize("kind", ["classes", "tags", "numbers"])
+def test_the_page_says_what_was_judged(clean, kind, tmp_path):
+    labelled = np.union1d(clean.train, clean.val)
+    y = np.full(300, -1)
+    y[labelled] = clean.labels[labelled]
+    if kind != "classes":
+        flags = np.stack([clean.labels == 0, clean.labels == 1], axis=1).astype(float)
+        y = flags if kind == "tags" else np.asarray(clean.features[:, 0], dtype=float)
+        y[np.setdiff1d(np.arange(300), labelled)] = np.nan
+    made = G3NNRegressor if kind == "numbers" else G3NNClassifier
+    estimator = made(**{**FAST, "epochs": 5}, model="gcn", label_noise=True).fit(clean.features, y, clean.edges)
+    estimator.report(tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text()
+    assert estimator.fitted_.corrected
+    assert "was judged by models that had not seen it" in page
+    assert "trained on what all labels probably are" in page
+
+
+def test_before_a_fit():
+    with pytest.raises(NotFittedError):
+        G3NNClassifier().audit_labels()
