@@ -20,7 +20,7 @@ from torch import Tensor
 
 from g3nn.audit import genuine, likeness
 from g3nn.audit.learning import coordinates, unit_rows
-from g3nn.audit.messages import _TINY, Mixing
+from g3nn.audit.messages import _TINY, PSEUDO_EDGES, Mixing
 from g3nn.audit.scores import ObservedEdges
 from g3nn.parse import Matrix
 
@@ -209,13 +209,13 @@ def mixing(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -
     met = _met(graph, messages, table, weights)
     share = graph.mean((from_source + from_target) / 2)
     chance = torch.outer(share, share)
-    return (met + genuine._PSEUDO_EDGES * chance) / ((met.sum() + genuine._PSEUDO_EDGES) * chance)
+    return (met + PSEUDO_EDGES * chance) / ((met.sum() + PSEUDO_EDGES) * chance)
 
 
 def aimed(graph: PartGraph, messages: Tensor, weights: Tensor) -> Tensor:
     """(K, K): `NoisyEdges.aimed`."""
     K = messages.shape[1]
-    met = _met(graph, messages, messages.new_ones(K, K), weights) + genuine._PSEUDO_EDGES / K**2
+    met = _met(graph, messages, messages.new_ones(K, K), weights) + PSEUDO_EDGES / K**2
     share, alike = met.sum(1) / met.sum(), met.trace() / met.sum()
     by_chance, same = share @ share, torch.eye(K, dtype=met.dtype, device=met.device)
     return same * alike / by_chance + (1 - same) * (1 - alike) / (1 - by_chance)

@@ -88,15 +88,15 @@ def test_strategies_begin_with_the_same_model_and_do_not_touch_each_other(labell
 
 
 def test_a_person_who_errs_looks_again(labelling, folder):
-    job = labelling.Choice("small", 1, "default", 0.3, first=2, last=5)
+    job = labelling.Choice("small", 1, "default", 0.3, first=2, last=7)
     (record,) = labelling.measured([job], {}, folder, "cpu")
     assert record["looked"]
-    assert all(node in record["nodes"][6:] and labels == 15 for node, labels in record["looked"])
+    assert all(node in record["nodes"][6:] and labels == 21 for node, labels in record["looked"])
     task, _ = labelling.split_task("small", 1, 2, folder)
     person, twice = labelling.Person.of(task, 0.3, 1), [node for node, _ in record["looked"]]
     y = person.given(task.train, task.labels, np.array(record["nodes"]), twice)
     np.testing.assert_array_equal(y[twice], person.again[twice])
-    assert (y >= 0).sum() == 15
+    assert (y >= 0).sum() == 21
 
 
 def test_updates_and_suggestions_are_timed_beside_fits_from_scratch(scripts, folder, tmp_path):

@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("short_audit")
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
 
-RESULTS = ["edges.parquet", "model", "predictions.parquet", "report.html"]
+RESULTS = ["edges.parquet", "labels.parquet", "model", "predictions.parquet", "report.html"]
 
 
 @pytest.fixture
@@ -235,7 +235,7 @@ class TestResults:
         finally:
             os.umask(before)
         written = [tmp_path / "out", *(tmp_path / "out").rglob("*")]
-        assert len(written) == 9
+        assert len(written) == 10
         rights = {path.name: oct(path.stat().st_mode & 0o777) for path in written}
         assert rights == {path.name: "0o750" if path.is_dir() else "0o640" for path in written}
 
