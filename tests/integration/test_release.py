@@ -164,5 +164,5 @@ def test_a_wheel_in_an_empty_environment_fits_and_predicts(wheel, tmp_path):
     assert Path(where) == place / "g3nn" / "__init__.py"
     assert run(python.parent / "g3nn", "--version", cwd=tmp_path).startswith(f"g3nn {__version__}\n")
     made = {path.name for path in (tmp_path / "made").iterdir()}
-    assert made == {"edges.parquet", "model", "predictions.parquet", "report.html"}
+    assert made == {"edges.parquet", "labels.parquet", "model", "predictions.parquet", "report.html"}
     assert len((tmp_path / "answers.csv").read_text().splitlines()) == 61
