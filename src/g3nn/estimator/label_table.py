@@ -12,12 +12,16 @@ from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.outcomes import Classes, Tags
 
 
-def label_table(fitted: Fitted, judged: JudgedLabels) -> np.ndarray:
-    """See `AuditTables.labels`."""
-    order = np.argsort(-judged.wrong, kind="stable")
+def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False) -> np.ndarray:
+    """See `AuditTables.labels`. contradicted: only labels that models contradict which have not seen them, with what
+    these say instead."""
+    order, answer = np.argsort(-judged.wrong, kind="stable"), judged.answer
+    if contradicted:
+        order = order[judged.contradicted[order]]
+        answer = judged.unseen.argmax(1).astype(answer.dtype) if judged.table.size else answer
     table = np.empty(len(order), dtype=LABEL_ROW)
     table["rank"], table["node"] = np.arange(1, len(order) + 1), judged.nodes[order]
-    for name, values in (("given", judged.seen), ("answer", judged.answer)):
+    for name, values in (("given", judged.seen), ("answer", answer)):
         table[name] = _named(fitted, values[order], judged.columns[order])
     table["probability"] = judged.wrong[order]
     return table

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.audit import GraphAudit, probably_wrong
+from g3nn.audit import GraphAudit
 from g3nn.calibrate import Scaling
 from g3nn.errors import Problems
 from g3nn.estimator.fitted import Fitted
@@ -83,8 +83,7 @@ def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -
     problems.raise_if_any()
     if fitted.labels is None and (len(labelled_nodes(fitted)) < FEWEST_LABELS or fitted.task.extent > LARGE):
         return []
-    table = label_table(fitted, judged())
-    table = probably_wrong(table)[: int(k)]
+    table = label_table(fitted, judged(), contradicted=True)[: int(k)]
     parts = (table[name].tolist() for name in ("node", "given", "answer", "probability"))
     rows = zip(ids_of(fitted, table["node"]), *parts, strict=True)
     return [

@@ -33,7 +33,7 @@ _NO_TABLE = np.zeros((0, 0))
 
 LEAST_LABELS, FEWEST_LABELS = 60, 20
 """With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
-_LEAST_WRONG, _LEAST_SKILL, _LEAST_GAP = 0.05, 0.5, 0.2
+_LEAST_WRONG, _LEAST_SKILL, _LEAST_GAP = 0.05, 0.5, 0.35
 """Labels are corrected if at least this share of them is wrong and models are at least halfway from the commonest class
 to always right, where right and wrong labels differ enough to tell. What contradicts a model that is hardly better than
 guessing may be a hard node as well as a wrong label."""
@@ -75,6 +75,13 @@ class JudgedLabels:
         wrong = 1 - beliefs[np.arange(len(codes)), codes]
         answer = beliefs.argmax(1).astype(seen.dtype)
         return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table)
+
+    @property
+    def contradicted(self) -> np.ndarray:
+        """(m,) booleans: labels that are not what models that have not seen them say, or are probably outliers."""
+        if not self.table.size:
+            return np.asarray(self.wrong > 0.5)
+        return np.asarray(self.unseen.argmax(1) != self.seen)
 
     @property
     def many(self) -> bool:

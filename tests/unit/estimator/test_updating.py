@@ -150,12 +150,12 @@ def test_labels_that_others_contradict_are_to_be_checked(graph):
     known = np.flatnonzero(graph.y >= 0)
     wrong = graph.y.copy()
     wrong[known[:6]] = (graph.truth[known[:6]] + 1) % 3
-    model = G3NNClassifier("gcn", epochs=5, ensemble=1, device="cpu").fit(graph.X, wrong, graph.edges)
+    model = G3NNClassifier("gcn", epochs=5, effort="quick", ensemble=1, device="cpu").fit(graph.X, wrong, graph.edges)
     found = model.suggest_labels(12)
     assert np.isin(known[:6], [one.number for one in found]).sum() >= 4, f"of {len(known)} labels"
     first = next(one for one in found if one.number in known[:6])
     assert (first.node, first.label, first.instead) == (first.number, wrong[first.number], graph.truth[first.number])
-    assert first.reason == f"labelled {first.label}, but nodes like it are rather {first.instead}"
+    assert first.reason.startswith(f"labelled {first.label}, but without this label it would be {first.instead}: ")
     assert (np.diff([one.score for one in found]) <= 0).all()
     with pytest.raises(InputError, match="k: "):
         model.suggest_labels(0)
@@ -165,8 +165,7 @@ def test_numbers_and_tags_can_be_asked_for_and_updated(graph):
     y = graph.X[:, 0] * 100 + 1000
     known = np.where(np.arange(len(y)) < 60, y, np.nan)
     model = G3NNRegressor("gcn", epochs=20, ensemble=2, device="cpu").fit(graph.X, known, graph.edges)
-    with pytest.raises(InputError, match=r"suggest_labels: .*classes"):
-        model.suggest_labels()
+    assert all(one.score > 0.5 for one in model.suggest_labels())
     found = [one.number for one in model.suggest(5)]
     assert min(found) >= 60
     unit = model.fitted_.outcome
