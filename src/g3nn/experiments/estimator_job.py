@@ -65,12 +65,12 @@ def _figures(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask
     injected = load_noisy(point.dataset, point.setting, seed).injected
     if not injected.any():
         return {}
-    genuine = classifier.edge_proba(task.edges.T, density="genuine")
+    likely, genuine = (classifier.edge_proba(task.edges.T, density) for density in ("balanced", "genuine"))
     alike = cosine_similarity(task.features, task.edges)
     level = np.minimum((genuine * BINS).astype(int), BINS - 1)
     gaps = np.bincount(level, genuine - ~injected)
     return {
-        AUDIT_AUC: float(roc_auc_score(injected, -genuine)),
+        AUDIT_AUC: float(roc_auc_score(injected, -likely)),
         COSINE_AUC: float(roc_auc_score(injected, -alike)),
         AUDIT_ECE: float(np.abs(gaps).sum() / len(genuine)),
     }
