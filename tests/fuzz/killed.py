@@ -125,7 +125,7 @@ class Fit(Case):
     """`g3nn fit` into a new folder, an empty one, and a file that holds an earlier result."""
 
     name, places = "fit", 3
-    NAMES = ("edges.parquet", "model", "predictions.parquet", "report.html")
+    NAMES = ("edges.parquet", "labels.parquet", "model", "predictions.parquet", "report.html")
     PEOPLE = range(24)
     EARLIER = b"id,label\n"
 
