@@ -331,7 +331,7 @@ class GraphEstimator(Shown):
         return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
 
     def suggest_labels(self, k: int = 10) -> list[LabelSuggestion]:
-        """At most k labels to look at again: those that are probably wrong, the most doubtful first; see `audit`."""
+        """At most k labels that models contradict which have not seen them, the most probably wrong first."""
         check_is_fitted(self)
         return suggesting.suggest_labels(self.fitted_, k, self._judged_labels)
 
