@@ -165,7 +165,7 @@ def test_a_scaling_is_the_best_one_under_its_prior():
     best = negative_log_likelihood(found(log_prob), labels)
     assert best < negative_log_likelihood(Scaling(fit_temperature(log_prob, labels))(log_prob), labels)
     for width in WIDTHS[1:]:
-        made = _scaling(log_prob, labels, width, fit_temperature(log_prob, labels))
+        made = _scaling(log_prob, labels, width, fit_temperature(log_prob, labels), None)
 
         def cost(temperature: float, offsets: np.ndarray, width: float = width) -> float:
             loss = len(labels) * negative_log_likelihood(Scaling(temperature, offsets)(log_prob), labels)

@@ -172,6 +172,6 @@ def test_what_is_wrong_is_said(case):
 def test_what_does_not_fit_the_task_or_the_objective_is_said(learnable):
     with pytest.raises(InputError, match="'outliers' for outcome 'classes'; expected flips or edges"):
         fit(learnable, channels="outliers")
-    with pytest.raises(InputError, match="takes every edge at its word"):
+    with pytest.raises(InputError, match="has no model of wrong edges"):
         fit(learnable, channels="edges", objective="released")
     assert np.isfinite(fit(learnable, channels="flips", objective="released").history).all()
