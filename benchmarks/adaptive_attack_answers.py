@@ -14,7 +14,7 @@ import torch
 from adaptive_attack_trust import PartGraph, SoftTrust, chance_pairs
 from torch import Tensor
 
-from g3nn.audit.genuine import genuine_edges
+from g3nn.audit.genuine import Evidence
 from g3nn.estimator import trust
 from g3nn.estimator.trust import SHARES, EdgeTrust
 from g3nn.estimator.views import View
@@ -124,7 +124,7 @@ class DoubtingAnswer(Answer):
     def weighed(self, edges: np.ndarray) -> list[NodeTask]:
         """The task with edges that count as much as they are believed, for each share."""
         task = self.task.with_edges(edges)
-        found = genuine_edges(edges, task.features, self.prior, SHARES, seed=self.seed)
+        found = Evidence(task, seed=self.seed).judge(self.prior, SHARES)
         least = trust._LEAST
         return [EdgeTrust(one.share, edges, np.maximum(one.probability, least)).weigh(task) for one in found]
 

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from g3nn.audit import genuine, likeness
 from g3nn.audit.learning import coordinates, unit_rows
-from g3nn.audit.messages import _TINY, PSEUDO_EDGES, Mixing
+from g3nn.audit.messages import _TINY, PSEUDO_EDGES
 from g3nn.audit.scores import ObservedEdges
 from g3nn.parse import Matrix
 
@@ -58,8 +58,8 @@ class PartGraph:
 
 
 def chance_pairs(edges: np.ndarray, n: int, seed: int) -> np.ndarray:
-    """(2, C): pairs that stand for false edges, as `genuine_edges` draws them first from its seed."""
-    return genuine.pairs_by_chance(ObservedEdges(edges, n, directed=False), np.random.default_rng(seed))
+    """(2, C): pairs that stand for false edges, as `Evidence` draws them first from its seed."""
+    return genuine.pairs_by_chance(ObservedEdges(edges, n, directed=False), seed)
 
 
 class Trusted(NamedTuple):
@@ -98,27 +98,25 @@ class SoftTrust:
         start = genuine._SURE * self.prior + (1 - genuine._SURE) / K
         nothing = self.prior.new_zeros(chance.shape[1])
         believed = torch.full_like(graph.presence, shares[0])
-        tables, messages = self._begun(graph, start, believed)
-        as_known = start.index_select(0, graph.ends[0])
-        known = (self.prior.amax(1) == 1)[graph.pairs].all(0)
+        table, messages = self._begun(graph, start, believed)
         found = []
         for share in shares:
             bias = math.log(share / (1 - share))
             for _ in range(genuine._ROUNDS):
                 around = _Neighbourhoods.of(graph.adjacency(believed), self.reduced, self.floor)
-                ratio = _log_density_ratio(
-                    self._attributes(around, graph.pairs, graph.presence * believed),
-                    self._attributes(around, chance, nothing),
+                edges = self._attributes(around, graph.pairs, graph.presence * believed)
+                pairs = self._attributes(around, chance, nothing)
+                alike = _log_density_ratio(edges, pairs, believed, graph)
+                beliefs, messages = propagate(graph, start, table, torch.sigmoid(alike + bias), messages)
+                by_beliefs = beliefs[chance].flatten(0, 1)
+                odds = _log_density_ratio(
+                    torch.column_stack([edges, agreement(messages, table).log()]),
+                    torch.column_stack([pairs, agreement(by_beliefs, table).log()]),
                     believed,
                     graph,
                 )
-                beliefs, messages = propagate(graph, start, tables, torch.sigmoid(ratio + bias), messages)
-                smallest = torch.finfo(ratio.dtype).tiny
-                odds = ratio + agreement(messages, tables).clamp_min(smallest).log()
                 believed = torch.sigmoid(odds + bias)
-                aims = aimed(graph, as_known, (1 - believed) * known)
-                false = aims if share >= genuine._MOSTLY else torch.ones_like(aims)
-                tables = Mixing(mixing(graph, messages, tables.genuine, believed), false)
+                table = mixing(graph, messages, table, believed)
             found.append(Trusted(believed, beliefs))
         return found
 
@@ -127,20 +125,19 @@ class SoftTrust:
         shared, like = around.of_pairs(pairs, own)
         return torch.stack([_at(self.alike, pairs), shared, like], dim=1)
 
-    def _begun(self, graph: PartGraph, prior: Tensor, believed: Tensor) -> tuple[Mixing, Tensor]:
+    def _begun(self, graph: PartGraph, prior: Tensor, believed: Tensor) -> tuple[Tensor, Tensor]:
         K, source = prior.shape[1], graph.ends[0]
         known = 1 + (prior * prior.log()).sum(1) / math.log(K)
         first = prior.index_select(0, source)
         i, j = graph.pairs
-        any_labels = prior.new_ones(K, K)
-        seen = mixing(graph, first, any_labels, known[i] * known[j])
+        seen = mixing(graph, first, prior.new_ones(K, K), known[i] * known[j])
         like = (1 - genuine._ALIKE) + genuine._ALIKE * K * torch.eye(K, dtype=prior.dtype, device=prior.device)
         found = []
         for table in (seen, like):
-            messages = propagate(graph, prior, Mixing(table, any_labels), believed, first, genuine._FIRST_ROUNDS)[1]
-            tables = Mixing(mixing(graph, messages, table, believed), any_labels)
-            explained = graph.mean(torch.log1p(believed * (agreement(messages, tables) - 1)))
-            found.append((float(explained.detach()), tables, messages))
+            messages = propagate(graph, prior, table, believed, first, genuine._FIRST_ROUNDS)[1]
+            suggested = mixing(graph, messages, table, believed)
+            explained = graph.mean(torch.log1p(believed * (agreement(messages, suggested) - 1)))
+            found.append((float(explained.detach()), suggested, messages))
         return max(found, key=lambda one: one[0])[1:]
 
 
@@ -178,7 +175,7 @@ def _at(matrix: Tensor, pairs: Tensor) -> Tensor:
 
 
 def propagate(
-    graph: PartGraph, prior: Tensor, tables: Mixing, believed: Tensor, messages: Tensor, rounds: int = 4
+    graph: PartGraph, prior: Tensor, table: Tensor, believed: Tensor, messages: Tensor, rounds: int = 4
 ) -> tuple[Tensor, Tensor]:
     """`NoisyEdges.propagate`: what is heard along a pair counts as far as it is an edge."""
     source, target = graph.ends
@@ -186,16 +183,16 @@ def propagate(
     presence = torch.cat([graph.presence, graph.presence]).unsqueeze(1)
     total = start
     for _ in range(rounds):
-        heard = presence * torch.log(g * (messages @ tables.genuine) + (1 - g) * (messages @ tables.false))
+        heard = presence * torch.log(g * (messages @ table) + (1 - g) * messages.sum(1, keepdim=True))
         total = start.index_add(0, target, heard)
         cavity = total.index_select(0, source) - heard.roll(len(believed), 0)
         messages = _DAMPING * messages + (1 - _DAMPING) * cavity.softmax(1)
     return total.softmax(1), messages
 
 
-def agreement(messages: Tensor, tables: Mixing) -> Tensor:
+def agreement(messages: Tensor, table: Tensor) -> Tensor:
     """(P,)"""
-    return _expected(messages, tables.genuine) / _expected(messages, tables.false).clamp_min(_TINY)
+    return _expected(messages, table).clamp_min(_TINY)
 
 
 def _expected(messages: Tensor, table: Tensor) -> Tensor:
@@ -210,15 +207,6 @@ def mixing(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -
     share = graph.mean((from_source + from_target) / 2)
     chance = torch.outer(share, share)
     return (met + PSEUDO_EDGES * chance) / ((met.sum() + PSEUDO_EDGES) * chance)
-
-
-def aimed(graph: PartGraph, messages: Tensor, weights: Tensor) -> Tensor:
-    """(K, K): `NoisyEdges.aimed`."""
-    K = messages.shape[1]
-    met = _met(graph, messages, messages.new_ones(K, K), weights) + PSEUDO_EDGES / K**2
-    share, alike = met.sum(1) / met.sum(), met.trace() / met.sum()
-    by_chance, same = share @ share, torch.eye(K, dtype=met.dtype, device=met.device)
-    return same * alike / by_chance + (1 - same) * (1 - alike) / (1 - by_chance)
 
 
 def _met(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.audit.genuine import genuine_edges
+from g3nn.audit.genuine import Evidence
 from g3nn.audit.learning import unit_rows
 from g3nn.audit.scores import ObservedEdges
 from g3nn.estimator.trust import _by_features, _training_labels
@@ -57,7 +57,7 @@ def measured(dataset: str, setting: str) -> list[dict[str, Any]]:
     task = g3nn.load(dataset, setting=setting)
     outcome = task.outcome_model()
     prior = outcome.groups(_by_features(task, outcome, 0, "cpu"), _training_labels(task))[1]
-    (found,) = genuine_edges(task.edges, task.features, prior, (SHARE,))
+    (found,) = Evidence(task).judge(prior, (SHARE,))
     doubted, records = replace(task, weights=np.maximum(found.probability, 1e-3)), []
     for k, weight in ((0, 0.0), (2, 0.3), (2, 1.0), (5, 0.3), (5, 1.0)):
         changed = with_most_alike(doubted, found.beliefs, k, weight) if k else doubted

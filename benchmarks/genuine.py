@@ -23,6 +23,7 @@ import g3nn
 from g3nn.audit import GraphAudit
 from g3nn.data.noise import random_edges
 from g3nn.errors import Problems
+from g3nn.estimator.trust import SHARES, judged_edges
 
 BINS = 15
 DRAWN = {"nodes": 1500, "classes": 4, "degree": 8.0, "homophily": 0.95, "latent_weight": 8.0, "signal": 2.0}
@@ -37,7 +38,9 @@ def measured(graph: str, share: float, seed: int) -> Record:
     q = g3nn.fit(task, "gcn", trials=1, seed=seed, device="cpu", progress=False).probabilities.mean(0)
     q[task.train] = np.eye(task.num_classes)[task.labels[task.train]]
     start = time.perf_counter()
-    found = GraphAudit.fit(task, q, seed=seed, device="cpu").edge_proba(task.edges, "genuine")
+    judged = judged_edges(task, SHARES[0], featureless=False, seed=seed, device="cpu")
+    audit = GraphAudit.fit(task, q, judged=judged, seed=seed, device="cpu")
+    found = audit.edge_proba(task.edges, "genuine")
     seconds = time.perf_counter() - start
     gaps = np.bincount(np.minimum((found * BINS).astype(int), BINS - 1), found - genuine)
     return {

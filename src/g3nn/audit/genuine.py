@@ -12,10 +12,10 @@ from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
 
 from g3nn.audit.likeness import Likeness
-from g3nn.audit.messages import PSEUDO_EDGES, Mixing, NoisyEdges
+from g3nn.audit.messages import PSEUDO_EDGES, NoisyEdges, agreement
 from g3nn.audit.scores import ObservedEdges
 from g3nn.data.random_graph import uniform_pairs
-from g3nn.parse import Matrix
+from g3nn.task import NodeTask
 
 _ROUNDS = 4
 _CHANCE_PAIRS = 3
@@ -24,9 +24,6 @@ _MOST_PAIRS = 60_000
 """At most so many of either are learned from."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
-_MOSTLY = 0.7
-"""If at least this share of the edges is genuine, how false ones join labels can be learned from known labels. With a
-lower share too many genuine edges would be taken for false ones."""
 _SURE = 0.98
 """What is believed at most about a label before any edge is looked at."""
 
@@ -34,130 +31,125 @@ _SURE = 0.98
 @dataclass(frozen=True, eq=False)
 class GenuineEdges:
     """share: of all observed edges that are taken to be genuine. log_odds: (E,), how much likelier each of them is as a
-    genuine one than as one between any two nodes; probability: (E,), that it is genuine. beliefs: (n, K) about labels;
-    around: (n, K), the same by the edges alone, without what was known about the node itself.
+    genuine one than as one between any two nodes; probability: (E,), that it is genuine; by_chance: (P,), the log-odds
+    of pairs by chance. beliefs: (n, K) about labels; around: (n, K), the same by the edges alone, without what was
+    known about the node itself.
     """
 
     share: float
     log_odds: np.ndarray
     probability: np.ndarray
+    by_chance: np.ndarray
     beliefs: np.ndarray
     around: np.ndarray
 
 
-def genuine_edges(
-    edges: np.ndarray,
-    features: Matrix | None,
-    prior: np.ndarray,
-    shares: Sequence[float],
-    *,
-    directed: bool = False,
-    seed: int = 0,
-) -> list[GenuineEdges]:
-    """One for each of the shares, each going on from the one before.
-
-    edges: (2, E). features: (n, d), or None. prior: (n, K), what features alone say about labels, and one-hot where
-    they are known.
-    """
-    return Evidence(edges, len(prior), features, directed, seed).judge(prior, shares)
-
-
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What edges (2, E) between n nodes with features (n, d), or without, say whatever the labels are."""
+    """What the edges of a task, and its features unless they say nothing, tell about edges whatever the labels are."""
 
-    edges: np.ndarray
-    n: int
-    features: Matrix | None
-    directed: bool = False
+    task: NodeTask
+    featureless: bool = False
     seed: int = 0
+
+    @property
+    def edges(self) -> np.ndarray:
+        return self.task.edges
 
     @cached_property
     def _noisy(self) -> NoisyEdges:
-        return NoisyEdges(self.edges, self.n)
+        return NoisyEdges(self.edges, self.task.num_nodes)
 
     @cached_property
     def _likeness(self) -> Likeness:
-        return Likeness(self.edges, self.n, self.features)
+        return Likeness(self.edges, self.task.num_nodes, None if self.featureless else self.task.features)
 
     @cached_property
     def _chance(self) -> np.ndarray:
-        return pairs_by_chance(ObservedEdges(self.edges, self.n, self.directed), np.random.default_rng(self.seed))
+        return pairs_by_chance(ObservedEdges(self.edges, self.task.num_nodes, self.task.directed), self.seed)
 
     @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
         """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
         return self._likeness.fixed(self.edges), self._likeness.fixed(self._chance)
 
-    def _ratio(self, believed: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(E,): the log of how many times as often genuine edges join nodes that are so alike as chance does."""
-        alike, alike_by_chance = self._alike
-        attributes = np.hstack([alike, self._likeness.around(self.edges, believed, believed)])
+    def _attributes(self, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are."""
         nothing = np.zeros(self._chance.shape[1])
-        by_chance = np.hstack([alike_by_chance, self._likeness.around(self._chance, nothing, believed)])
-        return density_ratio(attributes, by_chance, believed, rng)(attributes)
+        around = (
+            self._likeness.around(pairs, own, believed)
+            for pairs, own in ((self.edges, believed), (self._chance, nothing))
+        )
+        edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
+        return edges, chance
 
     def judge(self, prior: np.ndarray, shares: Sequence[float]) -> list[GenuineEdges]:
-        """See `genuine_edges`.
+        """One for each of the shares, each going on from the one before. prior: (n, K), what features alone say about
+        labels, and one-hot where they are known.
 
         The objective is the evidence of the observed edges, relative to as many pairs by chance, at a given share pi:
 
-            J(c, B, F) = log sum_y prod_i prior_i(y_i) prod_ij (pi c_ij B(y_i, y_j) + (1 - pi) F(y_i, y_j))
+            J(c, B) = log sum_y prod_i prior_i(y_i) prod_ij (pi c_ij B(y_i, y_j) + 1 - pi)
 
         and that of `PSEUDO_EDGES` more edges at random for B. In turn:
 
-        - labels and edges: belief propagation finds the posterior under c, B and F as they are. On a tree J is the
-          Bethe free energy of its messages, and the posterior exact: the E-step of EM. On other graphs, and after a
-          few damped rounds, it is an approximation.
+        - labels: belief propagation finds the posterior under c and B as they are. On a tree J is the Bethe free
+          energy of its messages, and the posterior exact: the E-step of EM. On other graphs, and after a few damped
+          rounds, it is an approximation.
+        - edges: genuine with the odds pi / (1 - pi) exp(log_odds). By J the log-odds are log c_ij + log a_ij, where
+          a_ij, the agreement, is the mean of B over the labels of both ends without the edge. Where beliefs are too
+          sure, as they are on graphs with many loops, a_ij is too extreme: so it is one more attribute of the
+          regression, which finds the power that it counts with.
         - B: how often labels meet on genuine edges, divided by chance. With chance fixed this is the M-step, and J does
           not fall. Here chance follows the labels of all ends, which moves little.
-        - F: two numbers, from the edges with two known labels alone. An M-step for these; the others do not count.
         - c: how alike the ends of genuine edges are, compared with those of any pair. A logistic regression in which
           each edge counts as much as it is believed maximises its own likelihood, which is a consistent estimate of
           the density ratio but not J; and what is around the ends of an edge is weighed by what is believed of it.
 
-        So J need not rise in a round, and rounds are few. Nothing that judges an edge has seen it.
+        So J need not rise in a round, and rounds are few. What is said about an edge comes from the graph without it;
+        only the few coefficients of the regression and B have seen all edges.
         """
         K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
         start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
-        known = (prior.max(1) == 1)[self.edges].all(0)
         believed, found = np.full(self.edges.shape[1], shares[0]), []
-        mixing, messages = _begun(noisy, start, believed)
-        as_known = np.concatenate([start[self.edges[0]], start[self.edges[1]]])
+        table, messages = _begun(noisy, start, believed)
         for share in shares:
             for _ in range(_ROUNDS):
-                ratio = self._ratio(believed, rng)
-                beliefs, messages = noisy.propagate(start, mixing, expit(ratio + logit(share)), messages)
-                odds = ratio + np.log(np.maximum(noisy.agreement(messages, mixing), np.finfo(np.float64).tiny))
+                edges, chance = self._attributes(believed)
+                alike = density_ratio(edges, chance, believed, rng)(edges)
+                beliefs, messages = noisy.propagate(start, table, expit(alike + logit(share)), messages)
+                edges = np.column_stack([edges, np.log(agreement(messages, table))])
+                by_beliefs = agreement(beliefs[self._chance].reshape(-1, K), table)
+                chance = np.column_stack([chance, np.log(by_beliefs)])
+                odds, by_chance = map(density_ratio(edges, chance, believed, rng), (edges, chance))
                 believed = expit(odds + logit(share))
-                aimed = noisy.aimed(as_known, (1 - believed) * known, PSEUDO_EDGES)
-                genuine = noisy.mixing(messages, mixing.genuine, believed, PSEUDO_EDGES)
-                mixing = Mixing(genuine, aimed if share >= _MOSTLY else np.ones((K, K)))
+                table = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
             around = beliefs / start
-            found.append(GenuineEdges(share, odds, believed, beliefs, around / around.sum(1, keepdims=True)))
+            around /= around.sum(1, keepdims=True)
+            found.append(GenuineEdges(share, odds, believed, by_chance, beliefs, around))
         return found
 
 
-def pairs_by_chance(observed: ObservedEdges, rng: np.random.Generator, least: int = 0) -> np.ndarray:
-    """(2, P): pairs without an edge. least: so many are drawn at least, edges and repetitions included."""
-    count = max(least, min(_CHANCE_PAIRS * observed.edges.shape[1], _MOST_PAIRS))
-    pairs = np.stack(uniform_pairs(observed.n, count, rng))
+def pairs_by_chance(observed: ObservedEdges, seed: int) -> np.ndarray:
+    """(2, P): pairs without an edge."""
+    count = min(_CHANCE_PAIRS * observed.edges.shape[1], _MOST_PAIRS)
+    pairs = np.stack(uniform_pairs(observed.n, count, np.random.default_rng(seed)))
     return pairs[:, observed.is_free(pairs)]
 
 
-def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[Mixing, np.ndarray]:
-    """Tables and messages to begin with: as labels that are known are linked, or like with like; whichever then
+def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
     explains the edges better. False edges may sit at the very nodes whose labels are known."""
     K = prior.shape[1]
-    known, any_labels = 1 - entropy(prior, axis=1) / np.log(K), np.ones((K, K))
+    known = 1 - entropy(prior, axis=1) / np.log(K)
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
-    seen = noisy.mixing(first, any_labels, known[noisy.edges].prod(0), PSEUDO_EDGES)
+    seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), PSEUDO_EDGES)
     found = []
     for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
-        _, messages = noisy.propagate(prior, Mixing(table, any_labels), believed, first, _FIRST_ROUNDS)
-        mixing = Mixing(noisy.mixing(messages, table, believed, PSEUDO_EDGES), any_labels)
-        explained = np.log1p(believed * (noisy.agreement(messages, mixing) - 1)).mean()
-        found.append((float(explained), mixing, messages))
+        _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
+        suggested = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
+        explained = np.log1p(believed * (agreement(messages, suggested) - 1)).mean()
+        found.append((float(explained), suggested, messages))
     return max(found, key=lambda one: one[0])[1:]
 
 

@@ -10,11 +10,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from g3nn.audit.genuine import pairs_by_chance
-from g3nn.audit.learning import AuditOptions, Parts, fit_scores
+from g3nn.audit.genuine import Evidence, GenuineEdges
+from g3nn.audit.learning import AuditOptions, fit_scores
 from g3nn.audit.missing_edges import likely_pairs
 from g3nn.audit.mixture import genuine_by_score
-from g3nn.audit.overlap import by_overlap
 from g3nn.audit.sampling import SampledGraph, sample_graph
 from g3nn.audit.scores import ObservedEdges, PairScores, log_odds
 from g3nn.audit.survey import Survey
@@ -22,14 +21,18 @@ from g3nn.data.tables.frames import html_table, native_frame
 from g3nn.errors import DataError, Problems
 from g3nn.options import Rule, check
 from g3nn.parse import NO_EDGES, pair_array, to_numpy
+from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device, checked_seeds, plain
 from g3nn.training.progress import Course
 
 DENSITIES = ("balanced", "observed", "genuine")
 
-_LEAST_PAIRS = 20_000
-"""Pairs by chance that edges are compared with, also in a small graph."""
+_SHARE = 0.5
+"""Of the edges that may be genuine, before they are looked at."""
+
+_FEWEST_PAIRS = 6
+"""With fewer pairs by chance nothing can be said about how many edges are genuine."""
 
 _LEAST_EDGES = 3
 
@@ -82,11 +85,10 @@ def _arrow(rows: np.ndarray) -> pa.Table:
 class GraphAudit:
     """p(e_ij = 1 | X, G without ij) = sum_kl q_ik q_jl p(e_ij = 1 | X, G without ij, y_i = k, y_j = l).
 
-    The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
-    trained on the graph term of the objective alone, with the beliefs q about labels held fixed. It reduces features
-    to their leading directions; observed edges are then judged by all that their ends share, too. Nothing that judges
-    an edge has learned from it: it is left out of the graph around its ends, and the replica and the regression that
-    judge it were trained on other edges. Only the beliefs q have seen all edges.
+    For pairs without an edge the right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours'
+    features and degrees. It is trained on the graph term of the objective alone, with the beliefs q about labels held
+    fixed. Observed edges have the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said
+    about an edge comes from the graph without it.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
     if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
@@ -109,6 +111,7 @@ class GraphAudit:
         task: NodeTask,
         q: Any,
         *,
+        judged: GenuineEdges | None = None,
         seed: int = 0,
         device: str = "auto",
         progress: Course | None = None,
@@ -117,6 +120,7 @@ class GraphAudit:
         """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
+        judged:  which edges are genuine. None: as q has it, which is less certain where q has heard of false edges.
         options: see `AuditOptions`.
         """
         problems = Problems()
@@ -126,13 +130,12 @@ class GraphAudit:
         _check_graph(task, problems)
         problems.raise_if_any()
         chosen, whole = AuditOptions(**options), seeds[0] % 2**63
-        rng, observed = np.random.default_rng(whole), ObservedEdges(task.edges, task.num_nodes, task.directed)
-        parts = Parts.drawn(task.num_edges, pairs_by_chance(observed, rng, _LEAST_PAIRS), chosen.replicas, rng)
-        scores, chance = fit_scores(task, beliefs, parts, chosen, whole, place, progress or Course())
-        if len(chance) < 2 * parts.count:
+        scores = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
+        judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
+        if len(judged.by_chance) < _FEWEST_PAIRS:
             return cls(task, beliefs, scores)
-        odds, by_chance = by_overlap(task, beliefs, scores, chance, parts, rng)
-        return cls(task, beliefs, scores.with_odds(beliefs, task.edges, odds), genuine_by_score(odds, by_chance))
+        scores = scores.with_odds(beliefs, task.edges, judged.log_odds)
+        return cls(task, beliefs, scores, genuine_by_score(judged.log_odds, judged.by_chance))
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the three densities.

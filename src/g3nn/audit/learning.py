@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
-from g3nn.audit.scores import PairScores, expected
+from g3nn.audit.scores import PairScores
 from g3nn.inputs import Inputs
 from g3nn.likelihoods import Pairs
 from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
@@ -20,7 +20,6 @@ from g3nn.model import GenerativeModel
 from g3nn.networks import ReplicaCount
 from g3nn.objective import Objective
 from g3nn.options import flag, integer, number
-from g3nn.pairs import PairSource
 from g3nn.parse import Matrix
 from g3nn.posteriors import LabelPosterior
 from g3nn.priors.uniform import UniformPrior
@@ -42,7 +41,7 @@ class AuditOptions(NeighbourOptions):
     hops: int = integer(2, "how many steps away neighbours' features help to place a node", low=0, high=2)
     degrees: bool = flag(True, "let nodes with many other edges have more edges")
     coordinates: int = integer(128, "features are reduced to this many directions, if there are more", low=1)
-    replicas: int = integer(3, "models fitted with different seeds, each without its own part of the edges", low=1)
+    replicas: int = integer(3, "models fitted with different seeds, whose log-odds are averaged", low=1)
     epochs: int = integer(100, "updates of each model", low=1)
     edges_per_step: int = integer(4096, "how many edges, and as many non-edges, one update looks at; 0: all", low=0)
     lr: float = number(0.03, "learning rate of Adam", low=0, open_ends=True)
@@ -64,59 +63,10 @@ class GivenBeliefs(LabelPosterior):
         return answer
 
 
-@dataclass(frozen=True, eq=False)
-class Parts:
-    """Edges and pairs by chance in as many parts as there are replicas. Replica r does not learn from the edges of part
-    r, and judges it. A single replica learns from all edges.
-
-    edges: (E,) and chance: (P,), the part of each. pairs: (2, P), the pairs by chance.
-    """
-
-    count: int
-    edges: np.ndarray
-    chance: np.ndarray
-    pairs: np.ndarray
-
-    @classmethod
-    def drawn(cls, edges: int, pairs: np.ndarray, count: int, rng: np.random.Generator) -> Parts:
-        return cls(count, rng.permutation(edges) % count, np.arange(pairs.shape[1]) % count, pairs)
-
-    def others(self, part: np.ndarray, own: int) -> np.ndarray:
-        """(P,): which of the pairs in these parts (P,) may teach those who judge the part `own`."""
-        return (part != own) | (self.count == 1)
-
-
-class SomeEdges(PairSource):
-    """Each replica learns from the edges outside its own part; all see the whole graph around them."""
-
-    def __init__(self, inputs: Inputs, parts: Parts, replicas: Replicas) -> None:
-        super().__init__(inputs)
-        kept = [np.flatnonzero(parts.others(parts.edges, own)) for own in range(replicas.size)]
-        # Parts differ by one edge at most: where more are left, the last one is dropped.
-        kept = [places[: min(map(len, kept))] for places in kept]
-        self._kept = torch.from_numpy(np.stack(kept)).to(inputs.device)
-        self._seeds = torch.tensor(replicas.seeds, device=inputs.device)
-
-    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
-        places = self._kept[(noise.seeds[:, None] == self._seeds).int().argmax(1)]
-        if 0 < count < places.shape[1]:
-            places = places.gather(1, noise.integers(places.shape[1], count))
-        (i, j), weight = self._inputs.edges.to(places.device), self._inputs.edge_weight
-        pairs = Pairs(i[places], j[places], present=True, weight=None if weight is None else weight[places])
-        return pairs, self.num_edges / places.shape[1]
-
-
 def fit_scores(
-    task: NodeTask,
-    q: np.ndarray,
-    parts: Parts,
-    options: AuditOptions,
-    seed: int,
-    device: torch.device,
-    progress: Course,
-) -> tuple[PairScores, np.ndarray]:
-    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed. Second:
-    (P,), the base of the pairs by chance, each as judged by the replica of its part."""
+    task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device, progress: Course
+) -> PairScores:
+    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
     # Nothing is chosen by validation, but the trainer scores validation nodes: their likeliest groups stand in.
     labels = task.labels.copy()
     labels[task.val] = q[task.val].argmax(1)
@@ -132,48 +82,31 @@ def fit_scores(
     training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
     model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
     stack = Stack(model, objective, inputs, replicas, training)
-    stack.source = SomeEdges(inputs, parts, replicas)
     with enough_for(inputs.task.extent, replicas.size), progress.training(options.epochs) as watch:
         while not stack.finished:
             stack.step()
             watch(stack, 0)
         stack.end()
-        return _scores(likelihood, inputs, q, parts)
+        return _scores(likelihood, inputs)
 
 
 @torch.no_grad()
-def _scores(
-    likelihood: NeighbourLatentSpace, inputs: Inputs, q: np.ndarray, parts: Parts
-) -> tuple[PairScores, np.ndarray]:
-    """The mean of the replicas' log-odds, which is again an inner product and a table. Where one replica judges, what
-    its own table expects beyond the mean one is added."""
+def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> PairScores:
+    """The mean of the replicas' log-odds, which is again an inner product and a table."""
     state = likelihood.node_state(inputs, None)
     left, right = likelihood.ends(state)
-    tables = likelihood.table().cpu().numpy()
-    table = tables.mean(0)
-
-    def judged(pairs: Pairs, part: np.ndarray) -> np.ndarray:
-        """(P,): by the replica of each pair's part, without the pair itself if it is an edge."""
-        found = np.empty(len(part))
-        for start in range(0, len(part), _CHUNK):
-            here = slice(start, start + _CHUNK)
-            weight = None if pairs.weight is None else pairs.weight[here]
-            some = replace(pairs, i=pairs.i[here], j=pairs.j[here], weight=weight)
-            each = likelihood.base(state, some).cpu().numpy()
-            found[here] = each[part[here], np.arange(each.shape[1])]
-        ends = np.stack([pairs.i.cpu().numpy(), pairs.j.cpu().numpy()])
-        for own in range(parts.count):
-            found[part == own] += expected(q, ends[:, part == own], tables[own] - table)
-        return found
-
-    (i, j), (k, m) = inputs.edges.to(inputs.device), torch.from_numpy(parts.pairs).to(inputs.device)
-    scores = PairScores(
+    (i, j), weight = inputs.edges.to(inputs.device), inputs.edge_weight
+    edges = []
+    for start in range(0, len(i), _CHUNK):
+        here = slice(start, start + _CHUNK)
+        some = Pairs(i[here], j[here], present=True, weight=None if weight is None else weight[here])
+        edges.append(likelihood.base(state, some).mean(0))
+    return PairScores(
         left=torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
         right=torch.cat(list(right), dim=1).cpu().numpy(),
-        table=table,
-        edges=judged(Pairs(i, j, present=True, weight=inputs.edge_weight), parts.edges),
+        table=likelihood.table().mean(0).cpu().numpy(),
+        edges=torch.cat(edges).double().cpu().numpy(),
     )
-    return scores, judged(Pairs(k, m, present=False), parts.chance)
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:

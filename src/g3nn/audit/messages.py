@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 import numpy as np
 from scipy.special import softmax
@@ -15,22 +14,15 @@ PSEUDO_EDGES = 20
 _TINY = np.finfo(np.float32).tiny
 
 
-class Mixing(NamedTuple):
-    """(K, K) each: how many times as often as by chance edges join two labels, genuine ones and false ones."""
-
-    genuine: np.ndarray
-    false: np.ndarray
-
-
 @dataclass(frozen=True, eq=False)
 class NoisyEdges:
     """Observed edges (2, E) between n nodes, some of which are false.
 
-    An observed edge is genuine with probability g. Compared with chance, a genuine one joins labels k and l
-    `genuine`_kl times as often, a false one `false`_kl times: it may join any two nodes, or have been put where it does
-    harm. Labels are independent given the features, with probabilities `prior` (n, K):
+    An observed edge is genuine with probability g. Compared with chance, a genuine one joins labels k and l B_kl times
+    as often; a false one joins nodes by chance. Labels are independent given the features, with probabilities `prior`
+    (n, K):
 
-        p(y, observed) ~ prod_i prior_i(y_i) prod_ij (g_ij genuine(y_i, y_j) + (1 - g_ij) false(y_i, y_j))
+        p(y, observed) ~ prod_i prior_i(y_i) prod_ij (g_ij B(y_i, y_j) + 1 - g_ij)
 
     On a tree all beliefs are exact, on other graphs they are those of loopy belief propagation.
     """
@@ -54,7 +46,7 @@ class NoisyEdges:
     def propagate(
         self,
         prior: np.ndarray,
-        mixing: Mixing,
+        table: np.ndarray,
         genuine: np.ndarray,
         messages: np.ndarray | None = None,
         rounds: int = 4,
@@ -62,25 +54,22 @@ class NoisyEdges:
     ) -> tuple[np.ndarray, np.ndarray]:
         """Beliefs (n, K) about labels, and messages (2 E, K): what each end of an edge would be without that edge.
 
-        genuine: (E,), g. messages: those of an earlier call, to go on from. damping: how much of them stays.
+        table: (K, K), B. genuine: (E,), g. messages: those of an earlier call, to go on from. damping: how much of them
+        stays.
         """
         from g3nn.kernels import cpu_edges  # numba takes long to import.
 
         source, (starts, arriving), number = self._ends[0], self._arriving, prior.dtype.type
         start, g = np.log(prior), genuine.astype(prior.dtype)
-        if_genuine, if_false = (np.ascontiguousarray(table, dtype=prior.dtype) for table in mixing)
+        table = np.ascontiguousarray(table, dtype=prior.dtype)
         messages = np.array(prior[source] if messages is None else messages, order="C")
         total, heard = start, np.empty_like(messages)
         for _ in range(rounds):
-            cpu_edges.hear(messages, g, if_genuine, if_false, heard)
+            cpu_edges.hear(messages, g, table, heard)
             total = np.empty_like(start)
             cpu_edges.arrive(starts, arriving, heard, start, total)
             cpu_edges.send(total, heard, source, number(damping), messages)
         return np.asarray(softmax(total, axis=1)), messages
-
-    def agreement(self, messages: np.ndarray, mixing: Mixing) -> np.ndarray:
-        """(E,): how many times as often a genuine edge joins two such ends as a false one does."""
-        return self._expected(messages, mixing.genuine) / np.maximum(self._expected(messages, mixing.false), _TINY)
 
     def mixing(
         self,
@@ -101,22 +90,16 @@ class NoisyEdges:
         chance = np.outer(share, share)
         return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
 
-    def aimed(self, messages: np.ndarray, weights: np.ndarray, held_back: float) -> np.ndarray:
-        """(K, K): the same with two values only, for equal and for different labels, and where chance has the labels
-        that the ends of edges with these weights have: whoever adds false edges may prefer some nodes."""
-        K = messages.shape[1]
-        met = self._met(messages, np.ones((K, K)), weights) + held_back / K**2
-        share = met.sum(1) / met.sum()
-        alike, alike_by_chance = np.trace(met) / met.sum(), share @ share
-        return np.where(np.eye(K) > 0, alike / alike_by_chance, (1 - alike) / (1 - alike_by_chance))
-
-    def _expected(self, messages: np.ndarray, table: np.ndarray) -> np.ndarray:
-        from_source, from_target = np.split(messages, 2)
-        return np.einsum("ek,kl,el->e", from_source, table, from_target, optimize=True)
-
     def _met(self, messages: np.ndarray, table: np.ndarray, weights: np.ndarray) -> np.ndarray:
         """(K, K): how often labels meet on edges with these weights."""
         from_source, from_target = np.split(messages, 2)
-        scale = weights / np.maximum(self._expected(messages, table), _TINY)
+        scale = weights / agreement(messages, table)
         met = table * ((from_source * scale[:, None]).T @ from_target)
         return (met + met.T) / 2
+
+
+def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:
+    """(P,): how many times as often as by chance a genuine edge joins two such ends. messages: (2 P, K), beliefs about
+    the first ends of P pairs, then about the second ones."""
+    from_source, from_target = np.split(messages, 2)
+    return np.maximum(np.einsum("ek,kl,el->e", from_source, table, from_target, optimize=True), _TINY)

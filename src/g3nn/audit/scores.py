@@ -67,11 +67,6 @@ def log_odds(probability: np.ndarray) -> np.ndarray:
     return np.asarray(logit(np.clip(probability, _CERTAIN, 1 - _CERTAIN)))
 
 
-def expected(q: np.ndarray, pairs: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """(P,): sum_kl q_ik q_jl table_kl of pairs (2, P)."""
-    return row_products(q @ table, q, pairs)
-
-
 def row_products(left: np.ndarray, right: np.ndarray, pairs: np.ndarray) -> np.ndarray:
     """(P,): left_i . right_j of pairs (2, P)."""
     products = np.empty(pairs.shape[1])

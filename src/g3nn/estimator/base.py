@@ -303,11 +303,14 @@ class GraphEstimator(Shown):
         """Fitted when it is first asked for."""
         check_is_fitted(self)
         if self.graph_audit_ is None:
-            seed = self.fitted_.seed
             with course(self.verbose) as progress:
                 progress.stage("judging edges", 1.0, 1)
                 self.graph_audit_ = GraphAudit.fit(
-                    *self.fitted_.weighed_groups(), seed=seed, device=self.device, progress=progress
+                    *self.fitted_.weighed_groups(),
+                    judged=self.fitted_.judged_edges(self.device),
+                    seed=self.fitted_.seed,
+                    device=self.device,
+                    progress=progress,
                 )
         return self.graph_audit_
 

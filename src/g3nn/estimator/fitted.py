@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from g3nn.audit import MergedGroups
+from g3nn.audit.genuine import GenuineEdges
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.new_nodes import NewNodes
 from g3nn.errors import G3NNWarning, Problems
@@ -25,11 +26,13 @@ from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.preparing import tasks_of
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.tables import asked_of, features_of, is_table
-from g3nn.estimator.views import views_of
+from g3nn.estimator.trust import SHARES, judged_edges
+from g3nn.estimator.views import View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.outcomes import Outcome, has_label, unlabelled
 from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.posteriors.label_propagation import LabelPropagation
+from g3nn.sparse import is_identity
 from g3nn.tabular import CrossFitted
 from g3nn.task import NodeTask
 from g3nn.training.progress import Course
@@ -93,6 +96,11 @@ class Fitted:
     @property
     def outcome(self) -> Outcome:
         return self.answerer.outcome
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        """Forms of the features that members may see."""
+        return views_of(self.task.features, self.form.counts, self.form.numbers)
 
     @cached_property
     def known_labels(self) -> np.ndarray:
@@ -231,6 +239,15 @@ class Fitted:
         trust = self.answerer.members[0].trust
         return task if trust is None or not trust.share else trust.weigh(task), beliefs
 
+    def judged_edges(self, device: str) -> GenuineEdges:
+        """How each edge is judged by features and all known labels, if the share that the member with the largest
+        weight believes is genuine."""
+        task = replace(self.task, labels=self.known_labels, train=np.flatnonzero(has_label(self.known_labels)))
+        task = replace(task, features=self.views[0].apply(task.features))
+        trust = self.answerer.members[0].trust
+        share = SHARES[0] if trust is None or not trust.share else trust.share
+        return judged_edges(task, share, self.structural or is_identity(self.task.features), self.seed, device)
+
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""
         _, beliefs, merged = self._merged_groups()
@@ -365,8 +382,7 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
     """Every label that the fit knew, judged by models that have not seen it."""
     labelled = np.flatnonzero(has_label(fitted.task.labels))
     task = replace(fitted.task, train=labelled, val=labelled[:0])
-    view = views_of(task.features, fitted.form.counts, fitted.form.numbers)[0]
-    return judged_labels(task, view, judges(task, quick), fitted.seed, device, progress)
+    return judged_labels(task, fitted.views[0], judges(task, quick), fitted.seed, device, progress)
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

@@ -150,7 +150,7 @@ def _judged_labels(parameters: Mapping[str, Any], search: Search) -> JudgedLabel
     models = judges(task, parameters["effort"] == "quick")
     search.progress.stage("judging labels", 0.05, len(models))
     view = next(iter(search.views.values()))
-    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))
+    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]), asked is True)
     return judged_labels(task, view, models, *how)
 
 

@@ -10,7 +10,7 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from g3nn.audit.genuine import genuine_edges
+from g3nn.audit.genuine import Evidence
 from g3nn.calibrate import Scaling
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.inferring import infer_scores
@@ -176,9 +176,7 @@ class Propagation:
         known = known_classes(task)
         beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:
-            seed = self.seed % 2**32
-            found = genuine_edges(task.edges, None, known, (self.share,), directed=task.directed, seed=seed)
-            beliefs = found[0].around
+            beliefs = Evidence(task, True, self.seed % 2**32).judge(known, (self.share,))[0].around
         # What many neighbours say is counted as if it were independent: that certainty is not to be taken at its word.
         scores = np.log(np.maximum(beliefs, np.finfo(np.float32).tiny), dtype=np.float64)
         behind = scores.max(1, keepdims=True) - scores

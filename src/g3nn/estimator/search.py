@@ -34,9 +34,6 @@ _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
 _CLOSE_ENOUGH = 1.1
 """Who trains to the end has a loss of at most this many times the lowest one, or a weight in the mixture."""
 
-_FOR_EDGES = "length"
-"""The view of features by which edges are judged. Validation has no say in it."""
-
 _DOUBTERS, _LISTENS = 3, "sbm-appnp"
 """How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
 false the best may be those that do not listen to them."""
@@ -89,7 +86,7 @@ class Search:
     def trusts(self) -> dict[float, EdgeTrust]:
         """How far each edge is believed, by the share of edges that are genuine. Labels that any replica validates on
         have no say in it."""
-        view = _FOR_EDGES if _FOR_EDGES in self.views else next(iter(self.views))
+        view = next(iter(self.views))
         used = self.folds[: min(self.effort.replicas, len(self.seeds))]
         train = np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
         task = replace(self.seen(view), train=train)

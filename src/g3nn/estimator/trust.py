@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from g3nn.audit.genuine import Evidence
+from g3nn.audit.genuine import Evidence, GenuineEdges
 from g3nn.audit.groups import MergedGroups
 from g3nn.audit.scores import ObservedEdges
 from g3nn.calibrate import Scaling
@@ -18,7 +18,7 @@ from g3nn.threads import enough_for
 from g3nn.training.plan import Plan
 from g3nn.training.room import near_labels
 
-SHARES = (0.8, 0.95, 0.5)
+SHARES = (0.5, 0.8, 0.35)
 """Shares of the edges that may be genuine; validation decides between them, and believing all. The first is the one to
 begin with."""
 
@@ -71,19 +71,29 @@ def edge_trust(
     first, second = np.sort(part[task.edges], axis=0)
     # Two different parts are judged without any label: such edges are few, and there are many pairs of parts.
     hidden = np.where((first == second) | (first == _NO_PART), second, _EVERY_PART)
-    features = None if featureless else task.features
-    evidence = Evidence(task.edges, task.num_nodes, features, task.directed, seed % 2**32)
+    evidence = Evidence(task, featureless, seed % 2**32)
     probability = np.empty((len(shares), task.num_edges))
     for one in np.unique(hidden):
         kept = (part[task.train] != one) & (one != _EVERY_PART)
-        prior = _beliefs(replace(task, train=task.train[kept]), featureless, seed, device)
-        with enough_for(task.extent):
-            found = evidence.judge(prior, shares)
+        found = _judged(evidence, task.train[kept], shares, seed, device)
         probability[:, hidden == one] = [judged.probability[hidden == one] for judged in found]
     return {
         share: EdgeTrust(share, task.edges, np.maximum(one, _LEAST))
         for share, one in zip(shares, probability, strict=True)
     }
+
+
+def judged_edges(task: NodeTask, share: float, featureless: bool, seed: int, device: str) -> GenuineEdges:
+    """By the labels of all training nodes: to be looked at, not to train on. task: as for `edge_trust`."""
+    return _judged(Evidence(task, featureless, seed % 2**32), task.train, (share,), seed, device)[0]
+
+
+def _judged(
+    evidence: Evidence, train: np.ndarray, shares: Sequence[float], seed: int, device: str
+) -> list[GenuineEdges]:
+    prior = _beliefs(replace(evidence.task, train=train), evidence.featureless, seed, device)
+    with enough_for(evidence.task.extent):
+        return evidence.judge(prior, shares)
 
 
 def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 import torch
@@ -46,7 +47,8 @@ class JudgedLabels:
     unseen: (m, K), log-probabilities by models that have not seen the label; empty for numbers. fold: (m,), those with
             the same number were held back together.
     answer: (m,), what the label probably is. sure: (m,), with what probability; wrong: (m,), that `seen` is wrong.
-    table:  (K, K), T; empty for numbers.
+    table:  (K, K), T; empty for numbers. explained: the mean of log Z, each by the T of the other folds: how well what
+            is judged explains the labels that were seen.
     """
 
     nodes: np.ndarray
@@ -58,23 +60,26 @@ class JudgedLabels:
     sure: np.ndarray
     wrong: np.ndarray
     table: np.ndarray
+    explained: float = 0.0
 
     @classmethod
     def of(
         cls, nodes: np.ndarray, columns: np.ndarray, fold: np.ndarray, unseen: np.ndarray, seen: np.ndarray
     ) -> JudgedLabels:
         """Of classes or tags. The channel that judges the labels of a fold is fitted to those of the others."""
-        codes, beliefs = seen.astype(np.int64), np.empty(unseen.shape)
+        codes, beliefs, log_z = seen.astype(np.int64), np.empty(unseen.shape), np.empty(len(seen))
         for own, rest in _parts(fold):
             confusion, temperature = fit_confusion(unseen[rest], codes[rest])
-            beliefs[own] = confusion.posterior(Scaling(temperature)(unseen[own]), codes[own])
+            answers = Scaling(temperature)(unseen[own])
+            beliefs[own] = confusion.posterior(answers, codes[own])
+            log_z[own] = confusion.log_prob(answers, codes[own])
         table = fit_confusion(unseen, codes)[0].table
         # A class without a label outside its fold is unknown to the models that judge there: its labels stand.
         others = np.array([((codes == code) & (fold != own)).any() for code, own in zip(codes, fold, strict=True)])
         beliefs[~others] = np.eye(len(table))[codes[~others]]
         wrong = 1 - beliefs[np.arange(len(codes)), codes]
         answer = beliefs.argmax(1).astype(seen.dtype)
-        return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table)
+        return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table, float(log_z.mean()))
 
     @property
     def contradicted(self) -> np.ndarray:
@@ -149,25 +154,76 @@ def judged_labels(
     progress: Course,
     weights: np.ndarray | None = None,
     epochs: int = EPOCHS,
+    twice: bool = False,
 ) -> JudgedLabels:
-    """Every label of training and validation nodes, judged by `models` trained without it."""
-    outcome, labelled = task.outcome_model(), np.union1d(task.train, task.val)
+    """Every label of training and validation nodes, judged by `models` trained without it. Where many are wrong, or if
+    asked to, twice: the second time by models trained on what the other labels probably are. What explains the labels
+    better counts."""
+    labelled = np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
-    nodes, columns, seen = rows_of(labels)
-    fold_of = _folds(task.num_nodes, labelled, seed)
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
-    plans = [model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models]
-    answers = [_cross_fitted(plan, task, labelled, fold_of, progress, weights) for plan in plans]
-    fold = fold_of[nodes]
-    if isinstance(outcome, NormalOutcome):
-        answer, wrong = _outliers(outcome, outcome.weighted(answers, np.full(len(answers), 1 / len(answers))), labels)
-        answer, wrong = answer[nodes, columns], wrong[nodes, columns]
-        return JudgedLabels(nodes, columns, fold, np.zeros((len(nodes), 0)), seen, answer, 1 - wrong, wrong, _NO_TABLE)
-    rows, codes = np.stack([_log_probs(one, nodes, columns, outcome) for one in answers]), seen.astype(np.int64)
-    unseen = np.empty(rows.shape[1:])
-    for own, rest in _parts(fold):
-        unseen[own] = Scaling()(np.tensordot(_pooling(rows[:, rest], codes[rest]), rows[:, own], 1))
-    return JudgedLabels.of(nodes, columns, fold, unseen, seen)
+    plans = tuple(model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models)
+    judges = _CrossFitted(plans, task, labelled, _folds(task.num_nodes, labelled, seed), progress)
+    first = judges.once(weights)
+    if not first.table.size or not (twice or first.many):
+        return first
+    return max(first, judges.again(weights), key=lambda one: one.explained)
+
+
+@dataclass(frozen=True, eq=False)
+class _CrossFitted:
+    """Models that judge the labels of a task, each trained without the folds that it judges. fold: (n,), the fold of
+    each labelled node, -1 elsewhere."""
+
+    plans: tuple[Plan, ...]
+    task: NodeTask
+    labelled: np.ndarray
+    fold: np.ndarray
+    progress: Course
+
+    def once(self, weights: np.ndarray | None) -> JudgedLabels:
+        """By models trained on the other labels as they were given."""
+        return self._judged([self._without((fold,), self.task, weights) for fold in range(_FOLDS)])
+
+    def again(self, weights: np.ndarray | None) -> JudgedLabels:
+        """By models trained on what the other labels probably are. What these are is judged without the labels of the
+        fold, too: by models that have seen neither of two folds."""
+        pairs = {pair: self._without(pair, self.task, weights) for pair in combinations(range(_FOLDS), 2)}
+        answers = []
+        for fold in range(_FOLDS):
+            others = [one for one in range(_FOLDS) if one != fold]
+            rest = self._judged([pairs[min(fold, one), max(fold, one)] for one in others], others)
+            answers.append(self._without((fold,), *rest.corrected(self.task, weights)))
+        return self._judged(answers)
+
+    def _without(self, folds: Sequence[int], task: NodeTask, weights: np.ndarray | None) -> np.ndarray:
+        """(M, n, width): the answers of all models, trained without the labels of these folds."""
+        own, outcome = self.labelled[~np.isin(self.fold[self.labelled], folds)], task.outcome_model()
+        part = replace(task, train=own, val=own)
+        with enough_for(task.extent):
+            results = [(near_labels(plan, part) or plan).fit(part, self.progress, weights) for plan in self.plans]
+        unit = part.outcome_model()
+        return np.stack([_in_unit(unit.averaged(result.answers), unit, outcome) for result in results])
+
+    def _judged(self, answers: Sequence[np.ndarray], folds: Sequence[int] = range(_FOLDS)) -> JudgedLabels:
+        """The labels of these folds, each by its answers (M, n, width)."""
+        outcome, (nodes, columns, seen) = self.task.outcome_model(), rows_of(self.task.labels)
+        some = np.isin(self.fold[nodes], folds)
+        nodes, columns, seen, fold = nodes[some], columns[some], seen[some], self.fold[nodes[some]]
+        unseen = answers[0].copy()
+        for one, answer in zip(folds, answers, strict=True):
+            unseen[:, self.fold == one] = answer[:, self.fold == one]
+        if isinstance(outcome, NormalOutcome):
+            pooled = outcome.weighted(list(unseen), np.full(len(unseen), 1 / len(unseen)))
+            answer, wrong = (values[nodes, columns] for values in _outliers(outcome, pooled, self.task.labels))
+            return JudgedLabels(
+                nodes, columns, fold, np.zeros((len(nodes), 0)), seen, answer, 1 - wrong, wrong, _NO_TABLE
+            )
+        rows, codes = np.stack([_log_probs(one, nodes, columns, outcome) for one in unseen]), seen.astype(np.int64)
+        pooled = np.empty(rows.shape[1:])
+        for own, rest in _parts(fold):
+            pooled[own] = Scaling()(np.tensordot(_pooling(rows[:, rest], codes[rest]), rows[:, own], 1))
+        return JudgedLabels.of(nodes, columns, fold, pooled, seen)
 
 
 def _parts(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -208,27 +264,6 @@ def _folds(n: int, labelled: np.ndarray, seed: int) -> np.ndarray:
     """(n,): the fold of each labelled node, -1 elsewhere. It does not depend on the labels, which are to be judged."""
     found = np.full(n, -1)
     found[np.random.default_rng(seed % 2**32).permutation(labelled)] = np.arange(len(labelled)) % _FOLDS
-    return found
-
-
-def _cross_fitted(
-    plan: Plan,
-    task: NodeTask,
-    labelled: np.ndarray,
-    fold_of: np.ndarray,
-    progress: Course,
-    weights: np.ndarray | None,
-) -> np.ndarray:
-    """(n, width): answers for each labelled node by a model that was trained on the other folds."""
-    outcome = task.outcome_model()
-    found = np.zeros((task.num_nodes, outcome.columns * outcome.numbers_per_column))
-    for fold in range(_FOLDS):
-        own = labelled[fold_of[labelled] != fold]
-        part = replace(task, train=own, val=own)
-        with enough_for(task.extent):
-            result = (near_labels(plan, part) or plan).fit(part, progress, weights)
-        held = labelled[fold_of[labelled] == fold]
-        found[held] = _in_unit(part.outcome_model().averaged(result.answers)[held], part.outcome_model(), outcome)
     return found
 
 

@@ -54,18 +54,18 @@ def ends_around(near, own, left, right, weight, least, out):
 
 
 @kernel(parallel=True)
-def hear(messages, genuine, if_genuine, if_false, out):
+def hear(messages, genuine, table, out):
     """out (2 E, K): the log of how likely each label of the target makes what a message (2 E, K) says of its source,
-    if the edge is genuine with this probability (E,). Tables (K, K): how often both kinds of edges join two labels."""
+    if the edge is genuine with this probability (E,). table: (K, K), how often genuine edges join two labels."""
     E, K = genuine.shape[0], messages.shape[1]
     for m in prange(messages.shape[0]):
         g = genuine[m % E]
         for label in range(K):
-            likely, unlikely = messages[m, 0] * if_genuine[0, label], messages[m, 0] * if_false[0, label]
+            likely, anyway = messages[m, 0] * table[0, label], messages[m, 0]
             for k in range(1, K):
-                likely += messages[m, k] * if_genuine[k, label]
-                unlikely += messages[m, k] * if_false[k, label]
-            out[m, label] = np.log(g * likely + (1 - g) * unlikely)
+                likely += messages[m, k] * table[k, label]
+                anyway += messages[m, k]
+            out[m, label] = np.log(g * likely + (1 - g) * anyway)
 
 
 @kernel(parallel=True)

@@ -9,9 +9,9 @@ import torch
 from scipy.special import expit
 
 import g3nn
-from g3nn.audit.learning import AuditOptions, GivenBeliefs, Parts, SomeEdges, coordinates, fit_scores
+from g3nn.audit.learning import AuditOptions, GivenBeliefs, coordinates, fit_scores
 from g3nn.inputs import Inputs
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.replicas import Replicas, Sizes
 from g3nn.training.progress import Course
 
 CPU = torch.device("cpu")
@@ -52,8 +52,7 @@ def test_the_table_learns_how_often_classes_are_linked(beliefs):
     task = g3nn.synthetic(nodes=400, classes=2, degree=20, homophily=0.8, seed=1)
     task = replace(task, features=np.ones((400, 2), dtype=np.float32))
     options = AuditOptions(hops=0, degrees=False, replicas=1, epochs=400, edges_per_step=0, latent=1)
-    parts = Parts.drawn(task.num_edges, np.array([[0], [1]]), 1, np.random.default_rng(0))
-    scores, _ = fit_scores(task, np.eye(2)[task.labels], parts, options, 0, CPU, Course())
+    scores = fit_scores(task, np.eye(2)[task.labels], options, 0, CPU, Course())
     same = task.labels[task.edges[0]] == task.labels[task.edges[1]]
     pairs_within = sum(np.bincount(task.labels) ** 2) / 400**2
     within = same.mean() / (same.mean() + pairs_within)
@@ -61,19 +60,3 @@ def test_the_table_learns_how_often_classes_are_linked(beliefs):
     learned = expit(scores.left[0] @ scores.right[1] + scores.table)
     assert learned[0, 0] == pytest.approx(within, abs=0.03)
     assert learned[0, 1] == pytest.approx(between, abs=0.03)
-
-
-@pytest.mark.parametrize("count", [0, 5])
-def test_no_replica_learns_from_the_edges_that_it_judges(make_task, count):
-    task, replicas = make_task(), Replicas((7, 8, 9))
-    parts = Parts.drawn(task.num_edges, np.zeros((2, 0), dtype=int), 3, np.random.default_rng(0))
-    source = SomeEdges(Inputs.of(task), parts, replicas)
-    for live in ((0, 1, 2), (0, 2)):
-        noise = Noise(torch.tensor([replicas.seeds[r] for r in live]), 0)
-        pairs, _ = source.observed(noise, count)
-        for own, i, j in zip(live, pairs.i, pairs.j, strict=True):
-            held = set(zip(*task.edges[:, parts.edges == own].tolist(), strict=True))
-            seen = set(zip(i.tolist(), j.tolist(), strict=True))
-            assert seen
-            assert not seen & held
-            assert count or len(seen) >= task.num_edges - len(held) - 1

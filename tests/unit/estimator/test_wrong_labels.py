@@ -57,9 +57,10 @@ def known(task):
     return y
 
 
-def judged(task, models=MODELS, seed=0):
+def judged(task, models=MODELS, seed=0, **how):
     none = np.zeros(task.num_features, dtype=bool)
-    return judged_labels(task, View.fit("given", task.features, none), models, seed, "cpu", Course(), epochs=40)
+    view = View.fit("given", task.features, none)
+    return judged_labels(task, view, models, seed, "cpu", Course(), **{"epochs": 40, **how})
 
 
 def fitted(task, **changes):
@@ -88,20 +89,47 @@ def test_right_labels_stay_as_they_are(clean):
     assert not found.many
 
 
-def test_a_label_has_no_part_in_its_own_judgement(flipped):
+def test_a_label_has_no_part_in_its_own_judgement(flipped, monkeypatch):
     """What models say about a node before they are pooled does not move when its label changes; what they say about
-    nodes of other folds does."""
+    nodes of other folds does. So it is in both passes."""
     task, _ = flipped
     node, labelled = int(task.train[0]), np.union1d(task.train, task.val)
-    labels = task.labels.copy()
+    labels, passes, pool = task.labels.copy(), [], wrong_labels._CrossFitted._judged
     labels[node] = (labels[node] + 1) % 3
+
+    def listening(self, answers, *folds):
+        passes.append(np.stack(answers))
+        return pool(self, answers, *folds)
+
+    monkeypatch.setattr(wrong_labels._CrossFitted, "_judged", listening)
+    for given in (task.labels, labels):
+        judged(replace(task, labels=given), MODELS[:1], epochs=10, twice=True)
     fold = wrong_labels._folds(task.num_nodes, labelled, 0)
-    plan = MODELS[0].plan({}, (0,), "cpu").for_all_labels(10)
-    tasks = [replace(task, labels=given, test=task.test[:0]) for given in (task.labels, labels)]
-    one, other = (wrong_labels._cross_fitted(plan, own, labelled, fold, Course(), None) for own in tasks)
     same = labelled[fold[labelled] == fold[node]]
-    np.testing.assert_array_equal(one[same], other[same])
-    assert not np.array_equal(one, other)
+    of_one, of_other = np.split(np.array([passes[place] for place in (0, 6, 7, 13)]), 2)
+    for one, other in zip(of_one, of_other, strict=True):
+        np.testing.assert_array_equal(one[fold[node]][:, same], other[fold[node]][:, same])
+        assert not np.array_equal(one, other)
+    assert not np.array_equal(of_one[0], of_one[1])
+
+
+def test_a_second_pass_finds_more_labels_that_are_wrong_in_the_same_way(monkeypatch):
+    """A third of the labels are the next class: models that trained on these labels repeat some of them."""
+    task = g3nn.synthetic(nodes=500, classes=4, degree=8, features=16, signal=1.5, labels_per_class=60, val=160, seed=2)
+    wrong, labels = np.random.default_rng(2).permutation(np.union1d(task.train, task.val))[:140], task.labels.copy()
+    labels[wrong] = (labels[wrong] + 1) % 4
+    monkeypatch.setattr(JudgedLabels, "many", False)
+    once, again = (judged(replace(task, labels=labels), MODELS[:1], twice=twice) for twice in (False, True))
+    first, second = (roc_auc_score(np.isin(found.nodes, wrong), found.wrong) for found in (once, again))
+    assert second > first + 0.02
+    assert again.explained > once.explained
+
+
+def test_a_second_pass_that_explains_less_does_not_count():
+    """Models know too little: what they correct makes others worse."""
+    task = g3nn.synthetic(nodes=200, classes=4, degree=3, features=6, signal=0.3, labels_per_class=10, val=60, seed=0)
+    once, again = (judged(task, MODELS[:1], epochs=10, twice=twice) for twice in (False, True))
+    np.testing.assert_array_equal(once.unseen, again.unseen)
 
 
 def test_models_that_know_nothing_correct_nothing():
