@@ -40,6 +40,7 @@ from typing import Any
 
 import numpy as np
 from any_graph import checked_graphs, load
+from labelling_peers import PEERS
 from labelling_report import drawing, table
 from records import Record, records_to_extend, stored, write_records
 from workers import carried_out
@@ -49,10 +50,11 @@ from g3nn.data import DATASETS
 from g3nn.errors import G3NNError, G3NNWarning, Problems
 from g3nn.folders import replacing
 from g3nn.suggest import STRATEGIES, Situation, choose
-from g3nn.suggest.strategies import PEERS
 from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device
 from g3nn.training.plan import Plan
+
+STRATEGIES.update(PEERS)
 
 FIRST, LAST = 2, 20
 MARKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
@@ -306,8 +308,9 @@ def main() -> None:
     parser.add_argument("--graphs", type=Path, metavar="DIR", help="a folder of .npz files")
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file of records, written after every one")
     parser.add_argument("--only", nargs="+", metavar="GRAPH", help="these graphs")
-    names = [*STRATEGIES, *PEERS]
-    parser.add_argument("--strategies", nargs="+", choices=names, default=["default", "random", "entropy", *PEERS])
+    parser.add_argument(
+        "--strategies", nargs="+", choices=list(STRATEGIES), default=["default", "random", "entropy", *PEERS]
+    )
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=["gcn", "small"])
     parser.add_argument("--first", type=int, default=FIRST, help="labels per class in the beginning")
     parser.add_argument("--last", type=int, default=LAST, help="labels per class in the end")

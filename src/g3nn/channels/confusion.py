@@ -13,7 +13,7 @@ _SURE, _FEWEST = 0.25, 40
 _LEAST, _MOST = 0.002, 0.8
 """Some label may always be wrong; and labels are never worse than so much of what guessing would give, so that most of
 each class keep their label."""
-_STRENGTH = 10.0
+_STRENGTH = 3.0
 """Pseudo-labels of each class that shrink where its wrong labels go towards all other classes alike."""
 _ROUNDS, _ENOUGH = 200, 1e-9
 _TURNS = 4

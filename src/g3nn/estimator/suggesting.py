@@ -28,8 +28,9 @@ from g3nn.suggest import (
     choose,
     doubtful_edges,
 )
-from g3nn.suggest.choosing import check_count, check_strategy
+from g3nn.suggest.choosing import check_count
 from g3nn.suggest.covering import Likeness
+from g3nn.suggest.strategies import STRATEGIES
 from g3nn.training.room import LARGE
 
 
@@ -39,7 +40,7 @@ def suggest(
     """See `GraphEstimator.suggest`. Also gives back how alike nodes are, for the next question."""
     problems = Problems()
     check_count(k, problems)
-    check_strategy(strategy, problems)
+    problems.name("strategy", strategy, STRATEGIES)
     n = fitted.task.num_nodes
     allowed = None if candidates is None else numbers_of(fitted, "candidates", candidates, problems)
     refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)

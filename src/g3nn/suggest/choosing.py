@@ -11,7 +11,7 @@ from g3nn.errors import Problems
 from g3nn.parse import Matrix
 from g3nn.suggest.covering import Cover, greedy_cover
 from g3nn.suggest.situation import Situation
-from g3nn.suggest.strategies import PEERS, STRATEGIES, Scores, Worth
+from g3nn.suggest.strategies import STRATEGIES, Scores, Worth
 
 _BESIDE = 0.5
 """What is left of the score of a node beside one that was chosen."""
@@ -41,11 +41,6 @@ class LabelSuggestion:
     reason: str
 
 
-def check_strategy(strategy: Any, problems: Problems) -> None:
-    if not (isinstance(strategy, str) and strategy in PEERS):
-        problems.name("strategy", strategy, STRATEGIES)
-
-
 def check_count(k: Any, problems: Problems) -> None:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
         problems.add("k", repr(k), "a whole number of at least 1")
@@ -56,7 +51,7 @@ def choose(situation: Situation, k: int, strategy: str = "default") -> list[Sugg
     k = min(k, len(situation.candidates))
     if k == 0:
         return []
-    found = {**STRATEGIES, **PEERS}[strategy](situation, k)
+    found = STRATEGIES[strategy](situation, k)
     if isinstance(found, Worth):
         return _covering(situation, k, found)
     places = _spread(situation, found, k) if found.order is None else found.order[:k].tolist()

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr
 
-from g3nn.suggest import peers
 from g3nn.suggest.agreement import chance_of_agreement
 from g3nn.suggest.expected_error import expected_reduction
 from g3nn.suggest.situation import Situation
@@ -102,11 +101,6 @@ def default(situation: Situation, k: int) -> Worth:
     return Worth(_ANYWAY + situation.uncertainty / max(float(situation.uncertainty.max(initial=0.0)), 1e-12))
 
 
-def _of_peers(strategy: str, situation: Situation, k: int) -> Scores:
-    values, order = getattr(peers, strategy)(situation, k)
-    return Scores(f"chosen by {strategy}", values, spread_out=False, order=order)
-
-
 STRATEGIES: dict[str, Callable[[Situation, int], Scores | Worth]] = {
     "default": default,
     "random": random,
@@ -116,9 +110,3 @@ STRATEGIES: dict[str, Callable[[Situation, int], Scores | Worth]] = {
     "coverage": coverage,
     "expected-error": expected_error,
 }
-
-PEERS: dict[str, Callable[[Situation, int], Scores | Worth]] = {
-    "age": lambda situation, k: _of_peers("age", situation, k),
-    "featprop": lambda situation, k: _of_peers("featprop", situation, k),
-}
-"""Published strategies, for comparison."""

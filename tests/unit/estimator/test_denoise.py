@@ -191,7 +191,7 @@ class TestEstimator:
         X = by_chance.features[:2] + 1
         alone, linked = again.predict_proba(X), again.predict_proba(X, (np.array([300, 301]), np.array([0, 1])))
         np.testing.assert_allclose(alone, linked, atol=1e-6)
-        assert len(again.audit(1).edges) == by_chance.num_edges
+        assert len(again.audit_edges(1).edges) == by_chance.num_edges
 
     @pytest.mark.parametrize(
         ("pairs", "why"),

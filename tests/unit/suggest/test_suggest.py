@@ -13,7 +13,6 @@ from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_no
 from g3nn.suggest.agreement import chance_of_agreement, deviation
 from g3nn.suggest.covering import Cover, Likeness, greedy_cover
 from g3nn.suggest.expected_error import class_mixing, expected_reduction
-from g3nn.suggest.strategies import PEERS
 
 
 def adjacency(edges, n):
@@ -118,7 +117,7 @@ def test_margin_and_entropy(clusters):
     assert choose(named, 1, "margin")[0].reason.endswith("now believed to be cat (50%) or dog (50%)")
 
 
-@pytest.mark.parametrize("strategy", [*STRATEGIES, *PEERS])
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_strategy_keeps_to_the_candidates(clusters, strategy):
     situation, _ = clusters
     situation = replace(situation, labelled=np.array([0, 9, 15]), candidates=np.array([2, 3, 10, 11, 16, 19]))
@@ -130,7 +129,7 @@ def test_every_strategy_keeps_to_the_candidates(clusters, strategy):
     ]
 
 
-@pytest.mark.parametrize("strategy", ["entropy", "expected-error", "default", "featprop"])
+@pytest.mark.parametrize("strategy", ["entropy", "expected-error", "default"])
 def test_batches_are_spread_out(clusters, strategy):
     """All nodes are alike in their group, and those of the first group the least certain."""
     situation, group = clusters

@@ -11,13 +11,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from g3nn.sparse import neighbour_mean
 from g3nn.suggest.situation import Situation
+from g3nn.suggest.strategies import Scores
 
 _DAMPING, _STEPS = 0.85, 50
 _BASE = 0.995
 _MOST_ROUNDS = 20
 
 
-def age(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray | None]:
+def age(situation: Situation, k: int) -> Scores:
     """AGE (Cai, Zheng and Chang, 2017): percentile ranks of entropy, of density around the centres of K clusters and
     of PageRank, the last with a weight from Beta(1, 1.005 - 0.995^t) that shrinks with the number t of labels.
 
@@ -26,7 +27,7 @@ def age(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray | None]:
     m, rng = len(situation.candidates), situation.rng()
     centrality = _percentile(pagerank(situation)[situation.candidates])
     if situation.beliefs is None:
-        return centrality, None
+        return Scores("chosen by AGE", centrality, spread_out=False)
     outputs = np.log(np.maximum(situation.beliefs, 1e-6))
     fitted = _clusters(outputs, situation.beliefs.shape[1], 0)
     distance = np.linalg.norm(outputs - fitted.cluster_centers_[fitted.labels_], axis=1)
@@ -34,10 +35,11 @@ def age(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray | None]:
     assert situation.uncertainty is not None
     uncertain = _percentile(situation.uncertainty[situation.candidates])
     gamma = rng.beta(1.0, 1.005 - _BASE ** len(situation.labelled))
-    return (1 - gamma) / 2 * (uncertain + density) + gamma * centrality + 1e-9 * rng.random(m), None
+    values = (1 - gamma) / 2 * (uncertain + density) + gamma * centrality + 1e-9 * rng.random(m)
+    return Scores("chosen by AGE", values, spread_out=False)
 
 
-def featprop(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray]:
+def featprop(situation: Situation, k: int) -> Scores:
     """FeatProp (Wu et al., 2019): clusters of the features smoothed over two steps, and the candidate nearest to the
     centre of each. Clusters that have a label already come last, the others by size."""
     vectors, candidates = situation.likeness.vectors, situation.candidates
@@ -54,7 +56,7 @@ def featprop(situation: Situation, k: int) -> tuple[np.ndarray, np.ndarray]:
             order.append(own[distance[own].argmin()])
     first = np.array(order, dtype=np.int64)
     rest = np.setdiff1d(np.argsort(distance, kind="stable"), first, assume_unique=True)
-    return values, np.concatenate([first, rest])
+    return Scores("chosen by FeatProp", values, spread_out=False, order=np.concatenate([first, rest]))
 
 
 def pagerank(situation: Situation) -> np.ndarray:
@@ -75,3 +77,6 @@ def _clusters(rows: np.ndarray, count: int, seed: int) -> KMeans:
 
 def _percentile(values: np.ndarray) -> np.ndarray:
     return np.asarray(rankdata(values) / max(len(values), 1))
+
+
+PEERS = {"age": age, "featprop": featprop}
