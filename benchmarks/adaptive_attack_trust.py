@@ -183,7 +183,7 @@ def propagate(
     presence = torch.cat([graph.presence, graph.presence]).unsqueeze(1)
     total = start
     for _ in range(rounds):
-        heard = presence * torch.log(g * (messages @ table) + (1 - g) * messages.sum(1, keepdim=True))
+        heard = presence * torch.log(g * (messages @ table) + 1 - g)
         total = start.index_add(0, target, heard)
         cavity = total.index_select(0, source) - heard.roll(len(believed), 0)
         messages = _DAMPING * messages + (1 - _DAMPING) * cavity.softmax(1)

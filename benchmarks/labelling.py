@@ -54,8 +54,6 @@ from g3nn.task import NodeTask
 from g3nn.training.checks import checked_device
 from g3nn.training.plan import Plan
 
-STRATEGIES.update(PEERS)
-
 FIRST, LAST = 2, 20
 MARKS = (1, 2, 3, 4, 5, 7, 10, 15, 20)
 """Labels per class."""
@@ -198,9 +196,9 @@ def chosen(job: Choice, folder: Path | None, device: str) -> Record:
             situation = replace(
                 situation, labelled=nodes, candidates=np.setdiff1d(pool, nodes), known_likeness=situation.likeness
             )
-            found = choose(situation, count, job.strategy)
+            found = choose(situation, count, PEERS.get(job.strategy, job.strategy))
         else:
-            found = model.suggest(count, job.strategy, candidates=pool)
+            found = model.suggest(count, PEERS.get(job.strategy, job.strategy), candidates=pool)
         asked = np.array([one.number for one in found])
         middle = time.perf_counter()
         if model is not None:
@@ -309,7 +307,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, metavar="FILE", help="the file of records, written after every one")
     parser.add_argument("--only", nargs="+", metavar="GRAPH", help="these graphs")
     parser.add_argument(
-        "--strategies", nargs="+", choices=list(STRATEGIES), default=["default", "random", "entropy", *PEERS]
+        "--strategies", nargs="+", choices=[*STRATEGIES, *PEERS], default=["default", "random", "entropy", *PEERS]
     )
     parser.add_argument("--learners", nargs="+", choices=LEARNERS, default=["gcn", "small"])
     parser.add_argument("--first", type=int, default=FIRST, help="labels per class in the beginning")

@@ -225,7 +225,7 @@ class ModelSpec:
 
 def listed_channels(channels: Channels) -> tuple[str | type[Channel], ...]:
     if isinstance(channels, str):
-        return tuple(name.strip() for name in channels.split("+")) if channels.strip() else ()
+        return tuple(name.strip() for name in channels.replace(",", "+").split("+")) if channels.strip() else ()
     return () if channels is None else tuple(channels) if isinstance(channels, Sequence) else (channels,)
 
 

@@ -1,6 +1,6 @@
 """Audit: which edges and labels look wrong, which pairs lack an edge, and new graphs from what was learned."""
 
-from g3nn.audit.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit, probably_wrong
+from g3nn.audit.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit, check_graph, probably_wrong
 from g3nn.audit.groups import MergedGroups
 from g3nn.audit.learning import AuditOptions
 from g3nn.audit.sampling import SampledGraph
@@ -13,5 +13,6 @@ __all__ = [
     "GraphAudit",
     "MergedGroups",
     "SampledGraph",
+    "check_graph",
     "probably_wrong",
 ]

@@ -20,8 +20,8 @@ from g3nn.task import NodeTask
 _ROUNDS = 4
 _CHANCE_PAIRS = 3
 """Pairs without an edge that stand for false edges: so many for each edge."""
-_MOST_PAIRS = 60_000
-"""At most so many of either are learned from."""
+_FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
+"""With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
 _SURE = 0.98
@@ -73,12 +73,12 @@ class Evidence:
         """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
         return self._likeness.fixed(self.edges), self._likeness.fixed(self._chance)
 
-    def _attributes(self, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are."""
+    def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
         nothing = np.zeros(self._chance.shape[1])
         around = (
-            self._likeness.around(pairs, own, believed)
-            for pairs, own in ((self.edges, believed), (self._chance, nothing))
+            self._likeness.around(pairs, own, counted)
+            for pairs, own in ((self.edges, counted), (self._chance, nothing))
         )
         edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
         return edges, chance
@@ -111,17 +111,21 @@ class Evidence:
         """
         K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
         start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
-        believed, found = np.full(self.edges.shape[1], shares[0]), []
+        believed, found = np.full(self.edges.shape[1], shares[0]), list[GenuineEdges]()
+        if self._chance.shape[1] < _FEWEST_PAIRS:
+            nothing, even = np.zeros(0), np.full_like(start, 1 / K)
+            return [GenuineEdges(s, 0 * believed, np.full_like(believed, s), nothing, start, even) for s in shares]
         table, messages = _begun(noisy, start, believed)
         for share in shares:
             for _ in range(_ROUNDS):
-                edges, chance = self._attributes(believed)
-                alike = density_ratio(edges, chance, believed, rng)(edges)
+                counted = believed if self.task.weights is None else believed * self.task.weights
+                edges, chance = self._attributes(counted)
+                alike = density_ratio(edges, chance, counted, rng)(edges)
                 beliefs, messages = noisy.propagate(start, table, expit(alike + logit(share)), messages)
                 edges = np.column_stack([edges, np.log(agreement(messages, table))])
                 by_beliefs = agreement(beliefs[self._chance].reshape(-1, K), table)
                 chance = np.column_stack([chance, np.log(by_beliefs)])
-                odds, by_chance = map(density_ratio(edges, chance, believed, rng), (edges, chance))
+                odds, by_chance = map(density_ratio(edges, chance, counted, rng), (edges, chance))
                 believed = expit(odds + logit(share))
                 table = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
             around = beliefs / start
@@ -141,7 +145,7 @@ def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[
     """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
     explains the edges better. False edges may sit at the very nodes whose labels are known."""
     K = prior.shape[1]
-    known = 1 - entropy(prior, axis=1) / np.log(K)
+    known = 1 - entropy(prior, axis=1) / np.log(max(K, 2))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
     seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), PSEUDO_EDGES)
     found = []

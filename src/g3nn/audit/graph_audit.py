@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -30,9 +30,6 @@ DENSITIES = ("balanced", "observed", "genuine")
 
 _SHARE = 0.5
 """Of the edges that may be genuine, before they are looked at."""
-
-_FEWEST_PAIRS = 6
-"""With fewer pairs by chance nothing can be said about how many edges are genuine."""
 
 _LEAST_EDGES = 3
 
@@ -83,12 +80,12 @@ def _arrow(rows: np.ndarray) -> pa.Table:
 
 @dataclass(frozen=True, eq=False)
 class GraphAudit:
-    """p(e_ij = 1 | X, G without ij) = sum_kl q_ik q_jl p(e_ij = 1 | X, G without ij, y_i = k, y_j = l).
+    """For pairs without an edge p(e_ij = 1 | X, G) = sum_kl q_ik q_jl p(e_ij = 1 | X, G, y_i = k, y_j = l).
 
-    For pairs without an edge the right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours'
-    features and degrees. It is trained on the graph term of the objective alone, with the beliefs q about labels held
-    fixed. Observed edges have the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said
-    about an edge comes from the graph without it.
+    The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
+    trained on the graph term of the objective alone, with the beliefs q about labels held fixed. Observed edges have
+    the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said about an edge comes from
+    the graph without it. The direction of an arc does not count there.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
     if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
@@ -97,7 +94,7 @@ class GraphAudit:
     this one. With `density="genuine"` it is the probability that an edge with these log-odds is genuine, and not one
     between two nodes by chance, once it has been observed; see `genuine_by_score`.
 
-    genuine: (2, m), log-odds and this probability at each of them; None if no pair by chance was judged.
+    genuine: (2, m), log-odds and this probability at each of them; None if too few pairs by chance were judged.
     """
 
     task: NodeTask
@@ -127,15 +124,13 @@ class GraphAudit:
         beliefs = _checked_beliefs(q, task, problems)
         check(options, [AuditOptions], problems)
         seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
-        _check_graph(task, problems)
+        check_graph(task, problems)
         problems.raise_if_any()
         chosen, whole = AuditOptions(**options), seeds[0] % 2**63
-        scores = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
         judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
-        if len(judged.by_chance) < _FEWEST_PAIRS:
-            return cls(task, beliefs, scores)
-        scores = scores.with_odds(beliefs, task.edges, judged.log_odds)
-        return cls(task, beliefs, scores, genuine_by_score(judged.log_odds, judged.by_chance))
+        learned = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
+        genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None
+        return cls(task, beliefs, PairScores(**learned, odds=judged.log_odds), genuine)
 
     def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
@@ -201,7 +196,9 @@ class GraphAudit:
         n, K = task.num_nodes, task.num_classes
         nothing = np.zeros(0)
         width = state.get("left", nothing).shape[-1]
-        shapes = {"left": (n, width), "right": (n, width), "edges": (task.num_edges,), "table": (K, K)}
+        # Release 0.2.0 stored the log-odds of edges without those of their labels.
+        edges = "edges" if "edges" in state else "odds"
+        shapes = {"left": (n, width), "right": (n, width), "table": (K, K), edges: (task.num_edges,)}
         known = {"genuine": (2, max(state["genuine"].shape[-1], 1))} if "genuine" in state else {}
         for name, shape in (shapes | known).items():
             if state.get(name, nothing).shape != shape:
@@ -210,9 +207,12 @@ class GraphAudit:
                 raise DataError(f"the audit is damaged: {name} holds values that are not finite")
         problems = Problems()
         beliefs = _checked_beliefs(q, task, problems)
-        _check_graph(task, problems)
+        check_graph(task, problems)
         problems.raise_if_any()
-        scores = PairScores(**{name: state[name] for name in shapes})
+        scores = PairScores(state["left"], state["right"], state["table"], state[edges])
+        if edges == "edges":
+            i, j = task.edges
+            scores = replace(scores, odds=log_odds(scores.linked(beliefs[i], beliefs[j], scores.odds)))
         return cls(task, beliefs, scores, state.get("genuine"))
 
     @cached_property
@@ -242,7 +242,8 @@ def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.
     return table
 
 
-def _check_graph(task: NodeTask, problems: Problems) -> None:
+def check_graph(task: NodeTask, problems: Problems) -> None:
+    """Whether anything can be learned about the edges of a task."""
     n = task.num_nodes
     pairs = n * (n - 1) if task.directed else n * (n - 1) // 2
     if task.num_edges < _LEAST_EDGES:

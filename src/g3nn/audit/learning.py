@@ -12,9 +12,7 @@ from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.extmath import randomized_svd
 from torch import Tensor
 
-from g3nn.audit.scores import PairScores
 from g3nn.inputs import Inputs
-from g3nn.likelihoods import Pairs
 from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
 from g3nn.model import GenerativeModel
 from g3nn.networks import ReplicaCount
@@ -29,9 +27,6 @@ from g3nn.threads import enough_for
 from g3nn.training import TrainingOptions
 from g3nn.training.progress import Course
 from g3nn.training.stack import LAST, Stack
-
-_CHUNK = 1 << 16
-"""Edges judged at once."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +60,9 @@ class GivenBeliefs(LabelPosterior):
 
 def fit_scores(
     task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device, progress: Course
-) -> PairScores:
-    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed."""
+) -> dict[str, np.ndarray]:
+    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed: left,
+    right and table of `PairScores`."""
     # Nothing is chosen by validation, but the trainer scores validation nodes: their likeliest groups stand in.
     labels = task.labels.copy()
     labels[task.val] = q[task.val].argmax(1)
@@ -91,22 +87,14 @@ def fit_scores(
 
 
 @torch.no_grad()
-def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> PairScores:
+def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> dict[str, np.ndarray]:
     """The mean of the replicas' log-odds, which is again an inner product and a table."""
-    state = likelihood.node_state(inputs, None)
-    left, right = likelihood.ends(state)
-    (i, j), weight = inputs.edges.to(inputs.device), inputs.edge_weight
-    edges = []
-    for start in range(0, len(i), _CHUNK):
-        here = slice(start, start + _CHUNK)
-        some = Pairs(i[here], j[here], present=True, weight=None if weight is None else weight[here])
-        edges.append(likelihood.base(state, some).mean(0))
-    return PairScores(
-        left=torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
-        right=torch.cat(list(right), dim=1).cpu().numpy(),
-        table=likelihood.table().mean(0).cpu().numpy(),
-        edges=torch.cat(edges).double().cpu().numpy(),
-    )
+    left, right = likelihood.ends(likelihood.node_state(inputs, None))
+    return {
+        "left": torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
+        "right": torch.cat(list(right), dim=1).cpu().numpy(),
+        "table": likelihood.table().mean(0).cpu().numpy(),
+    }
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:

@@ -31,7 +31,7 @@ def false_share(edges: np.ndarray, chance: np.ndarray, weights: np.ndarray) -> f
 def genuine_by_score(edges: np.ndarray, chance: np.ndarray, weights: np.ndarray | None = None) -> np.ndarray:
     """(2, m): scores in ascending order, and the probability that an edge with such a score is genuine.
 
-    edges: (E,), chance: (P,), scores of observed edges and of pairs by chance, none of which taught its judge. weights:
+    edges: (E,), chance: (P,), scores of observed edges and of pairs by chance, each by the graph without it. weights:
     (P,), as how many pairs each one counts. With r(t) = (pi f + (1 - pi) h) / h, found by isotonic regression, the
     probability is 1 - (1 - pi) / r(t).
     """

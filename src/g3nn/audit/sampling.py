@@ -30,15 +30,15 @@ class SampledGraph:
 def sample_graph(
     scores: PairScores, survey: Survey, q: np.ndarray, observed: ObservedEdges, rng: np.random.Generator
 ) -> SampledGraph:
-    """Labels from q, then every pair independently with its probability at the observed density.
+    """Labels from q, then every pair independently with its probability at the observed density: for these labels, or
+    for observed edges whatever the labels are.
 
     Exact for observed edges and in the tiles where edges are likely: pair by pair. In the others, pairs receive hits at
     a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That rate comes
     from a sample of the tile, so the few pairs above it are drawn too rarely.
     """
     labels = Labels(q).draw(np.arange(len(q)), rng)
-    i, j = observed.edges
-    again = rng.random(i.size) < expit(scores.edges + scores.table[labels[i], labels[j]] + survey.shift)
+    again = rng.random(scores.odds.size) < expit(scores.odds + survey.shift)
     ends = scores.plug_in(np.eye(q.shape[1])[labels])
     others = (*_near(survey, ends, rng), *_far(survey, ends, rng))
     drawn = np.concatenate([observed.edges[:, again], *(pairs[:, observed.is_free(pairs)] for pairs in others)], axis=1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -12,31 +12,29 @@ _CHUNK = 1 << 22
 """Numbers held at once."""
 
 _CERTAIN = 1e-9
-_STEPS = 8
 
 
 @dataclass(frozen=True, eq=False)
 class PairScores:
-    """The log-odds of an edge between i and j with labels k and l is base_ij + table_kl.
+    """The log-odds of an edge between i and j with labels k and l, where there is none, is left_i . right_j + table_kl.
 
-    left, right: (n, h): base_ij = left_i . right_j where there is no edge ij. On an undirected graph neither end of a
-                 pair comes first: left_i . right_j = left_j . right_i.
-    edges:       (E,): base_ij of every edge, each as judged by the graph without it.
+    left, right: (n, h). On an undirected graph neither end of a pair comes first: left_i . right_j = left_j . right_i.
     table:       (K, K).
+    odds:        (E,): the log-odds of every edge, whatever the labels of its ends, by the graph without it.
     """
 
     left: np.ndarray
     right: np.ndarray
-    edges: np.ndarray
     table: np.ndarray
+    odds: np.ndarray
 
     def probability(self, q: np.ndarray, pairs: np.ndarray, place: np.ndarray, shift: float) -> np.ndarray:
-        """(P,): sum_kl q_ik q_jl sigmoid(base_ij + table_kl + shift) of pairs (2, P).
+        """(P,): sum_kl q_ik q_jl sigmoid(left_i . right_j + table_kl + shift) of pairs (2, P), or that of an edge.
 
         place: (P,): where each pair stands among the edges, -1 for a non-edge.
         """
-        base = np.where(place >= 0, self.edges[place], row_products(self.left, self.right, pairs))
-        return self.linked(q[pairs[0]], q[pairs[1]], base + shift)
+        others = self.linked(q[pairs[0]], q[pairs[1]], row_products(self.left, self.right, pairs) + shift)
+        return np.where(place >= 0, expit(self.odds[place] + shift), others)
 
     def linked(self, source: np.ndarray, target: np.ndarray, base: np.ndarray) -> np.ndarray:
         """(P,): sum_kl s_k t_l sigmoid(base + table_kl), for beliefs about both ends (P, K) and a given base (P,)."""
@@ -47,14 +45,6 @@ class PairScores:
             linked = expit(base[chunk, None, None] + self.table)
             result[chunk] = np.einsum("pk,pkl,pl->p", source[chunk], linked, target[chunk], optimize=True)
         return result
-
-    def with_odds(self, q: np.ndarray, pairs: np.ndarray, odds: np.ndarray) -> PairScores:
-        """The same, with the edges (2, E) at these log-odds (E,), summed over labels."""
-        base = self.edges
-        # A step never goes too far: log-odds of a mean of probabilities rise by less than those of each of them.
-        for _ in range(_STEPS):
-            base = base + odds - log_odds(self.linked(q[pairs[0]], q[pairs[1]], base))
-        return replace(self, edges=base)
 
     def plug_in(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """left and right, (n, h + K) each: left_i . right_j is the log-odds of a non-edge with beliefs q in place of

@@ -106,10 +106,11 @@ class Tiles:
 
 @dataclass(frozen=True, eq=False)
 class Survey:
-    """Log-odds of drawn pairs, each for labels of its ends drawn from q, at equal numbers of edges and non-edges.
+    """Log-odds at equal numbers of edges and non-edges.
 
-    edges:  (rounds, E): of the observed edges.
-    others: (rounds, T): of a pair from each tile; minus infinity if it is not a non-edge.
+    edges:  (E,): of the observed edges.
+    others: (rounds, T): of a drawn pair from each tile, for labels of its ends drawn from q; minus infinity if it is
+            not a non-edge.
     """
 
     tiles: Tiles
@@ -121,8 +122,6 @@ class Survey:
         rng = np.random.default_rng(0)
         labels = Labels(q)
         tiles = Tiles.of(*scores.plug_in(q), observed.directed)
-        rounds = max(1, min(_LEAST_ROUNDS, _DRAWS // scores.edges.size))
-        edges = [scores.edges + scores.table[labels.draw_ends(observed.edges, rng)] for _ in range(rounds)]
         count = tiles.pairs.size
         rounds, together = max(_LEAST_ROUNDS, _DRAWS // count), max(1, _CHUNK // count)
         others = []
@@ -130,17 +129,17 @@ class Survey:
             pairs = tiles.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
             logits = row_products(scores.left, scores.right, pairs) + scores.table[labels.draw_ends(pairs, rng)]
             others.append(np.where(observed.is_free(pairs), logits, -np.inf).reshape(-1, count))
-        return cls(tiles, np.stack(edges), np.concatenate(others))
+        return cls(tiles, scores.odds, np.concatenate(others))
 
     def expected_edges(self, shift: float) -> float:
         """How many edges are expected when all log-odds are shifted."""
         among_others = self.tiles.pairs @ expit(self.others + shift).mean(0)
-        return float(expit(self.edges + shift).mean(0).sum() + among_others)
+        return float(expit(self.edges + shift).sum() + among_others)
 
     @cached_property
     def shift(self) -> float:
         """The one at which as many edges are expected as were observed."""
-        wanted = self.edges.shape[1]
+        wanted = self.edges.size
         return float(brentq(lambda shift: self.expected_edges(shift) - wanted, -60.0, 60.0, xtol=1e-6))
 
     @cached_property

@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.audit import AuditTables, GraphAudit, SampledGraph
+from g3nn.audit import AuditTables, GraphAudit, SampledGraph, check_graph
 from g3nn.data.tables.fitted_tables import FittedTables
 from g3nn.data.tables.frames import native_frame
 from g3nn.data.tables.graph import TableGraph
@@ -32,6 +32,7 @@ from g3nn.outcomes import COVERAGE, Labels, Outcome
 from g3nn.parse import is_frame, node_numbers
 from g3nn.suggest import EdgeSuggestion, LabelSuggestion, Suggestion
 from g3nn.suggest.covering import Likeness
+from g3nn.suggest.strategies import Strategy
 from g3nn.tracking import Tracker, tracker
 from g3nn.training.progress import course, say
 
@@ -265,7 +266,7 @@ class GraphEstimator(Shown):
         pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), "observed" (the
         probability in a graph as sparse as this one) or "genuine" (the probability that an edge which was observed is
-        no error). An observed edge is judged by a model that did not see it.
+        no error). An observed edge is judged by the graph without it.
         """
         return self._graph_audit().edge_proba(pairs, density)
 
@@ -303,6 +304,9 @@ class GraphEstimator(Shown):
         """Fitted when it is first asked for."""
         check_is_fitted(self)
         if self.graph_audit_ is None:
+            problems = Problems()
+            check_graph(self.task_, problems)
+            problems.raise_if_any()
             with course(self.verbose) as progress:
                 progress.stage("judging edges", 1.0, 1)
                 self.graph_audit_ = GraphAudit.fit(
@@ -315,13 +319,13 @@ class GraphEstimator(Shown):
         return self.graph_audit_
 
     def suggest(
-        self, k: int = 1, strategy: str = "default", *, candidates: Any = None, exclude: Any = None
+        self, k: int = 1, strategy: str | Strategy = "default", *, candidates: Any = None, exclude: Any = None
     ) -> list[Suggestion]:
         """The k unlabelled nodes whose labels would help most, the most useful first, each with a score and a reason.
 
-        strategy: "default", "coverage", "expected-error", "disagreement", "entropy", "margin" or "random"; see
-        docs/labelling.md. candidates: the only nodes to choose from; exclude: nodes to leave out. Nodes are given, and
-        come back, by the ids of the tables of the fit, or else by their numbers.
+        strategy: "default", "coverage", "expected-error", "disagreement", "entropy", "margin" or "random", or a
+        function of your own; see docs/labelling.md. candidates: the only nodes to choose from; exclude: nodes to leave
+        out. Nodes are given, and come back, by the ids of the tables of the fit, or else by their numbers.
         """
         check_is_fitted(self)
         given = (k, strategy, candidates, exclude, self._likeness)

@@ -26,7 +26,7 @@ from g3nn.estimator.request import Request
 from g3nn.estimator.search import Search
 from g3nn.estimator.views import views_of
 from g3nn.estimator.weights import repeated
-from g3nn.estimator.wrong_labels import JudgedLabels, can_judge, judged_labels, judges, known_labels
+from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
@@ -148,10 +148,10 @@ def _judged_labels(parameters: Mapping[str, Any], search: Search) -> JudgedLabel
     if not asked or (asked == "auto" and not automatic):
         return None
     models = judges(task, parameters["effort"] == "quick")
-    search.progress.stage("judging labels", 0.05, len(models))
+    search.progress.stage("judging labels", 0.05, TRAININGS * len(models))
     view = next(iter(search.views.values()))
-    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]), asked is True)
-    return judged_labels(task, view, models, *how)
+    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))
+    return judged_labels(task, view, models, *how, twice=asked is True)
 
 
 def _judging(search: Search, members: Sequence[Member]) -> Search:

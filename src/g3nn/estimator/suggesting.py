@@ -40,7 +40,8 @@ def suggest(
     """See `GraphEstimator.suggest`. Also gives back how alike nodes are, for the next question."""
     problems = Problems()
     check_count(k, problems)
-    problems.name("strategy", strategy, STRATEGIES)
+    if not callable(strategy):
+        problems.name("strategy", strategy, STRATEGIES)
     n = fitted.task.num_nodes
     allowed = None if candidates is None else numbers_of(fitted, "candidates", candidates, problems)
     refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)

@@ -25,6 +25,8 @@ from g3nn.training.progress import Course
 from g3nn.training.room import LARGE, near_labels
 
 _FOLDS, EPOCHS = 5, 100
+TRAININGS = _FOLDS
+"""Of each model that judges labels, unless many of them are wrong."""
 _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _RIDGE = 1e-3
@@ -163,17 +165,17 @@ def judged_labels(
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
     plans = tuple(model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models)
-    judges = _CrossFitted(plans, task, labelled, _folds(task.num_nodes, labelled, seed), progress)
-    first = judges.once(weights)
+    by_folds = _ByFolds(plans, task, labelled, _folds(len(labelled), seed), progress)
+    first = by_folds.once(weights)
     if not first.table.size or not (twice or first.many):
         return first
-    return max(first, judges.again(weights), key=lambda one: one.explained)
+    return max(first, by_folds.again(weights), key=lambda one: one.explained)
 
 
 @dataclass(frozen=True, eq=False)
-class _CrossFitted:
-    """Models that judge the labels of a task, each trained without the folds that it judges. fold: (n,), the fold of
-    each labelled node, -1 elsewhere."""
+class _ByFolds:
+    """Models that judge the labels of a task, each trained without the folds that it judges. labelled: (m,), nodes;
+    fold: (m,), that of each."""
 
     plans: tuple[Plan, ...]
     task: NodeTask
@@ -197,29 +199,31 @@ class _CrossFitted:
         return self._judged(answers)
 
     def _without(self, folds: Sequence[int], task: NodeTask, weights: np.ndarray | None) -> np.ndarray:
-        """(M, n, width): the answers of all models, trained without the labels of these folds."""
-        own, outcome = self.labelled[~np.isin(self.fold[self.labelled], folds)], task.outcome_model()
+        """(M, m, width): the answers of all models for labelled nodes, trained without the labels of these folds."""
+        own, outcome = self.labelled[~np.isin(self.fold, folds)], task.outcome_model()
         part = replace(task, train=own, val=own)
         with enough_for(task.extent):
             results = [(near_labels(plan, part) or plan).fit(part, self.progress, weights) for plan in self.plans]
         unit = part.outcome_model()
-        return np.stack([_in_unit(unit.averaged(result.answers), unit, outcome) for result in results])
+        answers = [unit.averaged(result.answers)[self.labelled] for result in results]
+        return np.stack([_in_unit(answer, unit, outcome) for answer in answers])
 
     def _judged(self, answers: Sequence[np.ndarray], folds: Sequence[int] = range(_FOLDS)) -> JudgedLabels:
-        """The labels of these folds, each by its answers (M, n, width)."""
-        outcome, (nodes, columns, seen) = self.task.outcome_model(), rows_of(self.task.labels)
-        some = np.isin(self.fold[nodes], folds)
-        nodes, columns, seen, fold = nodes[some], columns[some], seen[some], self.fold[nodes[some]]
-        unseen = answers[0].copy()
+        """The labels of these folds, each by its answers (M, m, width)."""
+        outcome, labels = self.task.outcome_model(), self.task.labels[self.labelled]
+        places, columns, seen = rows_of(labels)
+        some = np.isin(self.fold[places], folds)
+        places, columns, seen = places[some], columns[some], seen[some]
+        nodes, fold, unseen = self.labelled[places], self.fold[places], answers[0].copy()
         for one, answer in zip(folds, answers, strict=True):
             unseen[:, self.fold == one] = answer[:, self.fold == one]
         if isinstance(outcome, NormalOutcome):
             pooled = outcome.weighted(list(unseen), np.full(len(unseen), 1 / len(unseen)))
-            answer, wrong = (values[nodes, columns] for values in _outliers(outcome, pooled, self.task.labels))
+            answer, wrong = (values[places, columns] for values in _outliers(outcome, pooled, labels))
             return JudgedLabels(
                 nodes, columns, fold, np.zeros((len(nodes), 0)), seen, answer, 1 - wrong, wrong, _NO_TABLE
             )
-        rows, codes = np.stack([_log_probs(one, nodes, columns, outcome) for one in unseen]), seen.astype(np.int64)
+        rows, codes = np.stack([_log_probs(one, places, columns, outcome) for one in unseen]), seen.astype(np.int64)
         pooled = np.empty(rows.shape[1:])
         for own, rest in _parts(fold):
             pooled[own] = Scaling()(np.tensordot(_pooling(rows[:, rest], codes[rest]), rows[:, own], 1))
@@ -260,10 +264,10 @@ def can_judge(task: NodeTask) -> bool:
     return len(np.union1d(task.train, task.val)) >= LEAST_LABELS and task.extent <= LARGE
 
 
-def _folds(n: int, labelled: np.ndarray, seed: int) -> np.ndarray:
-    """(n,): the fold of each labelled node, -1 elsewhere. It does not depend on the labels, which are to be judged."""
-    found = np.full(n, -1)
-    found[np.random.default_rng(seed % 2**32).permutation(labelled)] = np.arange(len(labelled)) % _FOLDS
+def _folds(labelled: int, seed: int) -> np.ndarray:
+    """(m,): the fold of each labelled node. It does not depend on the labels, which are to be judged."""
+    found = np.empty(labelled, dtype=np.int64)
+    found[np.random.default_rng(seed % 2**32).permutation(labelled)] = np.arange(labelled) % _FOLDS
     return found
 
 

@@ -61,11 +61,10 @@ def hear(messages, genuine, table, out):
     for m in prange(messages.shape[0]):
         g = genuine[m % E]
         for label in range(K):
-            likely, anyway = messages[m, 0] * table[0, label], messages[m, 0]
+            likely = messages[m, 0] * table[0, label]
             for k in range(1, K):
                 likely += messages[m, k] * table[k, label]
-                anyway += messages[m, k]
-            out[m, label] = np.log(g * likely + (1 - g) * anyway)
+            out[m, label] = np.log(g * likely + (1 - g))
 
 
 @kernel(parallel=True)

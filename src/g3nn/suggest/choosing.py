@@ -11,7 +11,7 @@ from g3nn.errors import Problems
 from g3nn.parse import Matrix
 from g3nn.suggest.covering import Cover, greedy_cover
 from g3nn.suggest.situation import Situation
-from g3nn.suggest.strategies import STRATEGIES, Scores, Worth
+from g3nn.suggest.strategies import STRATEGIES, Scores, Strategy, Worth
 
 _BESIDE = 0.5
 """What is left of the score of a node beside one that was chosen."""
@@ -46,12 +46,13 @@ def check_count(k: Any, problems: Problems) -> None:
         problems.add("k", repr(k), "a whole number of at least 1")
 
 
-def choose(situation: Situation, k: int, strategy: str = "default") -> list[Suggestion]:
-    """At most k candidates, the most useful first; fewer only where there are not as many."""
+def choose(situation: Situation, k: int, strategy: str | Strategy = "default") -> list[Suggestion]:
+    """At most k candidates, the most useful first; fewer only where there are not as many. strategy: a name, or a
+    function of your own."""
     k = min(k, len(situation.candidates))
     if k == 0:
         return []
-    found = STRATEGIES[strategy](situation, k)
+    found = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(situation, k)
     if isinstance(found, Worth):
         return _covering(situation, k, found)
     places = _spread(situation, found, k) if found.order is None else found.order[:k].tolist()

@@ -101,7 +101,8 @@ def default(situation: Situation, k: int) -> Worth:
     return Worth(_ANYWAY + situation.uncertainty / max(float(situation.uncertainty.max(initial=0.0)), 1e-12))
 
 
-STRATEGIES: dict[str, Callable[[Situation, int], Scores | Worth]] = {
+Strategy = Callable[[Situation, int], Scores | Worth]
+STRATEGIES: dict[str, Strategy] = {
     "default": default,
     "random": random,
     "entropy": entropy,

@@ -73,6 +73,54 @@ def test_where_edges_join_different_labels_they_are_believed():
     assert found.probability[apart].mean() > found.probability[~apart].mean()
 
 
+@pytest.fixture(scope="module")
+def rare_words():
+    """A graph where both ends of an edge share a word that no other node has, and as many edges again without one."""
+    rng, n, pairs = np.random.default_rng(0), 120, 180
+    edges = np.unique(np.sort(rng.integers(n, size=(2, 500)), axis=0), axis=1)
+    edges = edges[:, edges[0] != edges[1]]
+    edges = edges[:, rng.permutation(edges.shape[1])[: 2 * pairs]]
+    words, places = np.repeat(np.arange(pairs), 2), edges[:, :pairs].T.ravel()
+    x = sp.csr_array((np.ones(2 * pairs, dtype=np.float32), (places, words)), shape=(n, pairs))
+    task = g3nn.NodeTask.build(x, edges, np.arange(n) % 2, np.arange(40), np.arange(40, 60), np.arange(60, n))
+    shared = x.toarray() @ x.toarray().T
+    return task, shared[task.edges[0], task.edges[1]] > 0
+
+
+def test_a_shared_word_outside_the_leading_directions_counts(rare_words):
+    task, genuine = rare_words
+    (found,) = Evidence(task).judge(np.full((task.num_nodes, 2), 0.5), (0.5,))
+    assert roc_auc_score(genuine, found.log_odds) > 0.95
+
+
+def test_edges_that_do_not_count_teach_nothing(rare_words):
+    """Where only edges without a shared word have a weight, a shared word is no reason for an edge."""
+    task, genuine = rare_words
+    misled = replace(task, weights=np.where(genuine, 1e-3, 1.0))
+    nothing = np.full((task.num_nodes, 2), 0.5)
+    (believing,), (doubting,) = (Evidence(one).judge(nothing, (0.5,)) for one in (task, misled))
+    gaps = [one.probability[genuine].mean() - one.probability[~genuine].mean() for one in (believing, doubting)]
+    assert gaps[1] < gaps[0] - 0.2
+
+
+def test_nothing_to_compare_edges_with():
+    """No edge, and all pairs linked: every edge is as probable as any other."""
+    pairs = np.array(np.triu_indices(12, 1))
+    task = g3nn.NodeTask.build(np.eye(12), pairs, np.arange(12) % 2, np.arange(6), np.arange(6, 9), np.arange(9, 12))
+    for one in (task, task.with_edges(pairs[:, :0])):
+        mild, strong = Evidence(one, True).judge(np.full((12, 2), 0.5), (0.8, 0.5))
+        assert (mild.probability == 0.8).all()
+        assert (strong.log_odds == 0).all()
+        assert not len(mild.by_chance)
+
+
+def test_one_group_says_nothing_about_edges(noisy):
+    task, false = noisy
+    (found,) = Evidence(task).judge(np.ones((task.num_nodes, 1)), (0.5,))
+    assert np.isfinite(found.log_odds).all()
+    assert roc_auc_score(~false, found.log_odds) > 0.6
+
+
 def test_the_same_seed_gives_the_same_answer(noisy):
     task, _ = noisy
     first, second = (Evidence(task, seed=7).judge(prior(task), (0.5,))[0] for _ in range(2))

@@ -57,6 +57,6 @@ def test_the_table_learns_how_often_classes_are_linked(beliefs):
     pairs_within = sum(np.bincount(task.labels) ** 2) / 400**2
     within = same.mean() / (same.mean() + pairs_within)
     between = (1 - same.mean()) / (2 - same.mean() - pairs_within)
-    learned = expit(scores.left[0] @ scores.right[1] + scores.table)
+    learned = expit(scores["left"][0] @ scores["right"][1] + scores["table"])
     assert learned[0, 0] == pytest.approx(within, abs=0.03)
     assert learned[0, 1] == pytest.approx(between, abs=0.03)

@@ -94,21 +94,22 @@ def test_a_label_has_no_part_in_its_own_judgement(flipped, monkeypatch):
     nodes of other folds does. So it is in both passes."""
     task, _ = flipped
     node, labelled = int(task.train[0]), np.union1d(task.train, task.val)
-    labels, passes, pool = task.labels.copy(), [], wrong_labels._CrossFitted._judged
+    labels, passes, pool = task.labels.copy(), [], wrong_labels._ByFolds._judged
     labels[node] = (labels[node] + 1) % 3
 
     def listening(self, answers, *folds):
         passes.append(np.stack(answers))
         return pool(self, answers, *folds)
 
-    monkeypatch.setattr(wrong_labels._CrossFitted, "_judged", listening)
+    monkeypatch.setattr(wrong_labels._ByFolds, "_judged", listening)
     for given in (task.labels, labels):
         judged(replace(task, labels=given), MODELS[:1], epochs=10, twice=True)
-    fold = wrong_labels._folds(task.num_nodes, labelled, 0)
-    same = labelled[fold[labelled] == fold[node]]
+    fold = wrong_labels._folds(len(labelled), 0)
+    own = fold[labelled == node].item()
+    same = fold == own
     of_one, of_other = np.split(np.array([passes[place] for place in (0, 6, 7, 13)]), 2)
     for one, other in zip(of_one, of_other, strict=True):
-        np.testing.assert_array_equal(one[fold[node]][:, same], other[fold[node]][:, same])
+        np.testing.assert_array_equal(one[own][:, same], other[own][:, same])
         assert not np.array_equal(one, other)
     assert not np.array_equal(of_one[0], of_one[1])
 

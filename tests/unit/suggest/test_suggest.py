@@ -9,7 +9,7 @@ import pytest
 
 from g3nn.errors import InputError
 from g3nn.sparse import neighbourhoods
-from g3nn.suggest import STRATEGIES, Situation, choose, doubtful_edges, first_nodes
+from g3nn.suggest import STRATEGIES, Scores, Situation, choose, doubtful_edges, first_nodes
 from g3nn.suggest.agreement import chance_of_agreement, deviation
 from g3nn.suggest.covering import Cover, Likeness, greedy_cover
 from g3nn.suggest.expected_error import class_mixing, expected_reduction
@@ -204,3 +204,14 @@ def test_an_edge_is_worth_checking_if_it_is_doubtful_and_matters(clusters):
     assert places[0] == edges.shape[1] - 2
     assert scores[0] > scores[1]
     assert changes[0] > 0
+
+
+def test_a_function_of_your_own_is_a_strategy(clusters):
+    situation, _ = clusters
+
+    def last(situation, k):
+        return Scores("the highest number", situation.candidates.astype(float), spread_out=False)
+
+    found = choose(situation, 2, last)
+    assert [one.number for one in found] == [19, 18]
+    assert found[0].reason.startswith("the highest number")
