@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -14,6 +14,7 @@ import scipy.sparse as sp
 import torch
 
 import g3nn
+from g3nn.estimator import wrong_labels
 from g3nn.kernels import backend
 from g3nn.task import NodeTask
 
@@ -120,3 +121,12 @@ def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
         return Ended(code, *capsys.readouterr())
 
     return run
+
+
+@pytest.fixture(scope="module")
+def labels_judged_quickly() -> Iterator[None]:
+    """Labels are judged by small models: small graphs are learned in a moment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrong_labels, "EPOCHS", 30)
+        patch.setattr(wrong_labels, "_JUDGES", ("gcn", "mlp"))
+        yield

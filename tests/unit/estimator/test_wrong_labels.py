@@ -18,18 +18,12 @@ from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.progress import Course
 
-pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning"),
+    pytest.mark.usefixtures("labels_judged_quickly"),
+]
 
 FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "device": "cpu"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def short():
-    """Small graphs are learned in a moment."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wrong_labels, "EPOCHS", 30)
-        patch.setattr(wrong_labels, "_JUDGES", ("gcn", "mlp"))
-        yield
 
 
 MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]

@@ -14,7 +14,6 @@ import g3nn.data
 from g3nn.cli import app
 from g3nn.data import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
 from g3nn.errors import InputError
-from g3nn.estimator import wrong_labels
 from g3nn.experiments import run, worker
 from g3nn.experiments.comparison import compare
 from g3nn.experiments.executors import LocalExecutor
@@ -75,13 +74,7 @@ cells = [
 """
 
 
-@pytest.fixture(autouse=True, scope="module")
-def short():
-    """Labels are judged in a moment."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wrong_labels, "EPOCHS", 5)
-        patch.setattr(wrong_labels, "_JUDGES", ("gcn", "mlp"))
-        yield
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly")
 
 
 @pytest.fixture
