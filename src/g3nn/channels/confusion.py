@@ -6,13 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from g3nn.calibrate import Scaling, fit_temperature, log_seen
+from g3nn.calibrate import Scaling, fit_temperature, log_seen, right_share
 
 _SURE, _FEWEST = 0.25, 40
 """The share of wrong labels is read off where predictions are surest: among this share of the labels, or so many."""
 _LEAST, _MOST = 0.002, 0.8
 """Some label may always be wrong; and labels are never worse than so much of what guessing would give, so that most of
 each class keep their label."""
+_NO_SKILL, SKILL = 0.35, 0.5
+"""Who answers with less skill says nothing about labels: what contradicts a model that is hardly better than guessing
+may be a hard node as well as a wrong label. With more, the share of wrong labels counts in full."""
 _STRENGTH = 3.0
 """Pseudo-labels of each class that shrink where its wrong labels go towards all other classes alike."""
 _ROUNDS, _ENOUGH = 200, 1e-9
@@ -40,13 +43,23 @@ def wrong_share(log_prob: np.ndarray, seen: np.ndarray) -> float:
 
     Predictions that are not sure say nothing about it: a model with wrong labels and sure predictions explains the same
     labels as one with right labels and unsure predictions. Where predictions are surest, what contradicts them is a
-    wrong label. Even there predictions err, so the lower end of the estimate is taken.
+    wrong label. Even there predictions err, so the lower end of the estimate is taken, and less of it without `skill`.
     """
     size = min(len(seen), max(_FEWEST, round(_SURE * len(seen))))
     surest = np.argsort(-log_prob.max(1), kind="stable")[:size]
     share = float((log_prob[surest].argmax(1) != seen[surest]).mean())
     K = log_prob.shape[1]
-    return float(np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K))
+    found = np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K)
+    weight = (skill(log_prob, seen, _alike(K, found)) - _NO_SKILL) / (SKILL - _NO_SKILL)
+    return float(max(found * np.clip(weight, 0, 1), _LEAST))
+
+
+def skill(log_prob: np.ndarray, seen: np.ndarray, table: np.ndarray) -> float:
+    """How often predictions name the true class, on the way from always naming the commonest (0) to always right (1),
+    if labels came through a table (K, K)."""
+    commonest = np.unique(seen, return_counts=True)[1].max() / len(seen)
+    right, guess = (right_share(float(one), table) for one in ((log_prob.argmax(1) == seen).mean(), commonest))
+    return (right - guess) / max(1 - guess, 1e-12)
 
 
 def fit_confusion(log_prob: np.ndarray, seen: np.ndarray) -> tuple[Confusion, float]:
@@ -70,7 +83,7 @@ def fit_confusion(log_prob: np.ndarray, seen: np.ndarray) -> tuple[Confusion, fl
 def _where_wrong_ones_go(log_prob: np.ndarray, seen: np.ndarray, share: float) -> Confusion:
     K = log_prob.shape[1]
     others = ~np.eye(K, dtype=bool)
-    table, course = np.where(others, share / (K - 1), 1 - share), list[float]()
+    table, course = _alike(K, share), list[float]()
     for _ in range(_ROUNDS):
         confusion = Confusion(table)
         prior = _STRENGTH / (K - 1) * float(np.log(table[others]).sum())
@@ -82,3 +95,8 @@ def _where_wrong_ones_go(log_prob: np.ndarray, seen: np.ndarray, share: float) -
         weights = np.where(others, counts + _STRENGTH / (K - 1), 0.0)
         table = np.where(others, share * weights / weights.sum(1, keepdims=True), 1 - share)
     return Confusion(table, tuple(course))
+
+
+def _alike(K: int, share: float) -> np.ndarray:
+    """(K, K): wrong labels, a share of each class, name all other classes alike."""
+    return np.where(np.eye(K, dtype=bool), 1 - share, share / (K - 1))

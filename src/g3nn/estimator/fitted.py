@@ -382,7 +382,7 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
     """Every label that the fit knew, judged by models that have not seen it."""
     labelled = np.flatnonzero(has_label(fitted.task.labels))
     task = replace(fitted.task, train=labelled, val=labelled[:0])
-    return judged_labels(task, fitted.views[0], judges(task, quick), fitted.seed, device, progress)
+    return judged_labels(task, fitted.views[0], judges(task, quick), fitted.seed, device, progress)[0]
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

@@ -80,10 +80,10 @@ def fitted_models(
         if search.denoise is True:
             # There are edges, but some candidates believe none of them.
             warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
-        judged = None if simple is not None else _judged_labels(parameters, search)
+        judged, others = (None, ()) if simple is not None else _judged_labels(parameters, search)
         corrected = judged if judged is not None and (judged.many or parameters["label_noise"] != "auto") else None
         if corrected is not None:
-            search = replace(search, confusion=tuple(map(tuple, corrected.table.tolist())))
+            search = search.where_labels_are_wrong(corrected, others if len(request.val) else ())
         refit = parameters["refit"] or simple is not None or corrected is not None
         learned = _learned(request, parameters["device"], search, seen, prior, known, refit, corrected)
         learned = replace(learned, labels=None if judged is None else judged.within(seen))
@@ -141,12 +141,14 @@ def _learned(
     return replace(learned, refitted=True, corrected=corrected is not None)
 
 
-def _judged_labels(parameters: Mapping[str, Any], search: Search) -> JudgedLabels | None:
-    """Where nothing is said, only a panel without a limit of time looks for wrong labels."""
+def _judged_labels(
+    parameters: Mapping[str, Any], search: Search
+) -> tuple[JudgedLabels | None, tuple[JudgedLabels, ...]]:
+    """As `judged_labels`. Where nothing is said, only a panel without a limit of time looks for wrong labels."""
     asked, task = parameters["label_noise"], search.task
     automatic = parameters["model"] == "auto" and parameters["budget"] is None and can_judge(task)
     if not asked or (asked == "auto" and not automatic):
-        return None
+        return None, ()
     models = judges(task, parameters["effort"] == "quick")
     search.progress.stage("judging labels", 0.05, TRAININGS * len(models))
     view = next(iter(search.views.values()))

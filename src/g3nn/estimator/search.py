@@ -21,6 +21,8 @@ from g3nn.estimator.probing import ranked_views
 from g3nn.estimator.room import Room
 from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
+from g3nn.estimator.weights import repeated
+from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.outcomes import Classes, Outcome
 from g3nn.sparse import is_identity
 from g3nn.task import NodeTask
@@ -37,6 +39,9 @@ _CLOSE_ENOUGH = 1.1
 _DOUBTERS, _LISTENS = 3, "sbm-appnp"
 """How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
 false the best may be those that do not listen to them."""
+
+_FEWEST_IN_FOLD = 60
+"""Fewer labels, some of which are wrong, are not enough for a replica to validate on."""
 
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
@@ -72,6 +77,22 @@ class Search:
     folds: tuple[np.ndarray, ...] = ()
     """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
     replicas have those of the task."""
+    others: tuple[JudgedLabels, ...] = ()
+    """For each of the folds what the labels of the others probably are, judged without it; empty if all are right."""
+
+    def where_labels_are_wrong(self, judged: JudgedLabels, others: tuple[JudgedLabels, ...]) -> Search:
+        """The same with wrong labels among those that judge. Replicas train on what labels probably are, and validate
+        on given labels that had no say in it: a fold of their own, whatever was to be validated on. With few labels
+        they train on given ones and validate as they would."""
+        table = tuple(map(tuple, judged.table.tolist()))
+        labelled = np.union1d(self.task.train, self.task.val)
+        folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others)
+        if not folds or min(map(len, folds)) < _FEWEST_IN_FOLD:
+            return replace(self, confusion=table)
+        if self.weights is not None:
+            folds = tuple(repeated(fold, self.weights) for fold in folds)
+        task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
+        return replace(self, task=task, confusion=table, folds=folds, others=others, at_once=len(self.seeds))
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -128,9 +149,11 @@ class Search:
             return usable(plan.fit(task, self.progress, self.weights, deadline))
         labelled, results = np.union1d(self.task.train, self.task.val), []
         for seed in plan.seeds:
-            val = self.folds[self.fold(seed)]
-            own = replace(task, train=np.setdiff1d(labelled, val), val=val)
-            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, self.weights, deadline)))
+            place, weights = self.fold(seed), self.weights
+            own = replace(task, train=np.setdiff1d(labelled, self.folds[place]), val=self.folds[place])
+            if self.others:
+                own, weights = self.others[place].corrected(own, weights)
+            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, deadline)))
         return FitResult.join([one for one in results if one.trials] or results[:1])
 
     def alone(self, model: Candidate) -> Trial:

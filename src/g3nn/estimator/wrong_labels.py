@@ -11,8 +11,8 @@ import torch
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from g3nn.calibrate import Scaling, right_share
-from g3nn.channels.confusion import fit_confusion
+from g3nn.calibrate import Scaling
+from g3nn.channels.confusion import SKILL, fit_confusion, skill
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.views import View
 from g3nn.outcomes import NormalOutcome, Outcome, Tags, without_labels_of
@@ -36,10 +36,9 @@ _NO_TABLE = np.zeros((0, 0))
 
 LEAST_LABELS, FEWEST_LABELS = 60, 20
 """With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
-_LEAST_WRONG, _LEAST_SKILL, _LEAST_GAP = 0.05, 0.5, 0.35
-"""Labels are corrected if at least this share of them is wrong and models are at least halfway from the commonest class
-to always right, where right and wrong labels differ enough to tell. What contradicts a model that is hardly better than
-guessing may be a hard node as well as a wrong label."""
+_LEAST_WRONG, _LEAST_GAP = 0.05, 0.35
+"""Labels are corrected if at least this share of them is wrong, and models have the skill to say so, where right and
+wrong labels differ enough to tell."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,8 +48,7 @@ class JudgedLabels:
     unseen: (m, K), log-probabilities by models that have not seen the label; empty for numbers. fold: (m,), those with
             the same number were held back together.
     answer: (m,), what the label probably is. sure: (m,), with what probability; wrong: (m,), that `seen` is wrong.
-    table:  (K, K), T; empty for numbers. explained: the mean of log Z, each by the T of the other folds: how well what
-            is judged explains the labels that were seen.
+    table:  (K, K), T; empty for numbers.
     """
 
     nodes: np.ndarray
@@ -62,26 +60,23 @@ class JudgedLabels:
     sure: np.ndarray
     wrong: np.ndarray
     table: np.ndarray
-    explained: float = 0.0
 
     @classmethod
     def of(
         cls, nodes: np.ndarray, columns: np.ndarray, fold: np.ndarray, unseen: np.ndarray, seen: np.ndarray
     ) -> JudgedLabels:
         """Of classes or tags. The channel that judges the labels of a fold is fitted to those of the others."""
-        codes, beliefs, log_z = seen.astype(np.int64), np.empty(unseen.shape), np.empty(len(seen))
+        codes, beliefs = seen.astype(np.int64), np.empty(unseen.shape)
         for own, rest in _parts(fold):
             confusion, temperature = fit_confusion(unseen[rest], codes[rest])
-            answers = Scaling(temperature)(unseen[own])
-            beliefs[own] = confusion.posterior(answers, codes[own])
-            log_z[own] = confusion.log_prob(answers, codes[own])
+            beliefs[own] = confusion.posterior(Scaling(temperature)(unseen[own]), codes[own])
         table = fit_confusion(unseen, codes)[0].table
         # A class without a label outside its fold is unknown to the models that judge there: its labels stand.
         others = np.array([((codes == code) & (fold != own)).any() for code, own in zip(codes, fold, strict=True)])
         beliefs[~others] = np.eye(len(table))[codes[~others]]
         wrong = 1 - beliefs[np.arange(len(codes)), codes]
         answer = beliefs.argmax(1).astype(seen.dtype)
-        return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table, float(log_z.mean()))
+        return cls(nodes, columns, fold, unseen, seen, answer, beliefs.max(1), wrong, table)
 
     @property
     def contradicted(self) -> np.ndarray:
@@ -100,10 +95,7 @@ class JudgedLabels:
         share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
         if share < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
             return False
-        commonest = np.unique(self.seen, return_counts=True)[1].max() / len(self.seen)
-        agree = float((self.unseen.argmax(1) == self.seen).mean())
-        right, guess = (right_share(float(one), self.table) for one in (agree, commonest))
-        return right >= guess + _LEAST_SKILL * (1 - guess)
+        return skill(self.unseen, self.seen.astype(np.int64), self.table) >= SKILL
 
     def corrected(self, task: NodeTask, weights: np.ndarray | None) -> tuple[NodeTask, np.ndarray]:
         """The task with what labels probably are, and weights (n,) of how probable that is. A number that is probably
@@ -157,10 +149,10 @@ def judged_labels(
     weights: np.ndarray | None = None,
     epochs: int = EPOCHS,
     twice: bool = False,
-) -> JudgedLabels:
+) -> tuple[JudgedLabels, tuple[JudgedLabels, ...]]:
     """Every label of training and validation nodes, judged by `models` trained without it. Where many are wrong, or if
-    asked to, twice: the second time by models trained on what the other labels probably are. What explains the labels
-    better counts."""
+    asked to, the second judgement counts, by models trained on what the other labels probably are. What these are is
+    told as well, for each fold: all labels but its own, judged without it."""
     labelled = np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
@@ -168,8 +160,8 @@ def judged_labels(
     by_folds = _ByFolds(plans, task, labelled, _folds(len(labelled), seed), progress)
     first = by_folds.once(weights)
     if not first.table.size or not (twice or first.many):
-        return first
-    return max(first, by_folds.again(weights), key=lambda one: one.explained)
+        return first, ()
+    return by_folds.again(weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,16 +179,16 @@ class _ByFolds:
         """By models trained on the other labels as they were given."""
         return self._judged([self._without((fold,), self.task, weights) for fold in range(_FOLDS)])
 
-    def again(self, weights: np.ndarray | None) -> JudgedLabels:
-        """By models trained on what the other labels probably are. What these are is judged without the labels of the
-        fold, too: by models that have seen neither of two folds."""
+    def again(self, weights: np.ndarray | None) -> tuple[JudgedLabels, tuple[JudgedLabels, ...]]:
+        """By models trained on what the other labels probably are; and, for each fold, what these are. That is judged
+        without the labels of the fold, too: by models that have seen neither of two folds."""
         pairs = {pair: self._without(pair, self.task, weights) for pair in combinations(range(_FOLDS), 2)}
-        answers = []
+        answers, others = list[np.ndarray](), list[JudgedLabels]()
         for fold in range(_FOLDS):
-            others = [one for one in range(_FOLDS) if one != fold]
-            rest = self._judged([pairs[min(fold, one), max(fold, one)] for one in others], others)
-            answers.append(self._without((fold,), *rest.corrected(self.task, weights)))
-        return self._judged(answers)
+            rest = [one for one in range(_FOLDS) if one != fold]
+            others.append(self._judged([pairs[min(fold, one), max(fold, one)] for one in rest], rest))
+            answers.append(self._without((fold,), *others[-1].corrected(self.task, weights)))
+        return self._judged(answers), tuple(others)
 
     def _without(self, folds: Sequence[int], task: NodeTask, weights: np.ndarray | None) -> np.ndarray:
         """(M, m, width): the answers of all models for labelled nodes, trained without the labels of these folds."""

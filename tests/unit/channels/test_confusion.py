@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.channels.confusion import Confusion, fit_confusion, wrong_share
+from g3nn.channels.confusion import Confusion, fit_confusion, skill, wrong_share
 
 
 def example(m: int, table: np.ndarray, seed: int = 0, sure: float = 4.0):
@@ -71,10 +71,32 @@ def test_temperature_undoes_what_wrong_labels_did_to_a_model():
     assert temperature == pytest.approx(1 / 3, rel=0.15)
 
 
+def alternating():
+    """log r (200, 2), which name both classes in turn, the surest first; and what they name."""
+    named, sure = np.arange(200) % 2, np.linspace(0.99, 0.6, 200)
+    return np.log(np.where(named[:, None] == np.arange(2), sure[:, None], 1 - sure[:, None])), named
+
+
 def test_the_surest_predictions_count_and_the_lower_end_of_what_they_say():
-    sure = np.linspace(0.99, 0.6, 200)
-    log_prob = np.log(np.stack([sure, 1 - sure], axis=1))
-    late = (np.arange(200) >= 50).astype(np.int64)
-    assert wrong_share(log_prob, late) == 0.002
-    early = (np.arange(200) % 5 == 0).astype(np.int64)
-    assert wrong_share(log_prob, early) == pytest.approx(0.2 - np.sqrt(0.2 * 0.8 / 50))
+    log_prob, named = alternating()
+    unsure = np.arange(200) >= 150
+    assert wrong_share(log_prob, np.where(unsure, 1 - named, named)) == 0.002
+    contradicted = np.arange(200) % 10 == 0
+    expected = 0.1 - np.sqrt(0.1 * 0.9 / 50)
+    assert wrong_share(log_prob, np.where(contradicted, 1 - named, named)) == pytest.approx(expected)
+
+
+def test_predictions_without_skill_do_not_contradict_labels():
+    """They name every class as often as labels do, and agree with them by chance."""
+    log_prob, _ = alternating()
+    seen = np.arange(200) // 2 % 2
+    assert skill(log_prob, seen, np.eye(2)) == pytest.approx(0)
+    assert wrong_share(log_prob, seen) == 0.002
+
+
+def test_skill_is_that_on_true_labels():
+    log_prob, named = alternating()
+    assert skill(log_prob, named, np.eye(2)) == 1
+    # One label of ten is wrong, and every prediction is right.
+    seen = np.where(np.arange(200) % 10 == 0, 1 - named, named)
+    assert skill(log_prob, seen, flips(2, 0.1)) == pytest.approx(1)
