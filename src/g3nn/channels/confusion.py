@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from g3nn.calibrate import Scaling, fit_temperature, log_seen, right_share
+from g3nn.calibrate import Scaling, fit_temperature, log_seen
 
 _SURE, _FEWEST = 0.25, 40
 """The share of wrong labels is read off where predictions are surest: among this share of the labels, or so many."""
@@ -14,8 +14,11 @@ _LEAST, _MOST = 0.002, 0.8
 """Some label may always be wrong; and labels are never worse than so much of what guessing would give, so that most of
 each class keep their label."""
 _NO_SKILL, SKILL = 0.35, 0.5
-"""Who answers with less skill says nothing about labels: what contradicts a model that is hardly better than guessing
-may be a hard node as well as a wrong label. With more, the share of wrong labels counts in full."""
+"""Up to the first, predictions say nothing about labels: what contradicts a model that is hardly better than guessing
+may be a hard node as well as a wrong label. From the second on, what they say counts in full, and in between in
+proportion."""
+_FEWEST_OTHERS = 20
+"""Skill is measured by labels that are right and not of the commonest class; with fewer of them there is none."""
 _STRENGTH = 3.0
 """Pseudo-labels of each class that shrink where its wrong labels go towards all other classes alike."""
 _ROUNDS, _ENOUGH = 200, 1e-9
@@ -49,17 +52,17 @@ def wrong_share(log_prob: np.ndarray, seen: np.ndarray) -> float:
     surest = np.argsort(-log_prob.max(1), kind="stable")[:size]
     share = float((log_prob[surest].argmax(1) != seen[surest]).mean())
     K = log_prob.shape[1]
-    found = np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K)
-    weight = (skill(log_prob, seen, _alike(K, found)) - _NO_SKILL) / (SKILL - _NO_SKILL)
-    return float(max(found * np.clip(weight, 0, 1), _LEAST))
+    found = float(np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K))
+    weight = (skill(log_prob, seen, found) - _NO_SKILL) / (SKILL - _NO_SKILL)
+    return max(found * min(max(weight, 0.0), 1.0), _LEAST)
 
 
-def skill(log_prob: np.ndarray, seen: np.ndarray, table: np.ndarray) -> float:
+def skill(log_prob: np.ndarray, seen: np.ndarray, wrong: float) -> float:
     """How often predictions name the true class, on the way from always naming the commonest (0) to always right (1),
-    if labels came through a table (K, K)."""
-    commonest = np.unique(seen, return_counts=True)[1].max() / len(seen)
-    right, guess = (right_share(float(one), table) for one in ((log_prob.argmax(1) == seen).mean(), commonest))
-    return (right - guess) / max(1 - guess, 1e-12)
+    if a share of the labels is wrong."""
+    commonest, agree = np.bincount(seen).max() / len(seen), float((log_prob.argmax(1) == seen).mean())
+    others = 1 - wrong - commonest
+    return (agree - commonest) / others if others * len(seen) >= _FEWEST_OTHERS else 0.0
 
 
 def fit_confusion(log_prob: np.ndarray, seen: np.ndarray) -> tuple[Confusion, float]:
@@ -83,7 +86,7 @@ def fit_confusion(log_prob: np.ndarray, seen: np.ndarray) -> tuple[Confusion, fl
 def _where_wrong_ones_go(log_prob: np.ndarray, seen: np.ndarray, share: float) -> Confusion:
     K = log_prob.shape[1]
     others = ~np.eye(K, dtype=bool)
-    table, course = _alike(K, share), list[float]()
+    table, course = np.where(others, share / (K - 1), 1 - share), list[float]()
     for _ in range(_ROUNDS):
         confusion = Confusion(table)
         prior = _STRENGTH / (K - 1) * float(np.log(table[others]).sum())
@@ -95,8 +98,3 @@ def _where_wrong_ones_go(log_prob: np.ndarray, seen: np.ndarray, share: float) -
         weights = np.where(others, counts + _STRENGTH / (K - 1), 0.0)
         table = np.where(others, share * weights / weights.sum(1, keepdims=True), 1 - share)
     return Confusion(table, tuple(course))
-
-
-def _alike(K: int, share: float) -> np.ndarray:
-    """(K, K): wrong labels, a share of each class, name all other classes alike."""
-    return np.where(np.eye(K, dtype=bool), 1 - share, share / (K - 1))

@@ -135,7 +135,9 @@ class GraphEstimator(Shown):
             problems.raise_if_any()
         assert self.fitted_.begun is not None
         request = self.fitted_.begun.request
-        known = () if self.fitted_.begun.updated else self.fitted_.begun.trials
+        # What was tried on other labels, or validated on other nodes, does not count.
+        again = self.fitted_.begun.updated or self.fitted_.corrected
+        known = () if again else self.fitted_.begun.trials
         if parameters["model"] != "auto" or not len(request.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
         request = with_effort(request, parameters, problems)

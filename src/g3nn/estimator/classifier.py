@@ -41,8 +41,9 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
                   labels do not explain are tried too, and validation decides; a model that is named believes all
                   edges. True: edges are always weighed, or none is believed, False: never.
     label_noise:  whether labels may be wrong. "auto": with a panel and at least 60 labels each label is judged by
-                  models that have not seen it; if many are wrong, the chosen models are trained again on what all
-                  labels probably are. A model that is named takes labels as given. True: always, False: never.
+                  models that have not seen it; if many are wrong, models are trained on what labels probably are,
+                  and from 300 labels on folds of all of them validate, whatever was held back to do so. A model that
+                  is named takes labels as given. True: always, False: never.
     ensemble:     number of replicas of a model that is named; in a panel, the most that any model gets.
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.

@@ -83,7 +83,7 @@ def fitted_models(
         judged, others = (None, ()) if simple is not None else _judged_labels(parameters, search)
         corrected = judged if judged is not None and (judged.many or parameters["label_noise"] != "auto") else None
         if corrected is not None:
-            search = search.where_labels_are_wrong(corrected, others if len(request.val) else ())
+            search = search.where_labels_are_wrong(corrected, others if _can_share_out(request, search) else ())
         refit = parameters["refit"] or simple is not None or corrected is not None
         learned = _learned(request, parameters["device"], search, seen, prior, known, refit, corrected)
         learned = replace(learned, labels=None if judged is None else judged.within(seen))
@@ -106,7 +106,7 @@ def _learned(
     corrected: JudgedLabels | None,
 ) -> Learned:
     """where: the device. refit: whether members are trained again on all labels; corrected: as what they probably are,
-    where some are wrong. Validation labels help to correct training labels, so no choice may depend on corrected ones.
+    where some are wrong. Validation labels help to correct them, so nothing is chosen afterwards.
     """
     task, progress = search.task, search.progress
     trials = _trials(request, search, known)
@@ -124,7 +124,8 @@ def _learned(
         replace(trial.entry, chosen=place in weights, weight=weights.get(place, 0.0))
         for place, trial in enumerate(trials)
     ]
-    val = seen[np.unique(search.task.val)]
+    # Who answers in the end has trained on all labels if replicas validated on folds of wrong ones.
+    val = request.val if search.others else seen[np.unique(search.task.val)]
     labelled = request.labels.labelled if search.folds else request.train
     learned = Learned(answerer, tuple(entries), judged, labelled, val, prior, tuple(trials))
     if not refit or not (len(request.val) or corrected is not None):
@@ -134,7 +135,7 @@ def _learned(
     if corrected is not None:
         task, counted = corrected.corrected(task, counted)
     task, prior = _with_beliefs(request, task, seen)
-    everything = replace(search, task=replace(task, val=search.task.val), folds=(), weights=counted)
+    everything = replace(search, task=replace(task, val=search.task.val), folds=(), others=(), weights=counted)
     again = tuple(_refitted(member, trials[member.place], everything) for member in answerer.members)
     answerer = replace(answerer, members=again, outcome=everything.outcome)
     learned = replace(learned, answerer=answerer, trained_on=request.labels.labelled, prior=prior)
@@ -150,10 +151,17 @@ def _judged_labels(
     if not asked or (asked == "auto" and not automatic):
         return None, ()
     models = judges(task, parameters["effort"] == "quick")
-    search.progress.stage("judging labels", 0.05, TRAININGS * len(models))
+    search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(models))
     view = next(iter(search.views.values()))
     how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))
     return judged_labels(task, view, models, *how, twice=asked is True)
+
+
+def _can_share_out(request: Request, search: Search) -> bool:
+    """Whether labels can be shared out anew among training and validation: they are classes, somebody validates, and
+    nothing but the training has looked at them."""
+    reads = any(dict(one.options).get("label_inputs") for one in request.candidates)
+    return bool(len(request.val)) and search.task.labels.ndim == 1 and request.prior is None and not reads
 
 
 def _judging(search: Search, members: Sequence[Member]) -> Search:
@@ -236,7 +244,7 @@ def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequenc
         return [search.alone(models[0])]
     models = tuple(one for one in models if one.suits(search.task)) or models[:1]
     replicas = min(search.effort.replicas, len(search.seeds))
-    _warn_of_few(sum(map(len, request.folds[:replicas])) or len(request.val))
+    _warn_of_few(sum(map(len, search.folds[:replicas])) or len(request.val))
     order: list[AnyCandidate] = [*models, *request.tables] if request.prior is None else [*request.tables, *models]
     trials = search.panel(order, known)
     if len(trials) == 1 and search.spending.seconds is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -40,8 +41,9 @@ _DOUBTERS, _LISTENS = 3, "sbm-appnp"
 """How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
 false the best may be those that do not listen to them."""
 
-_FEWEST_IN_FOLD = 60
-"""Fewer labels, some of which are wrong, are not enough for a replica to validate on."""
+_FEWEST_IN_FOLD, _MOST_FOLDS = 60, 3
+"""Where some labels are wrong: fewer are not enough for a replica to validate on; and in how many folds, so that there
+are labels with which nobody validates."""
 
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
@@ -81,18 +83,24 @@ class Search:
     """For each of the folds what the labels of the others probably are, judged without it; empty if all are right."""
 
     def where_labels_are_wrong(self, judged: JudgedLabels, others: tuple[JudgedLabels, ...]) -> Search:
-        """The same with wrong labels among those that judge. Replicas train on what labels probably are, and validate
-        on given labels that had no say in it: a fold of their own, whatever was to be validated on. With few labels
+        """The same with wrong labels among those that judge. Networks train on what labels probably are, and validate
+        on given labels that had no say in it: a fold for each replica, whatever was to be validated on. With few labels
         they train on given ones and validate as they would."""
         table = tuple(map(tuple, judged.table.tolist()))
         labelled = np.union1d(self.task.train, self.task.val)
-        folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others)
-        if not folds or min(map(len, folds)) < _FEWEST_IN_FOLD:
-            return replace(self, confusion=table)
+        folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others[: min(_MOST_FOLDS, len(self.seeds))])
         if self.weights is not None:
             folds = tuple(repeated(fold, self.weights) for fold in folds)
+        if not folds or min(len(np.unique(fold)) for fold in folds) < _FEWEST_IN_FOLD:
+            return replace(self, confusion=table)
         task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
         return replace(self, task=task, confusion=table, folds=folds, others=others, at_once=len(self.seeds))
+
+    @cached_property
+    def _never_validate(self) -> np.ndarray:
+        """The training nodes by which no replica validates: models that are not trained for each fold know them."""
+        used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.seeds))]
+        return np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -108,9 +116,7 @@ class Search:
         """How far each edge is believed, by the share of edges that are genuine. Labels that any replica validates on
         have no say in it."""
         view = next(iter(self.views))
-        used = self.folds[: min(self.effort.replicas, len(self.seeds))]
-        train = np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
-        task = replace(self.seen(view), train=train)
+        task = replace(self.seen(view), train=self._never_validate)
         found = edge_trust(task, SHARES, self._featureless, self.seeds[0], self.device)
         return {**found, NONE: EdgeTrust(NONE, task.edges, np.zeros(task.num_edges))}
 
@@ -148,12 +154,13 @@ class Search:
         if not self.folds:
             return usable(plan.fit(task, self.progress, self.weights, deadline))
         labelled, results = np.union1d(self.task.train, self.task.val), []
-        for seed in plan.seeds:
+        for done, seed in enumerate(plan.seeds):
             place, weights = self.fold(seed), self.weights
             own = replace(task, train=np.setdiff1d(labelled, self.folds[place]), val=self.folds[place])
             if self.others:
                 own, weights = self.others[place].corrected(own, weights)
-            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, deadline)))
+            until = None if deadline is None else _shared_out(deadline, len(plan.seeds) - done)
+            results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, until)))
         return FitResult.join([one for one in results if one.trials] or results[:1])
 
     def alone(self, model: Candidate) -> Trial:
@@ -281,7 +288,9 @@ class Search:
         finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in helped]
         if not finite:
             return list(range(min(1, len(trials))))
-        weights = member_weights(np.stack([self._log_prob(trials[place]) for place in finite]), most=99)
+        # Some may have been trained to the end before, with more folds than the first.
+        first = len(self.task.val)
+        weights = member_weights(np.stack([self._log_prob(trials[place])[:first] for place in finite]), most=99)
         lowest = min(trials[place].loss for place in finite)
         order = sorted(zip(finite, weights, strict=True), key=lambda one: (-one[1], trials[one[0]].loss))
         near = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest)
@@ -296,6 +305,8 @@ class Search:
         """One replica for few epochs, until this share of what may be spent is spent."""
         if not isinstance(candidate, Candidate):
             task = self.seen(candidate.view)
+            if self.others:
+                task = replace(task, train=self._never_validate)
             learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
             self.spending.worked += candidate.work(task)
             answer = learned.answers(task, None, None).answer  # type: ignore[arg-type]
@@ -351,6 +362,12 @@ class Search:
         scaled = self.outcome.scaled(trial.answer, Scaling(temperature))
         loss, score = self.outcome.loss_and_score(scaled, labels)
         return replace(trial, loss=loss, score=score, temperature=temperature)
+
+
+def _shared_out(deadline: float, waiting: int) -> float:
+    """When the next one should end, if so many are waiting for what is left of the time."""
+    now = time.monotonic()
+    return now + (deadline - now) / waiting
 
 
 def _unless_too_large(train: Callable[[], Trial], otherwise: Trial) -> Trial:

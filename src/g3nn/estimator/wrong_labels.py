@@ -25,8 +25,8 @@ from g3nn.training.progress import Course
 from g3nn.training.room import LARGE, near_labels
 
 _FOLDS, EPOCHS = 5, 100
-TRAININGS = _FOLDS
-"""Of each model that judges labels, unless many of them are wrong."""
+TRAININGS = {False: _FOLDS, True: 4 * _FOLDS}
+"""Of each model that judges labels, once and twice."""
 _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _RIDGE = 1e-3
@@ -95,7 +95,7 @@ class JudgedLabels:
         share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
         if share < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
             return False
-        return skill(self.unseen, self.seen.astype(np.int64), self.table) >= SKILL
+        return skill(self.unseen, self.seen.astype(np.int64), share) >= SKILL
 
     def corrected(self, task: NodeTask, weights: np.ndarray | None) -> tuple[NodeTask, np.ndarray]:
         """The task with what labels probably are, and weights (n,) of how probable that is. A number that is probably

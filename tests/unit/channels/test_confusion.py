@@ -90,13 +90,21 @@ def test_predictions_without_skill_do_not_contradict_labels():
     """They name every class as often as labels do, and agree with them by chance."""
     log_prob, _ = alternating()
     seen = np.arange(200) // 2 % 2
-    assert skill(log_prob, seen, np.eye(2)) == pytest.approx(0)
+    assert skill(log_prob, seen, 0.0) == pytest.approx(0)
     assert wrong_share(log_prob, seen) == 0.002
 
 
 def test_skill_is_that_on_true_labels():
     log_prob, named = alternating()
-    assert skill(log_prob, named, np.eye(2)) == 1
+    assert skill(log_prob, named, 0.0) == 1
     # One label of ten is wrong, and every prediction is right.
     seen = np.where(np.arange(200) % 10 == 0, 1 - named, named)
-    assert skill(log_prob, seen, flips(2, 0.1)) == pytest.approx(1)
+    assert skill(log_prob, seen, 0.1) == pytest.approx(1)
+    assert skill(log_prob, seen, 0.0) < skill(log_prob, seen, 0.1)
+
+
+def test_a_handful_of_rare_labels_shows_no_skill():
+    """Predictions know every label. Five of two hundred are rare, and then forty."""
+    for rare, expected in ((np.arange(200) % 40 == 0, 0), (np.arange(200) % 5 == 0, 1)):
+        log_prob = np.log(np.where(rare[:, None] == np.arange(2), 0.99, 0.01))
+        assert skill(log_prob, rare.astype(np.int64), 0.0) == expected

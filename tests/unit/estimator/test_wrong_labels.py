@@ -12,8 +12,9 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.errors import InputError
-from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, search, wrong_labels
-from g3nn.estimator.panel import Candidate
+from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate, TableCandidate
 from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.plan import Plan
@@ -130,7 +131,8 @@ def test_a_fold_has_no_part_in_what_the_labels_of_the_others_are(flipped):
     node, labels = int(task.train[0]), task.labels.copy()
     labels[node] = (labels[node] + 1) % 3
     found, changed = (
-        both_judged(replace(task, labels=given), MODELS[:1], epochs=10, twice=True)[1] for given in (task.labels, labels)
+        both_judged(replace(task, labels=given), MODELS[:1], epochs=10, twice=True)[1]
+        for given in (task.labels, labels)
     )
     own = next(place for place, one in enumerate(found) if node not in one.nodes)
     assert [len(one.nodes) for one in found] == [120] * 5
@@ -144,25 +146,80 @@ def test_models_without_skill_expect_hardly_a_wrong_label():
     assert judged(task, MODELS[:1], epochs=10, twice=True).wrong.mean() < 0.01
 
 
-def test_replicas_train_on_what_labels_probably_are_and_validate_on_given_ones(clean, flipped, monkeypatch):
-    task, wrong = flipped
-    seen, fit = [], Plan.fit
+@pytest.fixture(scope="module")
+def many_labels():
+    """With right labels, and with three of ten wrong: as many as trees want, and as folds take."""
+    task = g3nn.synthetic(nodes=600, classes=3, degree=6, features=12, signal=1.2, labels_per_class=80, val=90, seed=5)
+    rng, labels = np.random.default_rng(1), task.labels.copy()
+    wrong = rng.choice(np.union1d(task.train, task.val), 99, replace=False)
+    labels[wrong] = (labels[wrong] + rng.integers(1, 3, 99)) % 3
+    return task, replace(task, labels=labels)
+
+
+def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monkeypatch):
+    clean, task = many_labels
+    networks, tables, fit, train = [], [], Plan.fit, TableCandidate.train
 
     def listening(self, given, *args):
-        seen.append(given)
+        networks.append(given)
         return fit(self, given, *args)
 
+    def listening_too(self, given, *args):
+        tables.append(given)
+        return train(self, given, *args)
+
     monkeypatch.setattr(Plan, "fit", listening)
-    monkeypatch.setattr(search, "_FEWEST_IN_FOLD", 30)
-    fitted(task, model="gcn", label_noise=True)
+    monkeypatch.setattr(TableCandidate, "train", listening_too)
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=2, kept=2, replicas=3))
+    classifier = fitted(task, ensemble=3, label_noise=True)
     labelled = np.union1d(task.train, task.val)
-    trained = [one for one in seen if not np.intersect1d(one.train, one.val).size]
-    assert len(trained) == 1
-    (one,) = trained
-    np.testing.assert_array_equal(np.union1d(one.train, one.val), labelled)
-    np.testing.assert_array_equal(one.labels[one.val], task.labels[one.val])
-    right = [(labels == clean.labels)[one.train].mean() for labels in (one.labels, task.labels)]
-    assert right[0] > right[1] + 0.1
+    tried = [one for one in networks if not np.intersect1d(one.train, one.val).size]
+    assert tried
+    for one in tried:
+        np.testing.assert_array_equal(np.union1d(one.train, one.val), labelled)
+        np.testing.assert_array_equal(one.labels[one.val], task.labels[one.val])
+        right = [(labels == clean.labels)[one.train].mean() for labels in (one.labels, task.labels)]
+        assert right[0] > right[1] + 0.1
+    folds = np.unique(np.concatenate([one.val for one in tried]))
+    assert len(folds) == pytest.approx(0.6 * len(labelled))
+    refitted = [one for one in tables if np.array_equal(one.train, labelled)]
+    tried = [one for one in tables if not np.array_equal(one.train, labelled)]
+    assert len(tried) == 2
+    assert len(refitted) <= 2
+    assert not any(np.intersect1d(one.train, folds).size for one in tried)
+    np.testing.assert_array_equal(classifier.fitted_.task.val, task.val)
+
+
+def test_a_named_model_of_many_replicas_is_saved_and_loaded(many_labels, tmp_path):
+    _, task = many_labels
+    classifier = fitted(task, model="gcn", ensemble=5, epochs=5, label_noise=True)
+    assert classifier.fitted_.corrected
+    classifier.save(tmp_path / "model")
+    np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(), classifier.predict_proba())
+
+
+def test_a_corrected_fit_can_go_on(many_labels, monkeypatch):
+    _, task = many_labels
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=2, kept=1))
+    classifier = fitted(task, epochs=5, label_noise=True)
+    classifier.set_params(label_noise="auto")
+    assert classifier.fitted_.corrected
+    # With a limit of time labels are taken as given, and other nodes validate.
+    assert classifier.continue_fit(effort="quick", budget=5).predict_proba().shape == (600, 3)
+    assert not classifier.fitted_.corrected
+
+
+def test_tags_and_estimators_as_prior_keep_their_validation_nodes(many_labels):
+    from sklearn.linear_model import LogisticRegression
+
+    _, task = many_labels
+    given = fitted(task, model="sbm-gcn", prior=LogisticRegression(), epochs=3, label_noise=True)
+    assert given.fitted_.answerer.networks[0].sharpness == 1
+    tags = np.stack([task.labels == 0, task.labels == 1], axis=1).astype(float)
+    tags[np.setdiff1d(np.arange(600), np.union1d(task.train, task.val))] = np.nan
+    classifier = G3NNClassifier(**{**FAST, "epochs": 5}, model="gcn", label_noise=True)
+    classifier.fit(task.features, tags, task.edges, val=task.val)
+    assert classifier.fitted_.answerer.networks[0].sharpness == 1
 
 
 def test_few_labels_are_not_shared_out(flipped):
