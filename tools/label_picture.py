@@ -1,4 +1,4 @@
-"""The picture of the labelling page in the README: python tools/label_picture.py [--chromium FILE]
+"""The picture of the labelling page in the documentation: python tools/label_picture.py [--chromium FILE]
 
 Makes two tables of short notices about music, plants and the sea, answers forty questions in a headless
 browser, and writes docs/label.png.

@@ -1,5 +1,5 @@
-"""The README's example prints what the README says it prints, the generative model earns its keep there, and the
-sizes are those of the code."""
+"""The README's example prints what the README says it prints, and the generative model earns its keep there. The sizes in
+the documentation are those of the code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-README = ROOT / "README.md"
+README, SIZES_IN = ROOT / "README.md", ROOT / "docs" / "architecture.md"
 NUMBER = re.compile(r"\d+\.\d+")
 SIZES = re.compile(r"([\d,]+) lines of code in the library\s+and\s+([\d,]+) in\s+the\s+tests")
 GCN_REACHES = 0.665
@@ -33,21 +33,25 @@ def test_example_prints_what_the_readme_shows_and_sbm_gcn_beats_every_plain_gcn(
     assert sbm > GCN_REACHES + 0.015
 
 
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 120
+
+
 def test_sizes_are_those_of_the_code():
-    """Rounded to hundreds, so that a small change of the code leaves the README alone."""
+    """Rounded to hundreds, so that a small change of the code leaves the text alone."""
     code_lines = runpy.run_path(str(ROOT / "tools" / "lines.py"))["code_lines"]
     folders = (ROOT / "src" / "g3nn", ROOT / "tests")
     counts = [sum(code_lines(path.read_text()) for path in folder.rglob("*.py")) for folder in folders]
     expected = tuple(f"{round(count, -2):,}" for count in counts)
-    sizes = SIZES.search(README.read_text())
-    assert sizes is not None, "README.md: the sentence with the lines of code is gone"
+    sizes = SIZES.search(SIZES_IN.read_text())
+    assert sizes is not None, "architecture.md: the sentence with the lines of code is gone"
     assert sizes.groups() == expected, (
-        f"README.md: write {expected[0]} lines in the library and {expected[1]} in the tests"
+        f"architecture.md: write {expected[0]} lines in the library and {expected[1]} in the tests"
     )
 
 
-def test_no_file_is_longer_than_the_readme_says():
-    limit = LONGEST.search(README.read_text())
-    assert limit is not None, "README.md: the sentence with the longest file is gone"
+def test_no_file_is_longer_than_the_documentation_says():
+    limit = LONGEST.search(SIZES_IN.read_text())
+    assert limit is not None, "architecture.md: the sentence with the longest file is gone"
     lengths = {path: len(path.read_text().splitlines()) for path in (ROOT / "src" / "g3nn").rglob("*.py")}
     assert {str(path): length for path, length in lengths.items() if length > int(limit[1])} == {}

@@ -95,7 +95,8 @@ def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -
 
 
 def _doubt(given: Any, answer: Any, probability: float) -> str:
-    return f"labelled {given}, but without this label it would be {answer}: wrong with probability {probability:.0%}"
+    share = "below 1%" if probability < 0.01 else "above 99%" if probability > 0.99 else f"{probability:.0%}"
+    return f"labelled {given}, but without this label it would be {answer}: wrong with probability {share}"
 
 
 def labelled_nodes(fitted: Fitted) -> np.ndarray:
