@@ -60,7 +60,7 @@ def wrong_share(log_prob: np.ndarray, seen: np.ndarray) -> float:
 def skill(log_prob: np.ndarray, seen: np.ndarray, wrong: float) -> float:
     """How often predictions name the true class, on the way from always naming the commonest (0) to always right (1),
     if a share of the labels is wrong."""
-    commonest, agree = np.bincount(seen).max() / len(seen), float((log_prob.argmax(1) == seen).mean())
+    commonest, agree = float(np.bincount(seen).max()) / len(seen), float((log_prob.argmax(1) == seen).mean())
     others = 1 - wrong - commonest
     return (agree - commonest) / others if others * len(seen) >= _FEWEST_OTHERS else 0.0
 
