@@ -1,5 +1,6 @@
-"""The README's example prints what the README says it prints, and the generative model earns its keep there. Sizes in the
-documentation are those of the code."""
+"""The README's example prints what the README says it prints, and the generative model earns its keep there.
+
+Sizes in the documentation are those of the code."""
 
 from __future__ import annotations
 
