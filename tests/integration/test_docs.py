@@ -75,8 +75,6 @@ SHORTER = {
     "G3NNClassifier()": 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
     'G3NNClassifier(effort="quick")': 'G3NNClassifier(effort="quick", ensemble=1, epochs=3)',
     'G3NNClassifier("sbm-gcn")': 'G3NNClassifier("sbm-gcn", ensemble=1, epochs=3)',
-    '("standard", "random-100")': '("random-100",)',
-    "denoise=True, ensemble=3": "denoise=True, ensemble=1, epochs=2",
     "cv=5": "cv=2",
     "G3NNRegressor()": 'G3NNRegressor("near-gcn", ensemble=1, epochs=3)',
     'G3NNRegressor(outcome="counts")': 'G3NNRegressor("gcn", outcome="counts", ensemble=1, epochs=3)',
