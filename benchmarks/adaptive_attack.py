@@ -37,10 +37,10 @@ from any_graph import default
 from records import Record, records_to_extend, stored, write_records
 
 import g3nn
-from g3nn.data.attacked import attacked, attacked_file
-from g3nn.errors import G3NNError, G3NNWarning, Problems
-from g3nn.experiments.suite_file import load_suite
-from g3nn.task import NodeTask
+from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.graph.datasets.attacked import attacked, attacked_file
+from g3nn.graph.task import NodeTask
+from g3nn.studies.suite_file import load_suite
 from g3nn.training.checks import checked_device
 
 GRAPHS, RATES = ("cora", "citeseer"), (5, 10, 15, 20, 25)

@@ -14,16 +14,16 @@ import torch
 from adaptive_attack_trust import PartGraph, SoftTrust, chance_pairs
 from torch import Tensor
 
-from g3nn.audit.genuine import Evidence
 from g3nn.estimator import trust
 from g3nn.estimator.trust import SHARES, EdgeTrust
 from g3nn.estimator.views import View
-from g3nn.inputs import Inputs
-from g3nn.outcomes.class_panel import models_for_classes
-from g3nn.outcomes.labels import without_labels_of
-from g3nn.posteriors.appnp import APPNP
-from g3nn.posteriors.gcn import GCN
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes.class_panel import models_for_classes
+from g3nn.graph.outcomes.labels import without_labels_of
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.posteriors.appnp import APPNP
+from g3nn.model.posteriors.gcn import GCN
+from g3nn.queries.genuine import Evidence
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 

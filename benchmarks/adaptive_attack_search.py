@@ -16,7 +16,7 @@ from adaptive_attack_answers import Answer
 from adaptive_attack_trust import PartGraph, chance_pairs
 from torch import Tensor
 
-from g3nn.data.random_graph import decode, encode, uniform_pairs
+from g3nn.graph.datasets.random_graph import decode, encode, uniform_pairs
 
 _LAST_BLOCK = 0.75
 """The share of the steps after which the block stays as it is."""

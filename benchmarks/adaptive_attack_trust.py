@@ -1,4 +1,4 @@
-"""How far edges are believed (`g3nn.audit.genuine`), as a differentiable function of a graph.
+"""How far edges are believed (`g3nn.queries.genuine`), as a differentiable function of a graph.
 
 The same steps in the same order as in the library, on pairs that are edges in part: a pair of presence 0 is no edge,
 and one of presence 1 an edge like any other. So the gradient says what it would change to add or remove an edge. Dense
@@ -18,11 +18,11 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.audit import genuine, likeness
-from g3nn.audit.learning import coordinates, unit_rows
-from g3nn.audit.messages import _TINY, PSEUDO_EDGES
-from g3nn.audit.scores import ObservedEdges
-from g3nn.parse import Matrix
+from g3nn.base.parse import Matrix
+from g3nn.queries import genuine, likeness
+from g3nn.queries.learning import coordinates, unit_rows
+from g3nn.queries.messages import _TINY, PSEUDO_EDGES
+from g3nn.queries.scores import ObservedEdges
 
 _NEWTON_STEPS = 10
 _DAMPING = 0.5

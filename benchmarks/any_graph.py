@@ -40,12 +40,12 @@ from records import Record, records_to_extend, stored, write_records
 from workers import carried_out
 
 import g3nn
-from g3nn.data import DATASETS
-from g3nn.data.graphs import ARRAYS, few_labels, read_graph
-from g3nn.data.planetoid import row_normalised
-from g3nn.errors import G3NNError, G3NNWarning, Problems
-from g3nn.folders import replacing
-from g3nn.task import NodeTask
+from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.base.folders import replacing
+from g3nn.graph.datasets import DATASETS
+from g3nn.graph.datasets.graphs import ARRAYS, few_labels, read_graph
+from g3nn.graph.datasets.planetoid import row_normalised
+from g3nn.graph.task import NodeTask
 from g3nn.training.checks import checked_device
 
 SPLITS = ("5", "20", "10/10/80", "public")

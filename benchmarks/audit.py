@@ -21,9 +21,9 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 import g3nn
-from g3nn.audit import GraphAudit
-from g3nn.data.random_graph import decode, encode, uniform_pairs
-from g3nn.task import NodeTask
+from g3nn.graph.datasets.random_graph import decode, encode, uniform_pairs
+from g3nn.graph.task import NodeTask
+from g3nn.queries import GraphAudit
 
 SHARE = 0.1
 Row = dict[str, float]

@@ -33,13 +33,13 @@ from any_graph import load
 from records import Record, records_to_extend, stored, write_records
 
 import g3nn
-from g3nn.batches import BatchSource
-from g3nn.errors import Problems
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.errors import Problems
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import ModelSpec
+from g3nn.model.objective import Objective
+from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.training.batch_stack import BatchStack
+from g3nn.training.batches import BatchSource
 from g3nn.training.stack import TrainingOptions
 
 PRODUCTS = {"nodes": 2_450_000, "degree": 2 * 61.86e6 / 2.45e6, "features": 100, "classes": 47, "val": 39_000}

@@ -100,7 +100,7 @@ def main() -> None:
     if given.worker:
         worker(given.quick)
         return
-    from g3nn.threads import cores
+    from g3nn.base.threads import cores
 
     seconds = measure(2 if given.quick else 5, given.quick)
     fair = {str(count): max(1.0, (count + 1) / cores()) for count in BUSY}

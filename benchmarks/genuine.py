@@ -20,10 +20,10 @@ from records import Record, records_to_extend, stored, write_records
 from sklearn.metrics import roc_auc_score
 
 import g3nn
-from g3nn.audit import GraphAudit
-from g3nn.data.noise import random_edges
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.trust import SHARES, judged_edges
+from g3nn.graph.datasets.noise import random_edges
+from g3nn.queries import GraphAudit
 
 BINS = 15
 DRAWN = {"nodes": 1500, "classes": 4, "degree": 8.0, "homophily": 0.95, "latent_weight": 8.0, "signal": 2.0}

@@ -19,10 +19,10 @@ import numpy as np
 from sklearn.metrics import roc_auc_score
 
 from g3nn import G3NNClassifier
-from g3nn.data import load_noisy
-from g3nn.data.graphs import GRAPHS
-from g3nn.errors import G3NNWarning
-from g3nn.parse import UNKNOWN
+from g3nn.base.errors import G3NNWarning
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.datasets import load_noisy
+from g3nn.graph.datasets.graphs import GRAPHS
 
 CITATIONS = ("cora", "citeseer", "pubmed")
 

@@ -9,9 +9,9 @@ from scipy.stats import rankdata
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from g3nn.sparse import neighbour_mean
-from g3nn.suggest.situation import Situation
-from g3nn.suggest.strategies import Scores
+from g3nn.kernels.sparse import neighbour_mean
+from g3nn.queries.situation import Situation
+from g3nn.queries.strategies import Scores
 
 _DAMPING, _STEPS = 0.85, 50
 _BASE = 0.995

@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from records import Record, records_to_extend, write_records
 
 import g3nn
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 
 CLASSES = 8
 

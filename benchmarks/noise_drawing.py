@@ -10,12 +10,12 @@ from pathlib import Path
 
 from svg import Panel, curves
 
-from g3nn.errors import G3NNError
-from g3nn.experiments.comparison import compare
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite_file import load_suite
-from g3nn.folders import replacing
-from g3nn.report.views import rates
+from g3nn.base.errors import G3NNError
+from g3nn.base.folders import replacing
+from g3nn.studies.comparison import compare
+from g3nn.studies.store import Store
+from g3nn.studies.suite_file import load_suite
+from g3nn.studies.suite_views import rates
 
 
 def drawing(store: Store) -> str:

@@ -21,11 +21,11 @@ from scipy.stats import poisson
 from torch import Tensor
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.outcomes.counts import Counts
-from g3nn.replicas import Replicas, Sizes
+from g3nn.graph.outcomes.counts import Counts
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training import Stack, TrainingOptions
 
 LEVEL = 0.9

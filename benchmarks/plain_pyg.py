@@ -12,7 +12,7 @@ from torch.nn import functional as F  # noqa: N812
 from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv
 
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
 
 
 class MLP(nn.Module):

@@ -23,8 +23,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import APPNP, GATConv, GCN2Conv, GCNConv, SAGEConv
 from torch_geometric.transforms import ToSparseTensor
 
-from g3nn.data.planetoid import row_normalised
-from g3nn.task import NodeTask
+from g3nn.graph.datasets.planetoid import row_normalised
+from g3nn.graph.task import NodeTask
 
 Record = dict[str, Any]
 

@@ -1,6 +1,6 @@
 """Make the suite `quick` from a store of the suite `paper`: the points chosen there for Cora and Citeseer, as TOML.
 
-    python benchmarks/quick_suite.py --store results/paper.sqlite > src/g3nn/experiments/suites/quick/suite.toml
+    python benchmarks/quick_suite.py --store results/paper.sqlite > src/g3nn/studies/suites/quick/suite.toml
 
 A trial of an attention network with 512 hidden units takes minutes on two cores. For attention we therefore take the
 best point, by the same validation losses, among those that count hidden units in total, and only for the standard
@@ -14,11 +14,11 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from g3nn.experiments.records import Option, Point
-from g3nn.experiments.selection import chosen, losses
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Entry, Suite
-from g3nn.experiments.suite_file import load_suite
+from g3nn.studies.records import Option, Point
+from g3nn.studies.selection import chosen, losses
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Entry, Suite
+from g3nn.studies.suite_file import load_suite
 
 HEAD = """# Made by benchmarks/quick_suite.py from results/paper.sqlite: what the validation loss chose.
 

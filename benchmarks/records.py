@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from g3nn.errors import Problems
-from g3nn.folders import replacing
+from g3nn.base.errors import Problems
+from g3nn.base.folders import replacing
 
 Record = dict[str, Any]
 

@@ -27,8 +27,8 @@ from speed import make_stack, run_stack, timed
 from svg import Panel, curves
 
 import g3nn
-from g3nn.errors import G3NNError, Problems
-from g3nn.folders import replacing
+from g3nn.base.errors import G3NNError, Problems
+from g3nn.base.folders import replacing
 
 SHAPES: dict[str, tuple[dict[str, int], tuple[str, ...]]] = {
     "products": (

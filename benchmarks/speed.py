@@ -20,10 +20,10 @@ import torch
 from plain_pyg import Plain
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.replicas import Replicas, Sizes
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training import Stack, TrainingOptions
 from g3nn.training.plan import RELEASED_OPTIONS
 

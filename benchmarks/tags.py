@@ -5,9 +5,9 @@
     python benchmarks/tags.py --table a.json b.json             # the table of several runs
     python benchmarks/tags.py --blind --splits 100 101 102      # validation figures only; uses no test label
 
-Ten splits (`g3nn.data.load_blogcatalog`, seeds 200 to 209): 825 nodes for training, 206 for validation, 9,281 for
-testing. Macro- and micro-F1 follow the usual protocol for this graph: the number k of tags of a node is given, and the
-k tags with the highest scores are predicted.
+Ten splits (`g3nn.graph.datasets.load_blogcatalog`, seeds 200 to 209): 825 nodes for training, 206 for validation, 9,281
+for testing. Macro- and micro-F1 follow the usual protocol for this graph: the number k of tags of a node is given, and
+the k tags with the highest scores are predicted.
 
 - joint: p(G | Y) p(Y | X) with a network as the posterior, refined for each node, and edges as counts (`tags-gcn`);
 - alone: the same network, trained with binary cross-entropy on the training nodes (`gcn`);
@@ -36,8 +36,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.data import load_blogcatalog
-from g3nn.data.blogcatalog import spectral_features
+from g3nn.graph.datasets import load_blogcatalog
+from g3nn.graph.datasets.blogcatalog import spectral_features
 
 SPLITS = tuple(range(200, 210))
 POWERS = (0.0, 0.25, 0.5, 0.75, 1.0)

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from labelling import FIRST, LAST, Choice, Lesson, begun, networks, split_task
 
-from g3nn.errors import G3NNWarning
+from g3nn.base.errors import G3NNWarning
 
 STEP = 10
 

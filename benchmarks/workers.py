@@ -13,8 +13,8 @@ from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any, TypeVar
 
-from g3nn.errors import G3NNError
-from g3nn.threads import cores
+from g3nn.base.errors import G3NNError
+from g3nn.base.threads import cores
 from g3nn.training.memory import take_share
 
 Found = TypeVar("Found")

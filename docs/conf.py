@@ -12,7 +12,7 @@ sys.path[:0] = [str(HERE / "_ext"), str(HERE.parent / "src")]
 # Tutorials run in processes of their own, each in an empty folder. Their graphs are too small for more than one thread.
 os.environ |= {"G3NN_REPOSITORY": str(HERE.parent), "OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 
-from g3nn.version import __version__  # noqa: E402
+from g3nn.base.version import __version__  # noqa: E402
 
 project = "g3nn"
 author = "the g3nn authors"

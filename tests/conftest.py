@@ -15,8 +15,8 @@ import torch
 
 import g3nn
 from g3nn.estimator import wrong_labels
+from g3nn.graph.task import NodeTask
 from g3nn.kernels import backend
-from g3nn.task import NodeTask
 
 # The workers of a test run share the cores; more threads than cores slow these small computations down tenfold.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")

@@ -11,16 +11,16 @@ import g3nn
 ROOT = Path(g3nn.__file__).parent
 NAMES = ("classes", "tags", "real", "counts")
 MOST = 5
-"""How often these names may stand for an outcome outside g3nn.outcomes."""
+"""How often these names may stand for an outcome outside g3nn.graph.outcomes."""
 
 OTHER_MEANINGS = [
     ("cli/datasets.py", "classes", 1, "a column of the table of datasets"),
     ("estimator/answer_table.py", "tags", 1, "a column of the predictions"),
-    ("likelihoods/__init__.py", "tags", 1, "the name of a likelihood"),
-    ("page/model_views.py", "classes", 1, "the name of a view"),
-    ("page/model_views.py", "tags", 1, "the name of a view"),
-    ("page/model_views.py", "counts", 1, "a key of the data of a page"),
-    ("report/views.py", "classes", 1, "a column of the table of datasets"),
+    ("model/likelihoods/__init__.py", "tags", 1, "the name of a likelihood"),
+    ("pages/model_views.py", "classes", 1, "the name of a view"),
+    ("pages/model_views.py", "tags", 1, "the name of a view"),
+    ("pages/model_views.py", "counts", 1, "a key of the data of a page"),
+    ("studies/suite_views.py", "classes", 1, "a column of the table of datasets"),
 ]
 """File, name, how often it does not mean an outcome there, and what it means. Keys that are looked up, such as
 `record["classes"]`, need no line here."""
@@ -47,12 +47,12 @@ def names_of_outcomes(source: str) -> list[tuple[int, str]]:
 
 
 def lines_with_names() -> dict[tuple[str, str], list[int]]:
-    """The lines of each file outside g3nn.outcomes that hold each name."""
+    """The lines of each file outside g3nn.graph.outcomes that hold each name."""
     lines: dict[tuple[str, str], list[int]] = defaultdict(list)
     for path in sorted(ROOT.rglob("*.py")):
         file = path.relative_to(ROOT).as_posix()
         for line, name in names_of_outcomes(path.read_text(encoding="utf-8")):
-            if not file.startswith("outcomes/"):
+            if not file.startswith("graph/outcomes/"):
                 lines[file, name].append(line)
     return lines
 

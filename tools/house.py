@@ -1,10 +1,10 @@
-"""Draw the house: which room of the library imports which, as docs/house.svg.
+"""Draw the house: which package of the library imports which, as docs/house.svg.
 
     python tools/house.py            # write the picture
     python tools/house.py --check    # fail if the picture is not the one the code gives
 
-A room is a package or a module directly below `src/g3nn`. Every room stands above all rooms it imports. An arrow points
-from a room to one it imports; an import that other arrows already imply is not drawn. One brick is 25 lines of code.
+Every package directly below `src/g3nn` stands above all packages it imports. An arrow points from a package to one it
+imports; an import that other arrows already imply is not drawn. One brick is 25 lines of code.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from lines import LIBRARY, code_lines
 ROOT = LIBRARY.parents[1]
 PICTURE = ROOT / "docs" / "house.svg"
 LAYERS = ROOT / "tests" / "test_layers.py"
-OPEN = ("outcomes", "likelihoods", "priors", "posteriors", "channels")
-"""Rooms with a contract and a registry: a new component is one file there."""
+OPEN = ("graph", "model")
+"""Packages with components behind a contract and a registry: a new one is one file there."""
 
 LINES_PER_BRICK = 25
 BRICK, BRICK_HEIGHT, BRICK_GAP, BRICKS_PER_ROW = 6, 4, 1.5, 17
@@ -78,8 +78,8 @@ class House:
         return level
 
 
-def layers() -> list[tuple[str, ...]]:
-    """The list of layers that the tests enforce, from the bottom up."""
+def layers() -> list[str]:
+    """The order of packages that the tests enforce, from the bottom up."""
     for node in ast.parse(LAYERS.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "LAYERS":
             return list(ast.literal_eval(node.value))
@@ -88,7 +88,7 @@ def layers() -> list[tuple[str, ...]]:
 
 def read_house(library: Path = LIBRARY) -> House:
     """Rooms, lines and imports; an import that points upwards in the list of layers is an error."""
-    height = {room: number for number, layer in enumerate(layers()) for room in layer}
+    height = {room: number for number, room in enumerate(layers())}
     lines, imports = dict.fromkeys(height, 0), {room: set[str]() for room in height}
     for path in sorted(library.rglob("*.py")):
         inside = path.relative_to(library)
@@ -259,8 +259,8 @@ def drawing(house: House) -> str:
             )
         arrows.append(f'<path class="arrow" d="{path}" marker-end="url(#tip)"/>')
     notes = (
-        "An arrow points from a room to one it imports; what other arrows imply is not drawn.",
-        f"One brick is {LINES_PER_BRICK} lines of code. Blue rooms are where you add a component: one file each.",
+        "An arrow points from a package to one it imports; what other arrows imply is not drawn.",
+        f"One brick is {LINES_PER_BRICK} lines of code. Blue packages are where you add a component: one file each.",
     )
     for note in notes:
         y += 6
@@ -271,7 +271,7 @@ def drawing(house: House) -> str:
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
-            "<title>The rooms of g3nn and their imports</title>",
+            "<title>The packages of g3nn and their imports</title>",
             f"<style>{STYLE}</style>",
             f'<defs>{tip}<path class="tip" d="M0 0L6 3L0 6z"/></marker></defs>',
             *arrows,

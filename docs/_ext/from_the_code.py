@@ -17,10 +17,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
-from g3nn.catalogue import available
 from g3nn.cli import command
-from g3nn.model import REGISTRIES
-from g3nn.outcomes import OUTCOMES, Outcome
+from g3nn.graph.outcomes import OUTCOMES, Outcome
+from g3nn.model.generative import REGISTRIES
+from g3nn.training.catalogue import available
 
 USES = {"uses_features": "features", "uses_graph": "edges", "uses_beliefs": "beliefs that come with the task"}
 AT_THE_END = re.compile(r"\s*\[(?:default: )?([^\[\]]*)\]$")

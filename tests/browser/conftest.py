@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from pages import loader, visitor
 
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, Grid, Protocol, Suite
-from g3nn.report import write_report
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Cell, Grid, Protocol, Suite
+from g3nn.studies.suite_page import write_report
 
 FABRICATED = Path(__file__).parents[1] / "unit" / "report" / "fabricated.py"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")

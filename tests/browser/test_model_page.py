@@ -9,9 +9,9 @@ import pytest
 from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 
 import g3nn
-from g3nn.audit import AuditTables
 from g3nn.estimator import G3NNClassifier
-from g3nn.page import write_model_report
+from g3nn.pages import write_model_report
+from g3nn.queries import AuditTables
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 WILD = "<img src=x onerror=document.title='broken'> & <b>law</b>"

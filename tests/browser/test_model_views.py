@@ -11,7 +11,7 @@ from number_graph import known_numbers
 from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 
 import g3nn
-from g3nn.page import write_model_report
+from g3nn.pages import write_model_report
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 NODES, HUB = 80, "n0"

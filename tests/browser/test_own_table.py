@@ -12,7 +12,7 @@ from pages import assert_fits, column, loader, shown, visitor
 
 import g3nn
 from g3nn.estimator.explaining import Neighbour
-from g3nn.page import layout, write_model_report
+from g3nn.pages import layout, write_model_report
 
 NODES = 40
 NAMES = ["<b>Ann</b>", '=HYPERLINK("x")', 'Bo, the "2nd"\nof two', "-12", "+cmd", " Eve "]

@@ -6,8 +6,8 @@ import itertools
 
 import pytest
 
-from g3nn.model import PARTS, REGISTRIES
-from g3nn.outcomes import OUTCOMES, Classes
+from g3nn.graph.outcomes import OUTCOMES, Classes
+from g3nn.model.generative import PARTS, REGISTRIES
 from g3nn.testing import checks
 from g3nn.testing.situations import EXAMPLES, SITUATIONS, listed_cases
 

@@ -11,24 +11,24 @@ from types import ModuleType
 
 import pytest
 
-import g3nn.channels
-import g3nn.likelihoods
-import g3nn.outcomes
-import g3nn.posteriors
-import g3nn.priors
-from g3nn.catalogue import available
-from g3nn.channels import CHANNELS, Channel
-from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood
-from g3nn.outcomes import OUTCOMES, Outcome
-from g3nn.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
-from g3nn.priors import PRIORS, LabelPrior
+import g3nn.graph.outcomes
+import g3nn.model.channels
+import g3nn.model.likelihoods
+import g3nn.model.posteriors
+import g3nn.model.priors
+from g3nn.graph.outcomes import OUTCOMES, Outcome
+from g3nn.model.channels import CHANNELS, Channel
+from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood
+from g3nn.model.posteriors import POSTERIORS, LabelPosterior, ModulePosterior
+from g3nn.model.priors import PRIORS, LabelPrior
+from g3nn.training.catalogue import available
 
 FAMILIES = {
-    "likelihoods": (g3nn.likelihoods, LIKELIHOODS, GraphLikelihood),
-    "priors": (g3nn.priors, PRIORS, LabelPrior),
-    "posteriors": (g3nn.posteriors, POSTERIORS, LabelPosterior),
-    "channels": (g3nn.channels, CHANNELS, Channel),
-    "outcomes": (g3nn.outcomes, OUTCOMES, Outcome),
+    "likelihoods": (g3nn.model.likelihoods, LIKELIHOODS, GraphLikelihood),
+    "priors": (g3nn.model.priors, PRIORS, LabelPrior),
+    "posteriors": (g3nn.model.posteriors, POSTERIORS, LabelPosterior),
+    "channels": (g3nn.model.channels, CHANNELS, Channel),
+    "outcomes": (g3nn.graph.outcomes, OUTCOMES, Outcome),
 }
 NOT_REGISTERED = {ModulePosterior}
 """It wraps a module that the user brings, so it has no name."""
@@ -45,8 +45,8 @@ def is_named(name: str, text: str) -> bool:
     return any(re.search(word, part) for part in code) or any(re.fullmatch(word, cell) for cell in cells)
 
 
-SHARED = {f"g3nn.outcomes.{name}" for name in ("class_panel", "labels", "normal", "numbers")}
-SHARED |= {"g3nn.channels.confusion"}
+SHARED = {f"g3nn.graph.outcomes.{name}" for name in ("calibrate", "class_panel", "labels", "normal", "numbers")}
+SHARED |= {"g3nn.model.channels.confusion"}
 """Modules with what components share or are made of."""
 
 

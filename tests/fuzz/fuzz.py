@@ -33,7 +33,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
-from g3nn.errors import G3NNError  # noqa: E402
+from g3nn.base.errors import G3NNError  # noqa: E402
 
 CORPUS, FOUND = HERE / "corpus", Path("found")
 SECONDS, BYTES = 10, 2 << 30

@@ -21,7 +21,7 @@ from typing import Any
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 
-READ_BY = ["g3nn.data", "g3nn.estimator", "g3nn.experiments", "g3nn.labelling"]
+READ_BY = ["g3nn.graph.datasets", "g3nn.estimator", "g3nn.studies", "g3nn.labelling"]
 """Where it is watched which code is reached. Not in the kernels: numba compiles them, and cannot follow the marks."""
 LARGEST = 1 << 20
 """Bytes of an input."""

@@ -26,12 +26,12 @@ from small_tables import edge_columns, node_columns, write
 
 import g3nn
 from g3nn import cli
+from g3nn.base.errors import DataError, G3NNWarning, Problems
+from g3nn.base.folders import mend, swapped
 from g3nn.cli.results import check_out
-from g3nn.errors import DataError, G3NNWarning, Problems
 from g3nn.estimator import archive
-from g3nn.experiments.records import Environment, Point, Record
-from g3nn.experiments.store import Store
-from g3nn.folders import mend, swapped
+from g3nn.studies.records import Environment, Point, Record
+from g3nn.studies.store import Store
 from g3nn.training.checkpoint import check_folder
 
 Begun = Callable[[], None]

@@ -26,13 +26,13 @@ from old_pickles import framed, pickled_array, pickled_csr
 from small_tables import edge_columns, node_columns, write
 
 import g3nn
-from g3nn.calibrate import Bin
-from g3nn.data.tables.graph import read_tables
-from g3nn.data.unpickle import array, neighbour_lists
-from g3nn.errors import G3NNError
-from g3nn.experiments.records import Evidence, Point, Record
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite_file import load_suite
+from g3nn.base.errors import G3NNError
+from g3nn.graph.datasets.unpickle import array, neighbour_lists
+from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.tables.graph import read_tables
+from g3nn.studies.records import Evidence, Point, Record
+from g3nn.studies.store import Store
+from g3nn.studies.suite_file import load_suite
 
 Damage = Callable[[bytes, Sequence[bytes], random.Random], bytes]
 

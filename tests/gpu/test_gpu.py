@@ -10,14 +10,14 @@ import scipy.sparse as sp
 import torch
 
 import g3nn
-from g3nn.batches.rows import GraphRows
-from g3nn.batches.sampling import Sampler
-from g3nn.experiments.executors import make_executor
-from g3nn.experiments.job import Job
-from g3nn.experiments.records import Point
 from g3nn.kernels import Draw, FreePairs, Pattern, Scales, cpu, dropped_linear, reference
 from g3nn.kernels.arguments import Attention, LogisticPairs, NodeAnswers
-from g3nn.replicas import Noise
+from g3nn.model.replicas import Noise
+from g3nn.studies.executors import make_executor
+from g3nn.studies.job import Job
+from g3nn.studies.records import Point
+from g3nn.training.batches.rows import GraphRows
+from g3nn.training.batches.sampling import Sampler
 from g3nn.training.track import Track
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from small_suite import SUITE
 
-from g3nn.experiments.records import Record
-from g3nn.experiments.store import Store
+from g3nn.studies.records import Record
+from g3nn.studies.store import Store
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +31,7 @@ The first job takes about a second, most of it to load compiled code; each of th
 LAUNCHER = """
 import json, os, sys
 from g3nn.cli import bench, main
-from g3nn.experiments import run, suite_check
+from g3nn.studies import run, suite_check
 
 for line in sys.stdin:
     log, *words = json.loads(line)

@@ -33,10 +33,10 @@ from torch.distributed.run import get_args_parser
 
 import g3nn
 import g3nn.estimator
-import g3nn.suggest
+import g3nn.queries
 import g3nn.testing
 from g3nn.cli import COMMANDS, command
-from g3nn.data import ALL_DATASETS
+from g3nn.graph.datasets import ALL_DATASETS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -253,7 +253,7 @@ class Reader:
         if not self.names:
             self.names = reader_names()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", g3nn.errors.G3NNWarning)
+            warnings.simplefilter("ignore", g3nn.base.errors.G3NNWarning)
             exec(compile("\n" * block.line + source, str(block.document), "exec"), self.names)
 
 
@@ -376,7 +376,7 @@ def test_the_site_shows_the_public_face():
     packages = {"g3nn": g3nn, "g3nn.estimator": g3nn.estimator}
     public = {name for package in packages.values() for name in package.__all__}
     assert public <= {name.rpartition(".")[2] for name in shown}
-    for package in (g3nn.testing, g3nn.suggest):
+    for package in (g3nn.testing, g3nn.queries):
         listed = re.search(rf"automodule:: {package.__name__}\n +:members: (.*)", page)
         assert listed is not None
         assert set(package.__all__) <= {*listed[1].split(", "), *(name.rpartition(".")[2] for name in shown)}
@@ -404,17 +404,17 @@ def test_the_picture_of_the_house_is_that_of_the_code():
 
 
 @pytest.fixture(scope="module")
-def layers() -> tuple[tuple[str, ...], ...]:
+def layers() -> tuple[str, ...]:
     return runpy.run_path(str(ROOT / "tests" / "test_layers.py"))["LAYERS"]
 
 
-def test_architecture_explains_every_room(layers):
+def test_architecture_explains_every_package(layers):
     headings = re.findall(r"^\*\*.*?\*\*", (ROOT / "docs" / "architecture.md").read_text(), re.M)
-    explained = [room for heading in headings for room in re.findall(r"`(\w+)`", heading)]
-    assert sorted(explained) == sorted(room for layer in layers for room in layer)
+    explained = [package for heading in headings for package in re.findall(r"`(\w+)`", heading)]
+    assert sorted(explained) == sorted(layers)
 
 
 def test_contributing_lists_the_layers_that_the_tests_enforce(layers):
     listed = re.search(r"## Layers\n.*?```text\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), re.S)
     assert listed is not None
-    assert [tuple(line.split(", ")) for line in listed[1].splitlines()] == list(layers)
+    assert listed[1].splitlines() == list(layers)

@@ -11,7 +11,7 @@ import torch
 
 import g3nn
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
 

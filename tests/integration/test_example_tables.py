@@ -115,7 +115,7 @@ def test_the_plain_command_answers_well(name, tables, run_command, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.settings is not None])
 def test_a_small_model_answers_well(name, tables):
     (folder, example), case = tables(name), CASES[name]

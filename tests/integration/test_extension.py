@@ -14,7 +14,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 import g3nn
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
 
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "examples" / "extension"
@@ -25,7 +25,7 @@ SAVES = """
 import sys
 import numpy as np
 import g3nn
-from g3nn.experiments.suite_file import load_suite
+from g3nn.studies.suite_file import load_suite
 
 task = g3nn.load("karate")
 known = np.isin(np.arange(task.num_nodes), np.append(task.train, task.val))

@@ -15,8 +15,8 @@ import pytest
 from group_training import OPTIONS, loaded_by_ray, make_task
 
 import g3nn
-from g3nn.errors import InputError
-from g3nn.experiments.training_ray import SharedTraining
+from g3nn.base.errors import InputError
+from g3nn.studies.training_ray import SharedTraining
 from g3nn.training.plan import Plan
 
 SCRIPT = Path(__file__).parents[1] / "support" / "group_training.py"

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from small_tables import edge_columns, node_columns, write
 
-from g3nn.version import __version__
+from g3nn.base.version import __version__
 
 ROOT = Path(__file__).parents[2]
 NOT_COPIED = (

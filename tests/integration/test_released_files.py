@@ -17,12 +17,12 @@ import pytest
 from released_files import ANSWER, RECORD, answers, dump, project, store
 
 import g3nn
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
 from g3nn.estimator import archive
-from g3nn.experiments import store_file
-from g3nn.experiments.store import Store
 from g3nn.labelling import project as project_file
 from g3nn.labelling.project import FILE, REMOVE, Project
+from g3nn.studies import store_file
+from g3nn.studies.store import Store
 
 RELEASES = sorted((Path(__file__).parents[1] / "released").iterdir())
 LAST = RELEASES[-1]

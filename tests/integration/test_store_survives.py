@@ -20,18 +20,18 @@ from typing import Any
 
 import pytest
 
-from g3nn.errors import DataError
-from g3nn.experiments.records import Environment, Point, Record
-from g3nn.experiments.store import Store
+from g3nn.base.errors import DataError
+from g3nn.studies.records import Environment, Point, Record
+from g3nn.studies.store import Store
 
 HERE = Environment({"g3nn": "1"}, {"device": "cpu"})
 BATCH = 7
 
 PRELUDE = f"""
 import os, resource, signal, sys
-from g3nn.errors import DataError
-from g3nn.experiments.records import Environment, Point, Record
-from g3nn.experiments.store import Store
+from g3nn.base.errors import DataError
+from g3nn.studies.records import Environment, Point, Record
+from g3nn.studies.store import Store
 
 path, *words = sys.argv[1:]
 

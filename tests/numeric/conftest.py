@@ -9,10 +9,10 @@ import pytest
 import torch
 from small_graph import EDGES, FEATURES, NODES, OBSERVED
 
-from g3nn.inputs import Inputs
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise
 
 
 @pytest.fixture

@@ -9,16 +9,16 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.batches import BatchSource, sampling
-from g3nn.batches.hops import SampledHop
-from g3nn.batches.rows import GraphRows
-from g3nn.batches.sampling import Sampler
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas, Sizes
+from g3nn.training.batches import BatchSource, sampling
+from g3nn.training.batches.hops import SampledHop
+from g3nn.training.batches.rows import GraphRows
+from g3nn.training.batches.sampling import Sampler
 
 CPU = torch.device("cpu")
 STEPS = {"gcn": 2, "sage": 2, "gat": 2, "hops": 2, "mlp": 0, "gcnii": 3, "appnp": 3}

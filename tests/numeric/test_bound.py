@@ -9,12 +9,12 @@ import pytest
 import torch
 from small_graph import CLASS_LIKELIHOODS, CLASSES, EDGES, HIDDEN, NODES, OBSERVED, labellings, log_graph, make_model
 
-from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.posteriors.base import LabelPosterior
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 EXACT = Objective.elbo(reduction="sum", pairs="all")
 

@@ -12,15 +12,15 @@ from number_graph import double_inputs, flags, line, number_model
 from scipy import stats
 from small_graph import CLASS_LIKELIHOODS, CLASSES, FEATURES, NODES, OBSERVED, make_model
 
-from g3nn.channels.edges import DoubtfulEdges, EdgeOptions
-from g3nn.channels.flips import FlipOptions, Flips
-from g3nn.channels.outliers import Outliers
-from g3nn.likelihoods import Pairs
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.posteriors.base import LabelPosterior
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.channels.edges import DoubtfulEdges, EdgeOptions
+from g3nn.model.channels.flips import FlipOptions, Flips
+from g3nn.model.channels.outliers import Outliers
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.posteriors.base import LabelPosterior
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 EXACT = Objective.elbo(reduction="sum", pairs="all")
 LABELLINGS = torch.tensor(list(itertools.product(range(CLASSES), repeat=NODES)))

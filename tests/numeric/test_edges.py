@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import Pairs
-from g3nn.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 TIGHT = {"rtol": 0.0, "atol": 1e-11}
 NODES, FEATURES, CLASSES, LATENT = 9, 4, 3, 5
@@ -150,7 +150,7 @@ def test_means_that_are_taken_once_are_those_of_every_step(graph, hops, weights,
     edges, directed = graph
     likelihood, states = make_likelihood(directed, hops=hops), []
     for columns in (0, 10**6):
-        monkeypatch.setattr("g3nn.likelihoods.nlsm._COLUMNS_PER_EDGE", columns)
+        monkeypatch.setattr("g3nn.model.likelihoods.nlsm._COLUMNS_PER_EDGE", columns)
         plain = make_inputs(edges, directed, weights=weights).task
         inputs = Inputs.of(plain, dtype=torch.float64)
         states.append(likelihood.node_state(inputs, Noise(torch.arange(2), 3)))

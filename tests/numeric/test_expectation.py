@@ -6,8 +6,8 @@ import pytest
 import torch
 from small_graph import CLASS_LIKELIHOODS, CLASSES, make_model
 
-from g3nn.objective import Objective
-from g3nn.replicas import Noise
+from g3nn.model.objective import Objective
+from g3nn.model.replicas import Noise
 
 STANDARD_ERRORS = 5
 
@@ -88,7 +88,7 @@ def test_more_edges_in_a_step_than_there_are_means_all(inputs, source):
 def test_nodes_that_no_drawn_pair_has_make_no_difference(name, label_use, inputs, source, monkeypatch):
     model, found = make_model(name), []
     for spared in (10**9, 1e-9):
-        monkeypatch.setattr("g3nn.objective._SPARED", spared)
+        monkeypatch.setattr("g3nn.model.objective._SPARED", spared)
         asked = Objective.elbo(edges_per_step=3, label_use=label_use)
         terms = asked.terms(model, inputs, source, Noise(torch.tensor([5, 6]), 0))
         learned = [one for one in model.likelihood.parameters() if one.requires_grad]

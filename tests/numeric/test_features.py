@@ -9,11 +9,11 @@ import torch
 from small_graph import CLASSES, FEATURES, HIDDEN, NODES, labellings, log_graph, make_model
 from torch.distributions import Bernoulli, Normal
 
-from g3nn.objective import Objective
-from g3nn.priors.base import FeatureOptions
-from g3nn.priors.bernoulli import BernoulliFeatures
-from g3nn.priors.gaussian import GaussianFeatures
-from g3nn.replicas import Replicas, Sizes
+from g3nn.model.objective import Objective
+from g3nn.model.priors.base import FeatureOptions
+from g3nn.model.priors.bernoulli import BernoulliFeatures
+from g3nn.model.priors.gaussian import GaussianFeatures
+from g3nn.model.replicas import Replicas, Sizes
 
 EXACT = Objective.elbo(reduction="sum", pairs="all")
 

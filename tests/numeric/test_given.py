@@ -9,12 +9,12 @@ import torch
 from number_graph import double_inputs, flags, line, number_model
 from small_graph import make_model
 
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.priors.given import GivenPrior
-from g3nn.replicas import Noise, Replicas
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.priors.given import GivenPrior
+from g3nn.model.replicas import Noise, Replicas
 
 
 def both(model: GenerativeModel, task: NodeTask) -> list[torch.Tensor]:

@@ -10,12 +10,12 @@ import torch
 from number_graph import double_inputs, flags, line, number_model
 from torch.nn.functional import logsigmoid
 
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import Pairs
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas
 
 EXACT = Objective.elbo(reduction="sum", pairs="all")
 ONE = torch.tensor([0])

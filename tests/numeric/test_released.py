@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.inputs import Inputs
-from g3nn.likelihoods.base import Pairs
-from g3nn.likelihoods.lsm import AdditiveLatentSpace, LatentSpaceOptions
-from g3nn.likelihoods.sbm import PlantedPartition
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.posteriors.base import LabelPosterior
-from g3nn.priors.base import LabelPrior
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods.base import Pairs
+from g3nn.model.likelihoods.lsm import AdditiveLatentSpace, LatentSpaceOptions
+from g3nn.model.likelihoods.sbm import PlantedPartition
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.posteriors.base import LabelPosterior
+from g3nn.model.priors.base import LabelPrior
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 PRIOR = [[0.9, 0.1], [0.4, 0.6], [0.8, 0.2], [0.3, 0.7]]
 Q = [[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.1, 0.9]]

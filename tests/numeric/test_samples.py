@@ -7,9 +7,9 @@ import torch
 from small_graph import CLASSES, NODES, UNITS, make_model
 
 import g3nn
-from g3nn.objective import Objective
-from g3nn.posteriors.gcn import GCN, GCNOptions
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.objective import Objective
+from g3nn.model.posteriors.gcn import GCN, GCNOptions
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 SEEDS = torch.tensor([0, 1])
 

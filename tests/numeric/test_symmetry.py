@@ -7,11 +7,11 @@ import pytest
 import torch
 from small_graph import CLASS_LIKELIHOODS, make_model
 
-from g3nn.inputs import Inputs
-from g3nn.objective import TERM_NAMES, Objective
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas
 
 EXACT = {
     "elbo": Objective.elbo(reduction="sum", pairs="all", laplacian_weight=1.0),

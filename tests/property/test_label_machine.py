@@ -20,7 +20,7 @@ from label_stub import Counting
 from machines import SETTINGS
 from small_tables import edge_columns, node_columns, write
 
-from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.labelling.project import Project, Verdict
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from g3nn.data.noise import NoisyTask, dice, random_edges, removed_edges
-from g3nn.errors import InputError
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError
+from g3nn.graph.datasets.noise import NoisyTask, dice, random_edges, removed_edges
+from g3nn.graph.task import NodeTask
 
 MANY = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 KINDS = {"random": random_edges, "removed": removed_edges, "dice": dice}

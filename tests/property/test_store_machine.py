@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 from machines import SETTINGS
 
-from g3nn.calibrate import Bin
-from g3nn.errors import DataError
-from g3nn.experiments.records import STATUSES, Environment, Evidence, Point, Record
-from g3nn.experiments.store import MergeReport, Store
+from g3nn.base.errors import DataError
+from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.studies.records import STATUSES, Environment, Evidence, Point, Record
+from g3nn.studies.store import MergeReport, Store
 
 NUMBERS = st.none() | st.floats() | st.sampled_from([0.0, -0.0, 1.0, 5e-324])
 OPTIONS = st.booleans() | st.integers(-3, 3) | st.floats(allow_nan=False) | st.text(max_size=3)

@@ -16,7 +16,7 @@ from typing import Any
 from label_stub import Counting
 from small_tables import edge_columns, node_columns, write
 
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.labelling.background import Background
 from g3nn.labelling.finishing import Finishing
 from g3nn.labelling.learner import Known

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import GenerativeModel
-from g3nn.networks import PerceptronOptions
-from g3nn.options import pick
-from g3nn.posteriors.gcn import GCN, GCNOptions
-from g3nn.priors.mlp import MLPPrior
-from g3nn.replicas import Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.options import pick
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.networks import PerceptronOptions
+from g3nn.model.posteriors.gcn import GCN, GCNOptions
+from g3nn.model.priors.mlp import MLPPrior
+from g3nn.model.replicas import Replicas, Sizes
 
 FEATURES, UNITS = 3, 4
 FLAG_EDGES = np.array([[0, 0, 1, 2, 3], [1, 2, 3, 3, 4]])

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from g3nn.registry import Registry
+from g3nn.base.registry import Registry
 
 
 def offer(patch: pytest.MonkeyPatch, registry: Registry[Any], name: str, component: Any, package: str = "hubs") -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.page import assets
+from g3nn.pages import assets
 
 
 class Tags(HTMLParser):

@@ -19,9 +19,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from small_tables import edge_columns, node_columns, write
 
 import g3nn
-from g3nn.experiments.records import Environment, Point, Record
-from g3nn.experiments.store import Store
 from g3nn.labelling.project import FILE, LABEL, REMOVE, Answer, Project, Verdict
+from g3nn.studies.records import Environment, Point, Record
+from g3nn.studies.store import Store
 
 RECORD = Record(
     Point("cora", "standard", "gcn", "elbo", {"eta": 1.0}), "trial", 3, "ab" * 8, "stopped", 0.3, 0.75, 2 / 3, 9, 7, 0.5

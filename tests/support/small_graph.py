@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import torch
 
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import GenerativeModel, serves
-from g3nn.networks import PerceptronOptions
-from g3nn.options import pick
-from g3nn.pairs import PairSource
-from g3nn.posteriors.gcn import GCN, GCNOptions
-from g3nn.priors.mlp import MLPPrior
-from g3nn.replicas import Replicas, Sizes
+from g3nn.base.options import pick
+from g3nn.model.generative import GenerativeModel, serves
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.networks import PerceptronOptions
+from g3nn.model.pairs import PairSource
+from g3nn.model.posteriors.gcn import GCN, GCNOptions
+from g3nn.model.priors.mlp import MLPPrior
+from g3nn.model.replicas import Replicas, Sizes
 
 CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if serves(likelihood, "classes")]
 NODES, CLASSES, FEATURES = 6, 3, 4

@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
+from g3nn.base.errors import G3NNWarning
 from g3nn.cli.fit import fit
-from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, load_edges
-from g3nn.data.tables.graph import TableGraph, read_tables
-from g3nn.data.tables.node_table import NodeColumns, NodeTable, load_nodes
-from g3nn.data.tables.remarks import Remarks
-from g3nn.data.tables.schema import Encoded
-from g3nn.errors import G3NNWarning
+from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, load_edges
+from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.schema import Encoded
 
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}

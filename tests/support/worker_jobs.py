@@ -8,10 +8,10 @@ from pathlib import Path
 
 import torch
 
-from g3nn.errors import DataError
-from g3nn.experiments.job import Job
-from g3nn.experiments.records import Record
-from g3nn.task import NodeTask
+from g3nn.base.errors import DataError
+from g3nn.graph.task import NodeTask
+from g3nn.studies.job import Job
+from g3nn.studies.records import Record
 from g3nn.training import memory
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 
 
 @pytest.fixture(scope="module")

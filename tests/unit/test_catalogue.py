@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.catalogue import all_options, available
-from g3nn.channels import CHANNELS
-from g3nn.data import ALL_DATASETS, ALL_SETTINGS
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import ModelOptions, ModelSpec, model_names
-from g3nn.objective import OBJECTIVES, Objective
-from g3nn.outcomes import OUTCOMES
-from g3nn.posteriors import POSTERIORS
-from g3nn.priors import PRIORS
+from g3nn.graph.datasets import ALL_DATASETS, ALL_SETTINGS
+from g3nn.graph.outcomes import OUTCOMES
+from g3nn.model.channels import CHANNELS
+from g3nn.model.generative import ModelOptions, ModelSpec, model_names
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.objective import OBJECTIVES, Objective
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.priors import PRIORS
 from g3nn.training import TrainingOptions
+from g3nn.training.catalogue import all_options, available
 
 REGISTRIES = {
     "likelihoods": LIKELIHOODS,

@@ -4,7 +4,7 @@ import pickle
 
 import pytest
 
-from g3nn.errors import G3NNError, InputError, Problem, Problems, check_name, suggestion
+from g3nn.base.errors import G3NNError, InputError, Problem, Problems, check_name, suggestion
 
 
 def test_one_problem_is_one_line():

@@ -14,8 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_file, check_new_folder, creating, mend, new_folder, replacing, swapped, try_writing
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.folders import (
+    check_new_file,
+    check_new_folder,
+    creating,
+    mend,
+    new_folder,
+    replacing,
+    swapped,
+    try_writing,
+)
 
 LONG = "x" * 255
 """As long as a name can be."""
@@ -141,8 +150,8 @@ class TestPlaces:
 MOUNTED = """
 import sys
 from pathlib import Path
-from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_folder, new_folder
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.folders import check_new_folder, new_folder
 
 point, problems = Path(sys.argv[1]), Problems()
 check_new_folder(point, problems)
@@ -250,7 +259,7 @@ class TestFailures:
 KILLED = """
 import sys, time
 from pathlib import Path
-from g3nn.folders import {write}
+from g3nn.base.folders import {write}
 with {write}(Path(sys.argv[1])) as draft:
     draft.mkdir(exist_ok=True)
     (draft / "half").write_text("1")
@@ -262,7 +271,7 @@ with {write}(Path(sys.argv[1])) as draft:
 KILLED_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
-from g3nn.folders import new_folder
+from g3nn.base.folders import new_folder
 
 replace = os.replace
 

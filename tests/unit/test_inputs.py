@@ -7,10 +7,10 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.inputs import Features, Inputs
 from g3nn.kernels import reference
-from g3nn.replicas import Noise
-from g3nn.sparse import SparseMatrix
+from g3nn.kernels.sparse import SparseMatrix
+from g3nn.model.inputs import Features, Inputs
+from g3nn.model.replicas import Noise
 
 SEEDS = torch.tensor([4, 5])
 RATE = 0.4

@@ -4,11 +4,11 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.networks import LabelInput
-from g3nn.posteriors.grand import Grand, GrandOptions
-from g3nn.posteriors.lgcn import LabelGCN, LabelGCNOptions
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import LabelInput
+from g3nn.model.posteriors.grand import Grand, GrandOptions
+from g3nn.model.posteriors.lgcn import LabelGCN, LabelGCNOptions
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import torch
 from safetensors.numpy import save_file
 
 import g3nn
-from g3nn import mapped
-from g3nn.errors import G3NNError, InputError
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.replicas import Replicas, Sizes
+from g3nn.base import mapped
+from g3nn.base.errors import G3NNError, InputError
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.replicas import Replicas, Sizes
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_answers_are_worked_out_in_blocks(task, kind, tmp_path, monkeypatch):
 def test_a_file_that_changes_is_noticed(task, tmp_path):
     path = tmp_path / "x.npy"
     on_disk = build(task, write(task.features, path))
-    from g3nn.batches.features import FeatureRows
+    from g3nn.training.batches.features import FeatureRows
 
     rows = FeatureRows(on_disk.features, torch.device("cpu"), torch.float32, on_device=True)
     rows.at(torch.tensor([1, 2]))

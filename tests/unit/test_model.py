@@ -6,19 +6,19 @@ import torch
 from torch import nn
 
 import g3nn
-from g3nn.errors import InputError, Problems
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.likelihoods.sbm import PlantedPartition
-from g3nn.model import BOTH, POSTERIOR, PRIOR, GenerativeModel, ModelOptions, ModelSpec, model_names
-from g3nn.options import known_names
-from g3nn.outcomes import OUTCOMES
-from g3nn.posteriors import POSTERIORS
-from g3nn.posteriors.gcn import GCN
-from g3nn.posteriors.mlp import MLPPosterior
-from g3nn.priors.linear import LinearPrior
-from g3nn.replicas import Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError, Problems
+from g3nn.base.options import known_names
+from g3nn.graph.outcomes import OUTCOMES
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, GenerativeModel, ModelOptions, ModelSpec, model_names
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.likelihoods.sbm import PlantedPartition
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.posteriors.gcn import GCN
+from g3nn.model.posteriors.mlp import MLPPosterior
+from g3nn.model.priors.linear import LinearPrior
+from g3nn.model.replicas import Replicas, Sizes
 
 
 class TestParse:

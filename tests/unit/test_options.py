@@ -3,8 +3,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from g3nn.errors import Problems
-from g3nn.options import NoOptions, check, choice, flag, integer, known_names, number, pick, rules
+from g3nn.base.errors import Problems
+from g3nn.base.options import NoOptions, check, choice, flag, integer, known_names, number, pick, rules
 
 
 @dataclass(frozen=True)

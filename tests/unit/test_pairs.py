@@ -9,10 +9,10 @@ import torch
 from scipy import stats
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import Pairs
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise
 
 SEEDS = torch.tensor([0, 1, 2])
 LEAST_PVALUE = 1e-4

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn import parse
-from g3nn.errors import Problems
-from g3nn.parse import read_edges, read_weighted_edges
+from g3nn.base import parse
+from g3nn.base.errors import Problems
+from g3nn.base.parse import read_edges, read_weighted_edges
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from g3nn import registry
-from g3nn.errors import G3NNWarning, Problems
-from g3nn.likelihoods import ClassLikelihood, GraphLikelihood
-from g3nn.likelihoods.gsbm import StochasticBlock
-from g3nn.outcomes import Outcome, Tags
-from g3nn.registry import Registry
+from g3nn.base import registry
+from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.registry import Registry
+from g3nn.graph.outcomes import Outcome, Tags
+from g3nn.model.likelihoods import ClassLikelihood, GraphLikelihood
+from g3nn.model.likelihoods.gsbm import StochasticBlock
 
 GROUP = "g3nn.likelihoods"
 
@@ -178,10 +178,10 @@ def test_what_is_no_text_is_no_name(make):
 def test_packages_are_not_even_looked_for_when_g3nn_is_imported():
     """Neither by the package nor by the rooms that hold registries, nor by the estimators."""
     code = """
-import g3nn.registry
+import g3nn.base.registry
 def refuse(group): raise AssertionError("looked for packages")
-g3nn.registry._installed = refuse
-import g3nn, g3nn.catalogue, g3nn.data, g3nn.estimator, g3nn.experiments.suite_check, g3nn.testing
+g3nn.base.registry._installed = refuse
+import g3nn, g3nn.training.catalogue, g3nn.graph.datasets, g3nn.estimator, g3nn.studies.suite_check, g3nn.testing
 g3nn.ModelSpec(posterior="gcn", likelihood="sbm").components()
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -9,11 +9,11 @@ import torch
 from scipy import stats
 from scipy.stats import kstest
 
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.model import GenerativeModel, ModelSpec
-from g3nn.posteriors import POSTERIORS
-from g3nn.priors import PRIORS
-from g3nn.replicas import Noise, Replicas, Sizes, optional_dropout
+from g3nn.model.generative import GenerativeModel, ModelSpec
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.priors import PRIORS
+from g3nn.model.replicas import Noise, Replicas, Sizes, optional_dropout
 
 STANDARD_ERRORS = 5
 

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Draw, reference
-from g3nn.sparse import (
+from g3nn.kernels.sparse import (
     SparseMatrix,
     arc_mean,
     edge_rows,

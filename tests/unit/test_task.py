@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.errors import G3NNWarning, InputError
-from g3nn.parse import distinct
-from g3nn.task import NodeTask
+from g3nn.base.errors import G3NNWarning, InputError
+from g3nn.base.parse import distinct
+from g3nn.graph.task import NodeTask
 
 N = 8
 X = np.arange(24.0).reshape(N, 3) % 5

@@ -10,7 +10,8 @@ import textwrap
 import numpy as np
 import pytest
 
-from g3nn import NodeTask, threads
+from g3nn import NodeTask
+from g3nn.base import threads
 
 
 @pytest.fixture
@@ -102,7 +103,7 @@ SCRIPT = """
     import sys, g3nn
     assert "torch" not in sys.modules
     import numba, torch
-    from g3nn import threads
+    from g3nn.base import threads
 
     def inside(extent, replicas=1):
         with threads.enough_for(extent, replicas):

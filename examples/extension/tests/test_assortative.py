@@ -4,8 +4,8 @@ from g3nn_assortative.block import AssortativeBlock
 from g3nn_assortative.karate import karate
 
 import g3nn
-from g3nn.likelihoods import Pairs
-from g3nn.replicas import Replicas, Sizes
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.replicas import Replicas, Sizes
 from g3nn.testing import contract_tests
 
 test_contract = contract_tests(AssortativeBlock)

@@ -13,8 +13,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from g3nn.errors import G3NNError, G3NNWarning, Problems
-from g3nn.version import __version__
+from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.base.version import __version__
 
 COMMANDS = {
     "datasets": "Sizes of the benchmark graphs, with the mean number of nodes within two hops.",

@@ -12,18 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from g3nn.base.errors import DataError, Problems
 from g3nn.cli.options import AsJson
-from g3nn.errors import DataError, Problems
-from g3nn.experiments.comparison import compare
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import FILTERS, Suite, checked_part
-from g3nn.experiments.suite_file import load_suite, suite_names
-from g3nn.experiments.tables import FORMATS, render
-from g3nn.page.assets import check_target, write
-from g3nn.report import write_report
+from g3nn.pages.assets import check_target, write
+from g3nn.studies.comparison import compare
+from g3nn.studies.store import Store
+from g3nn.studies.suite import FILTERS, Suite, checked_part
+from g3nn.studies.suite_file import load_suite, suite_names
+from g3nn.studies.suite_page import write_report
+from g3nn.studies.tables import FORMATS, render
 
 if TYPE_CHECKING:
-    from g3nn.experiments.run import RunReport
+    from g3nn.studies.run import RunReport
 
 bench = typer.Typer(
     help="Run suites of experiments and compare them with published results.",
@@ -191,8 +191,8 @@ def train_missing(
     trials: int | None = None,
 ) -> tuple[Suite, RunReport]:
     """Run a suite, unless there are problems, and note what went wrong. An interrupt says how to go on."""
-    from g3nn.experiments import run
-    from g3nn.experiments.executors import make_executor
+    from g3nn.studies import run
+    from g3nn.studies.executors import make_executor
 
     part = filters(only, problems)
     with problems.gathered():

@@ -13,13 +13,13 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
+from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.base.folders import check_new_folder
 from g3nn.cli.options import AsJson
-from g3nn.data import ALL_DATASETS, DATASETS, load, statistics
-from g3nn.data.statistics import DatasetStatistics
-from g3nn.data.tables.export import FILES
-from g3nn.data.tables.export import export as write_tables
-from g3nn.errors import G3NNError, G3NNWarning, Problems
-from g3nn.folders import check_new_folder
+from g3nn.graph.datasets import ALL_DATASETS, DATASETS, load, statistics
+from g3nn.graph.datasets.statistics import DatasetStatistics
+from g3nn.graph.tables.export import FILES
+from g3nn.graph.tables.export import export as write_tables
 
 LISTED = (*DATASETS, *(name for name in ALL_DATASETS if ALL_DATASETS.package(name)))
 """Those of the paper and those of other packages."""

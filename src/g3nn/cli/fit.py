@@ -16,10 +16,10 @@ from g3nn.cli import NOTES, TYPED
 from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict, Track
 
 if TYPE_CHECKING:
-    from g3nn.data.tables.graph import TableGraph
     from g3nn.estimator import GraphEstimator
     from g3nn.estimator.fitted import Fitted
-    from g3nn.outcomes import Outcome
+    from g3nn.graph.outcomes import Outcome
+    from g3nn.graph.tables.graph import TableGraph
 
 PAGE = "report.html"
 
@@ -140,13 +140,13 @@ def fit(
     ones and their probabilities; of numbers mean, deviation, and low and high ends of an interval that holds the true
     one 9 times in 10.
     """
+    from g3nn.base.errors import Problems
     from g3nn.cli.results import as_file, check_out, kept
-    from g3nn.data.tables.graph import read_tables
-    from g3nn.errors import Problems
     from g3nn.estimator.request import check_parameters, check_share
-    from g3nn.outcomes import OUTCOMES, Classes
-    from g3nn.tabular import NAMED
-    from g3nn.tracking import tracker
+    from g3nn.graph.outcomes import OUTCOMES, Classes
+    from g3nn.graph.tables.graph import read_tables
+    from g3nn.model.tabular import NAMED
+    from g3nn.training.tracking import tracker
 
     start, problems = time.perf_counter(), Problems()
     check_out(out, [nodes, edges], dry_run, problems)
@@ -209,16 +209,16 @@ def fit(
 def _estimator(outcome: str, prior: str, chosen: dict[str, Any]) -> GraphEstimator:
     """prior: the name of an estimator of scikit-learn, of the kind that the outcome needs; otherwise there is none."""
     from g3nn.estimator import estimator_for
-    from g3nn.outcomes import OUTCOMES
-    from g3nn.tabular import NAMED
+    from g3nn.graph.outcomes import OUTCOMES
+    from g3nn.model.tabular import NAMED
 
     named = {"prior": NAMED[prior](OUTCOMES[outcome])} if prior in NAMED else {}
     return estimator_for(outcome, {**chosen, **named})
 
 
 def write_answers(classifier: GraphEstimator, out: Path, alpha: float, kept: Any) -> None:
-    from g3nn.data.tables.frames import write_table
-    from g3nn.folders import replacing
+    from g3nn.base.folders import replacing
+    from g3nn.graph.tables.frames import write_table
 
     with replacing(out) as draft:
         write_table(classifier.answer_table(alpha=alpha, keep=kept), draft)
@@ -237,12 +237,12 @@ def write_results(
 
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
+    from g3nn.base.folders import new_folder
     from g3nn.cli.results import edges_table, labels_table
-    from g3nn.data.tables.frames import write_table
     from g3nn.estimator.archive import MODEL
     from g3nn.estimator.showing import audit_or_note
-    from g3nn.folders import new_folder
-    from g3nn.page import write_model_report
+    from g3nn.graph.tables.frames import write_table
+    from g3nn.pages import write_model_report
 
     ids = graph.nodes.ids
     found = audit_or_note(classifier) if audited else None
@@ -322,7 +322,7 @@ _MOST_COLUMNS = 40
 
 
 def _show(told: dict[str, Any]) -> None:
-    from g3nn.outcomes import OUTCOMES
+    from g3nn.graph.outcomes import OUTCOMES
 
     outcome = OUTCOMES[told["outcome"]]
     sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"

@@ -16,9 +16,9 @@ from g3nn.cli.fit import CategoricalColumns, IgnoredColumns, NullWords, SourceCo
 from g3nn.cli.options import DropUnknownEdges, Quiet, Strict
 
 if TYPE_CHECKING:
-    from g3nn.data.tables.graph import TableGraph
-    from g3nn.errors import Problems
+    from g3nn.base.errors import Problems
     from g3nn.estimator import G3NNClassifier
+    from g3nn.graph.tables.graph import TableGraph
     from g3nn.labelling.project import Project
     from g3nn.labelling.records import Shown
 
@@ -78,7 +78,7 @@ def label(
     Every answer is on disk before the next question. The same command goes on later, and then --out is enough. "Finish"
     on the page, or control-C here, writes DIR/result, a folder as `g3nn fit` writes one.
     """
-    from g3nn.errors import Problems
+    from g3nn.base.errors import Problems
     from g3nn.estimator.effort import EFFORTS
     from g3nn.labelling.project import Project
 
@@ -149,7 +149,7 @@ def _check_unchanged(project: Project, graph: TableGraph, options: dict[str, Any
     """Tables may change as long as their ids stay; what has changed is said. Then remember what they are now."""
     import warnings
 
-    from g3nn.errors import G3NNWarning
+    from g3nn.base.errors import G3NNWarning
     from g3nn.labelling.changes import check_ids, differences, digest_of
 
     facts = project.facts()
@@ -179,7 +179,7 @@ def _serve(
     person: str,
     quiet: bool,
 ) -> None:
-    from g3nn.folders import mend
+    from g3nn.base.folders import mend
     from g3nn.labelling.background import Background
     from g3nn.labelling.finishing import Finishing
     from g3nn.labelling.learner import ClassifierLearner
@@ -232,8 +232,8 @@ def _finish(desk: Any, finishing: Any, quiet: bool) -> None:
 
 def write_result(classifier: G3NNClassifier, graph: TableGraph, out: Path) -> None:
     """As `g3nn fit` does, in the place of what was there before."""
+    from g3nn.base.folders import swapped
     from g3nn.cli.fit import summary, write_results
-    from g3nn.folders import swapped
 
     with swapped(out) as draft:
         write_results(classifier, graph, summary(classifier, graph)["test"], draft, 0.1, None)
@@ -256,8 +256,8 @@ def _check_export(out: Path, problems: Problems) -> None:
 def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
     import pyarrow as pa
 
-    from g3nn.data.tables.frames import write_table
-    from g3nn.folders import replacing
+    from g3nn.base.folders import replacing
+    from g3nn.graph.tables.frames import write_table
     from g3nn.labelling.agreed import answers_table
 
     options = project.facts().get("options", {})

@@ -12,7 +12,7 @@ from g3nn.cli import NOTES
 from g3nn.cli.options import Alpha, AsJson, DropUnknownEdges, Keep, Quiet, Strict
 
 if TYPE_CHECKING:
-    from g3nn.errors import Problems
+    from g3nn.base.errors import Problems
     from g3nn.estimator import GraphEstimator
 
 
@@ -35,15 +35,15 @@ def predict(
     Columns are read as they were for the fit; a label column is not looked at. An id that was in the fit stands for the
     node of the fit. Writes the same columns as the predictions of `g3nn fit`.
     """
+    from g3nn.base.errors import Problems
+    from g3nn.base.folders import replacing
     from g3nn.cli.results import check_file
-    from g3nn.data.tables.files import Source
-    from g3nn.data.tables.frames import write_table
-    from g3nn.data.tables.new_nodes import read_new_nodes
-    from g3nn.data.tables.remarks import Remarks
-    from g3nn.errors import Problems
     from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
-    from g3nn.folders import replacing
+    from g3nn.graph.tables.files import Source
+    from g3nn.graph.tables.frames import write_table
+    from g3nn.graph.tables.new_nodes import read_new_nodes
+    from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
     remarks = Remarks(problems, strict)
@@ -78,7 +78,7 @@ def predict(
 
 def _load(folder: Path, problems: Problems) -> GraphEstimator | None:
     """A model that was fitted on tables."""
-    from g3nn.errors import DataError
+    from g3nn.base.errors import DataError
     from g3nn.estimator import load_model
 
     wanted = "a folder that `g3nn fit` wrote, or `save` after a fit on tables"

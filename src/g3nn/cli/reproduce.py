@@ -7,12 +7,12 @@ from typing import Annotated
 
 import typer
 
+from g3nn.base.errors import Problems
 from g3nn.cli.bench import Device, ExecutorName, Workers, check_out, end, train_missing
-from g3nn.errors import Problems
-from g3nn.experiments.comparison import compare
-from g3nn.experiments.store import Store
-from g3nn.experiments.tables import render
-from g3nn.report import write_report
+from g3nn.studies.comparison import compare
+from g3nn.studies.store import Store
+from g3nn.studies.suite_page import write_report
+from g3nn.studies.tables import render
 
 
 def reproduce(

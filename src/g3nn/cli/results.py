@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.folders import check_new_file, check_new_folder
 from g3nn.cli import said
-from g3nn.data.tables.frames import TABLE_SUFFIXES, check_excel
-from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_file, check_new_folder
+from g3nn.graph.tables.frames import TABLE_SUFFIXES, check_excel
 
 if TYPE_CHECKING:
-    from g3nn.audit import AuditTables
     from g3nn.estimator import GraphEstimator
+    from g3nn.queries import AuditTables
 
 
 def as_file(out: Path) -> bool:

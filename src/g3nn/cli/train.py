@@ -11,20 +11,20 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.catalogue import all_options
+from g3nn.base.errors import Problems, suggestion
+from g3nn.base.options import Rule
 from g3nn.cli.datasets import LISTED
 from g3nn.cli.options import AsJson, Track
 from g3nn.cli.results import kept
-from g3nn.data import SETTINGS, load
-from g3nn.errors import Problems, suggestion
-from g3nn.experiments.executors import EXECUTORS
-from g3nn.experiments.training_ray import SharedTraining
-from g3nn.options import Rule
-from g3nn.task import NodeTask
-from g3nn.tracking import Tracker, tracker
+from g3nn.graph.datasets import SETTINGS, load
+from g3nn.graph.task import NodeTask
+from g3nn.studies.executors import EXECUTORS
+from g3nn.studies.training_ray import SharedTraining
 from g3nn.training import FitResult
+from g3nn.training.catalogue import all_options
 from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
+from g3nn.training.tracking import Tracker, tracker
 from g3nn.training.workers import joined_by_torchrun
 
 _RULES = all_options()

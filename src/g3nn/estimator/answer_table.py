@@ -10,8 +10,8 @@ from scipy.special import entr
 
 from g3nn.estimator.members import Answers
 from g3nn.estimator.tables import asked_of, is_table
-from g3nn.outcomes import Classes, Labels, Tags, is_known
-from g3nn.outcomes.labels import has_label
+from g3nn.graph.outcomes import Classes, Labels, Tags, is_known
+from g3nn.graph.outcomes.labels import has_label
 
 if TYPE_CHECKING:
     from g3nn.estimator.fitted import Fitted

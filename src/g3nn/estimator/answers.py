@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import torch
 
-from g3nn.calibrate import TEMPERATURES, Scaling
+from g3nn.base.threads import enough_for
 from g3nn.estimator.ensemble import member_weights, mixture_optimism
 from g3nn.estimator.members import Answers, Member, Network
-from g3nn.model import BOTH, POSTERIOR, PRIOR
-from g3nn.outcomes import Outcome
-from g3nn.task import NodeTask
-from g3nn.threads import enough_for
+from g3nn.graph.outcomes import Outcome
+from g3nn.graph.outcomes.calibrate import TEMPERATURES, Scaling
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
 
 
 @dataclass(frozen=True, eq=False)

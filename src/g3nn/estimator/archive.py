@@ -12,9 +12,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from g3nn.errors import DataError, Problems
-from g3nn.folders import check_new_folder, mend, new_folder
-from g3nn.objective import TERM_NAMES
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.folders import check_new_folder, mend, new_folder
+from g3nn.model.objective import TERM_NAMES
 
 FORMAT, VERSION = "g3nn-model", 4
 FIRST = 3

@@ -11,11 +11,8 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.audit import AuditTables, GraphAudit, SampledGraph, check_graph
-from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.data.tables.frames import native_frame
-from g3nn.data.tables.graph import TableGraph
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import suggesting, updating
 from g3nn.estimator.answer_table import answer_table
 from g3nn.estimator.explaining import Explanation, explain
@@ -26,15 +23,17 @@ from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Panel, Shown
 from g3nn.estimator.tables import given_by, table_graph
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.model import POSTERIOR, ModelSpec
-from g3nn.objective import Objective
-from g3nn.outcomes import COVERAGE, Labels, Outcome
-from g3nn.parse import is_frame, node_numbers
-from g3nn.suggest import EdgeSuggestion, LabelSuggestion, Suggestion
-from g3nn.suggest.covering import Likeness
-from g3nn.suggest.strategies import Strategy
-from g3nn.tracking import Tracker, tracker
+from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
+from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.frames import native_frame
+from g3nn.graph.tables.graph import TableGraph
+from g3nn.model.generative import POSTERIOR, ModelSpec
+from g3nn.model.objective import Objective
+from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
+from g3nn.queries.covering import Likeness
+from g3nn.queries.strategies import Strategy
 from g3nn.training.progress import course, say
+from g3nn.training.tracking import Tracker, tracker
 
 
 @dataclass(eq=False, repr=False)
@@ -98,7 +97,7 @@ class GraphEstimator(Shown):
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
-        track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.tracking.Tracker`, which is told of every training.
+        track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, told of every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = None

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.outcomes import Outcome
-from g3nn.outcomes.base import as_stack
-from g3nn.parse import Matrix
-from g3nn.tabular import CrossFitted
-from g3nn.task import NodeTask
+from g3nn.base.parse import Matrix
+from g3nn.graph.outcomes import Outcome
+from g3nn.graph.outcomes.base import as_stack
+from g3nn.graph.task import NodeTask
+from g3nn.model.tabular import CrossFitted
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
 from g3nn.estimator.scoring import share_of_classes, share_of_tag_sets
-from g3nn.outcomes import Classes, Labels, Outcome, Tags
-from g3nn.outcomes.labels import table_values
+from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags
+from g3nn.graph.outcomes.labels import table_values
 
 
 @dataclass(eq=False, repr=False)

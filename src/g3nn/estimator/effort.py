@@ -6,7 +6,7 @@ import math
 import time
 from dataclasses import dataclass, field
 
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
 from g3nn.training.room import LARGE
 
 

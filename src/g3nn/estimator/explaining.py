@@ -10,8 +10,8 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.estimator.members import Member, Network
-from g3nn.inputs import Features, Inputs
-from g3nn.outcomes import Classes, Outcome
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.model.inputs import Features, Inputs
 
 if TYPE_CHECKING:
     from g3nn.estimator.fitted import Fitted

@@ -10,9 +10,9 @@ import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.errors import Problems
-from g3nn.outcomes.labels import quoted
-from g3nn.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
+from g3nn.base.errors import Problems
+from g3nn.base.parse import SHOWN, Matrix, feature_matrix, is_frame, to_numpy
+from g3nn.graph.outcomes.labels import quoted
 
 COUNT, NUMBER, AS_IS, GUESS = "count", "number", "as-is", "guess"
 """What a column holds, which says what is done to it: see `Form`."""

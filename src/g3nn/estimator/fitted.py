@@ -10,11 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.audit import MergedGroups
-from g3nn.audit.genuine import GenuineEdges
-from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.data.tables.new_nodes import NewNodes
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
@@ -29,12 +26,15 @@ from g3nn.estimator.tables import asked_of, features_of, is_table
 from g3nn.estimator.trust import SHARES, judged_edges
 from g3nn.estimator.views import View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
-from g3nn.outcomes import Outcome, has_label, unlabelled
-from g3nn.parse import Edges, Matrix, read_edges, read_weighted_edges
-from g3nn.posteriors.label_propagation import LabelPropagation
-from g3nn.sparse import is_identity
-from g3nn.tabular import CrossFitted
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import Outcome, has_label, unlabelled
+from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.new_nodes import NewNodes
+from g3nn.graph.task import NodeTask
+from g3nn.kernels.sparse import is_identity
+from g3nn.model.posteriors.label_propagation import LabelPropagation
+from g3nn.model.tabular import CrossFitted
+from g3nn.queries import MergedGroups
+from g3nn.queries.genuine import GenuineEdges
 from g3nn.training.progress import Course
 from g3nn.training.result import history_names
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.calibrate import FEW_VALIDATION_NODES
-from g3nn.errors import G3NNWarning, Problems, TrainingError
+from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.effort import EFFORTS, Spending
@@ -27,7 +26,8 @@ from g3nn.estimator.search import Search
 from g3nn.estimator.views import views_of
 from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes.calibrate import FEW_VALIDATION_NODES
+from g3nn.graph.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course

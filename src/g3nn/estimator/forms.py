@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.base.parse import Matrix
 from g3nn.estimator.features import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
-from g3nn.parse import Matrix
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import GraphLikelihood, Pairs
-from g3nn.likelihoods.near import NearValues
-from g3nn.model import GenerativeModel
-from g3nn.objective import Objective
-from g3nn.outcomes import NormalOutcome
-from g3nn.posteriors import LabelPosterior
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import NormalOutcome
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import GraphLikelihood, Pairs
+from g3nn.model.likelihoods.near import NearValues
+from g3nn.model.objective import Objective
+from g3nn.model.posteriors import LabelPosterior
 
 _STEPS, _RATE = 100, 0.1
 """Steps of Adam, whose rate falls to zero: a score can move up to five standard deviations of the labels."""

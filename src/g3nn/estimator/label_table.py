@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.audit import LABEL_ROW
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.outcomes import Classes, Tags
+from g3nn.graph.outcomes import Classes, Tags
+from g3nn.queries import LABEL_ROW
 
 
 def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False) -> np.ndarray:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from g3nn.errors import DataError, G3NNError
+from g3nn.base.errors import DataError, G3NNError
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, read_archive
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.classifier import G3NNClassifier

@@ -10,17 +10,17 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from g3nn.audit.genuine import Evidence
-from g3nn.calibrate import Scaling
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.inferring import infer_scores
 from g3nn.estimator.trust import EdgeTrust, known_classes
 from g3nn.estimator.views import View
-from g3nn.inputs import Inputs
-from g3nn.model import BOTH, POSTERIOR, GenerativeModel, ModelSpec
-from g3nn.outcomes import Outcome
-from g3nn.tabular import CrossFitted, Neighbourhood
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import Outcome
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.tabular import CrossFitted, Neighbourhood
+from g3nn.queries.genuine import Evidence
 
 PROPAGATION = "propagation"
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 
 
 class Nodes:

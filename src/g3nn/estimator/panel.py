@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.errors import Problem, Problems, suggestion
+from g3nn.base.errors import Problem, Problems, suggestion
+from g3nn.base.options import known_names
 from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
-from g3nn.model import ModelSpec, registered_options
-from g3nn.objective import OBJECTIVES, Objective
-from g3nn.options import known_names
-from g3nn.outcomes import Outcome, PanelModel
-from g3nn.tabular import CrossFitted, Neighbourhood, boosted_trees, estimator_name
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import Outcome, PanelModel
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import ModelSpec, registered_options
+from g3nn.model.objective import OBJECTIVES, Objective
+from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.forms import Form
 from g3nn.estimator.request import Request
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
 
 
 def tasks_of(

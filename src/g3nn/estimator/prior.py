@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.panel import Candidate
-from g3nn.model import ModelSpec
-from g3nn.outcomes import Outcome
-from g3nn.posteriors import POSTERIORS
-from g3nn.priors import PRIORS
-from g3nn.tabular import check_feature_model, estimator_name
+from g3nn.graph.outcomes import Outcome
+from g3nn.model.generative import ModelSpec
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.priors import PRIORS
+from g3nn.model.tabular import check_feature_model, estimator_name
 from g3nn.training.checks import checked_spec
 
 AUTO, GIVEN = "auto", "given"

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.errors import G3NNWarning
+from g3nn.base.errors import G3NNWarning
 from g3nn.estimator.panel import Candidate
-from g3nn.sparse import neighbour_mean
+from g3nn.kernels.sparse import neighbour_mean
 
 if TYPE_CHECKING:
     from g3nn.estimator.search import Search

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.request import check_share
 from g3nn.estimator.scoring import explained
-from g3nn.outcomes import OUTCOMES, NormalOutcome, Outcome, Real
+from g3nn.graph.outcomes import OUTCOMES, NormalOutcome, Outcome, Real
 
 
 @dataclass(eq=False, repr=False)

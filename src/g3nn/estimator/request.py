@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from g3nn.errors import G3NNWarning, Problems
+from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.features import FeatureTable, read_features
 from g3nn.estimator.nodes import Nodes
@@ -21,10 +22,9 @@ from g3nn.estimator.panel import Candidate, TableCandidate, candidates, check_ca
 from g3nn.estimator.prior import GIVEN, asked_prior, check_prior, feature_model, with_believers
 from g3nn.estimator.structure import structural_features
 from g3nn.estimator.weights import label_weights
-from g3nn.model import ModelSpec
-from g3nn.outcomes import Labels, Outcome
-from g3nn.parse import node_indices, read_weighted_edges, to_numpy
-from g3nn.task import pyg_weights
+from g3nn.graph.outcomes import Labels, Outcome
+from g3nn.graph.task import pyg_weights
+from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
 COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}

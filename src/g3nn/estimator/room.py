@@ -6,9 +6,9 @@ import warnings
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from g3nn.errors import DeviceMemoryError, G3NNWarning
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning
 from g3nn.estimator.panel import Candidate, Options
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
 from g3nn.training.plan import Plan
 from g3nn.training.room import BATCH, Fit, gib, how_it_fits, near_labels
 

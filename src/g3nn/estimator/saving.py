@@ -15,10 +15,8 @@ import numpy as np
 import scipy.sparse as sp
 import torch
 
-from g3nn.audit import GraphAudit
-from g3nn.calibrate import Scaling
-from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.errors import G3NNError, Problems
+from g3nn.base.errors import G3NNError, Problems
+from g3nn.base.options import check, known_names
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.archive import AUDIT, GRAPH, PARAMETERS, Arrays, write_archive
 from g3nn.estimator.beliefs import with_belief_columns
@@ -30,17 +28,19 @@ from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.likelihoods.near import NearValues
-from g3nn.model import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
-from g3nn.objective import Objective
-from g3nn.options import check, known_names
-from g3nn.outcomes import OUTCOMES
-from g3nn.outcomes.labels import name_array
-from g3nn.outcomes.numbers import ValueOptions
-from g3nn.outcomes.real import RealOptions
-from g3nn.replicas import Replicas, Sizes
-from g3nn.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import OUTCOMES
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.outcomes.labels import name_array
+from g3nn.graph.outcomes.numbers import ValueOptions
+from g3nn.graph.outcomes.real import RealOptions
+from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
+from g3nn.model.likelihoods.near import NearValues
+from g3nn.model.objective import Objective
+from g3nn.model.replicas import Replicas, Sizes
+from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
+from g3nn.queries import GraphAudit
 from g3nn.training.checks import checked_device, plain
 
 Json = dict[str, Any]

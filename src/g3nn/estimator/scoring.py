@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import r2_score
 
-from g3nn.errors import Problems
-from g3nn.outcomes.classes import is_unknown
-from g3nn.outcomes.labels import flat_values, is_missing, table_values
-from g3nn.parse import UNKNOWN
+from g3nn.base.errors import Problems
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.outcomes.classes import is_unknown
+from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
 
 
 def share_of_classes(answers: np.ndarray, y: Any, classes: np.ndarray, weight: Any) -> float:

@@ -12,8 +12,7 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from g3nn.calibrate import Scaling
-from g3nn.errors import DeviceMemoryError, G3NNWarning, TrainingError
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
 from g3nn.estimator.ensemble import member_weights
@@ -24,9 +23,10 @@ from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.outcomes import Classes, Outcome
-from g3nn.sparse import is_identity
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.task import NodeTask
+from g3nn.kernels.sparse import is_identity
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course

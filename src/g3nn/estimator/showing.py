@@ -14,18 +14,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.data.tables.frames import html_table, native_frame
-from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator.panel import PanelEntry
-from g3nn.page import assets, write_model_report
-from g3nn.page.averages import curves
-from g3nn.page.layout import laid_out
-from g3nn.page.model_page import histories
-from g3nn.page.model_views import View, view_of
+from g3nn.graph.tables.frames import html_table, native_frame
+from g3nn.pages import assets, write_model_report
+from g3nn.pages.averages import curves
+from g3nn.pages.layout import laid_out
+from g3nn.pages.model_page import histories
+from g3nn.pages.model_views import View, view_of
 
 if TYPE_CHECKING:
-    from g3nn.audit import AuditTables
     from g3nn.estimator.base import GraphEstimator
+    from g3nn.queries import AuditTables
 
 MISSING_EDGES = 1000
 """How many pairs that seem to lack an edge a page shows at most."""

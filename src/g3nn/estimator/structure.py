@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from g3nn.estimator.features import AS_IS, NUMBER, FeatureTable
-from g3nn.sparse import normalised_adjacency
+from g3nn.kernels.sparse import normalised_adjacency
 
 _MOST, _FEWEST, _CELLS = 64, 16, 4_000_000
 """Eigenvectors of a small graph, of a large one, and about how many numbers they may have in between."""

@@ -9,28 +9,28 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.audit import GraphAudit
-from g3nn.calibrate import Scaling
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.base.parse import node_numbers
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.label_table import label_table
 from g3nn.estimator.members import Network
 from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
-from g3nn.inputs import Inputs
-from g3nn.outcomes import Classes, Tags, has_label
-from g3nn.outcomes.labels import flat_values, quoted
-from g3nn.parse import node_numbers
-from g3nn.suggest import (
+from g3nn.graph.outcomes import Classes, Tags, has_label
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.outcomes.labels import flat_values, quoted
+from g3nn.model.inputs import Inputs
+from g3nn.queries import (
     EdgeSuggestion,
+    GraphAudit,
     LabelSuggestion,
     Situation,
     Suggestion,
     choose,
     doubtful_edges,
 )
-from g3nn.suggest.choosing import check_count
-from g3nn.suggest.covering import Likeness
-from g3nn.suggest.strategies import STRATEGIES
+from g3nn.queries.choosing import check_count
+from g3nn.queries.covering import Likeness
+from g3nn.queries.strategies import STRATEGIES
 from g3nn.training.room import LARGE
 
 

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.data.tables.graph import TableGraph, read_tables
-from g3nn.data.tables.new_nodes import NewNodes, read_new_nodes
-from g3nn.data.tables.remarks import Remarks
-from g3nn.data.tables.schema import Encoded
-from g3nn.errors import Problems, any_of
+from g3nn.base.errors import Problems, any_of
+from g3nn.base.parse import is_frame
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.request import Given
-from g3nn.parse import is_frame
+from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.schema import Encoded
 
 
 def table_graph(

@@ -7,14 +7,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from g3nn.audit.genuine import Evidence, GenuineEdges
-from g3nn.audit.groups import MergedGroups
-from g3nn.audit.scores import ObservedEdges
-from g3nn.calibrate import Scaling
-from g3nn.outcomes import Classes, Outcome
-from g3nn.outcomes.labels import without_labels_of
-from g3nn.task import NodeTask
-from g3nn.threads import enough_for
+from g3nn.base.threads import enough_for
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.outcomes.labels import without_labels_of
+from g3nn.graph.task import NodeTask
+from g3nn.queries.genuine import Evidence, GenuineEdges
+from g3nn.queries.groups import MergedGroups
+from g3nn.queries.scores import ObservedEdges
 from g3nn.training.plan import Plan
 from g3nn.training.room import near_labels
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.calibrate import Scaling
-from g3nn.errors import Problems, TrainingError
+from g3nn.base.errors import Problems, TrainingError
+from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.fitted import Begun, Fitted
@@ -20,10 +20,10 @@ from g3nn.estimator.panel import Candidate, Trial, usable
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.suggesting import numbers_of
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.outcomes import Labels, has_label
-from g3nn.outcomes.labels import quoted
-from g3nn.task import NodeTask
-from g3nn.threads import enough_for
+from g3nn.graph.outcomes import Labels, has_label
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.task import NodeTask
 from g3nn.training.progress import Course
 
 _EPOCHS, _MORE = 15, 4.0

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.special import ndtri
 
-from g3nn.parse import Matrix
+from g3nn.base.parse import Matrix
 
 LENGTH = 4.0
 """The Euclidean length of a row of counts, where rows are scaled."""

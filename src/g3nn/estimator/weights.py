@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.errors import Problems
-from g3nn.outcomes import Classes, Labels, Outcome
-from g3nn.outcomes.labels import quoted
-from g3nn.parse import to_numpy
+from g3nn.base.errors import Problems
+from g3nn.base.parse import to_numpy
+from g3nn.graph.outcomes import Classes, Labels, Outcome
+from g3nn.graph.outcomes.labels import quoted
 
 BALANCED = "balanced"
 

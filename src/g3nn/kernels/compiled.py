@@ -14,7 +14,7 @@ from typing import Any
 import numba
 from numba.core.caching import FunctionCache
 
-from g3nn.threads import forked, turn
+from g3nn.base.threads import forked, turn
 
 Function = Callable[..., Any]
 
@@ -24,7 +24,7 @@ _config: Any = numba.config
 def kernel(**options: Any) -> Callable[[Function], Function]:
     """`numba.njit` for functions that Python calls, with the cache of this module. options: those of numba.
 
-    A parallel kernel runs in one thread where it cannot have more, see `g3nn.threads`.
+    A parallel kernel runs in one thread where it cannot have more, see `g3nn.base.threads`.
     """
 
     def decorate(function: Function) -> Function:

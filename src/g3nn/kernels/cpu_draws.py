@@ -3,7 +3,7 @@ so the graph does not depend on the number of threads, and drawing it twice, fir
 memory but that of the result.
 
 Pairs receive hits at a constant rate, one after the other: the distance to the next hit is exponential. Each hit is
-kept with a probability of its pair, and a pair with a kept hit is linked; see `g3nn.data.random_graph`.
+kept with a probability of its pair, and a pair with a kept hit is linked; see `g3nn.graph.datasets.random_graph`.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ import torch
 import triton
 from torch import Tensor
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.kernels import gpu_attention as attention
 from g3nn.kernels import gpu_kernels as kernels
 from g3nn.kernels import gpu_node_kernels as node_kernels

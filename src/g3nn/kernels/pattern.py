@@ -9,7 +9,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.errors import InputError, Problem
+from g3nn.base.errors import InputError, Problem
 from g3nn.kernels.backend import fast
 
 _INT32 = 2**31 - 1

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.labelling.finishing import Finishing
 from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Verdict
 from g3nn.labelling.questions import Desk

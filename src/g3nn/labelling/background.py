@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from g3nn.errors import G3NNError
+from g3nn.base.errors import G3NNError
 from g3nn.labelling.learner import Beliefs, Doubts, Known, Learner, Why
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.columns import counted, listed
-from g3nn.data.tables.graph import TableGraph
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.graph.tables.columns import counted, listed
+from g3nn.graph.tables.graph import TableGraph
 
 Facts = dict[str, Any]
 

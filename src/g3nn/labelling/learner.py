@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from g3nn.errors import G3NNError, G3NNWarning
+from g3nn.base.errors import G3NNError, G3NNWarning
 
 if TYPE_CHECKING:
-    from g3nn.data.tables.graph import TableGraph
     from g3nn.estimator import G3NNClassifier
+    from g3nn.graph.tables.graph import TableGraph
 
 AHEAD, SUGGESTED = 500, 24
 """After each fit so many nodes are put in order; the first ones so that each teaches something else."""

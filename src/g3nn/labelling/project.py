@@ -17,7 +17,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any, Self
 
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
 
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.labelling.agreed import Opinion, opinions
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Beliefs, Doubts, Known, Why

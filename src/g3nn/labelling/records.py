@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.data.tables.cells import is_text, known
-from g3nn.data.tables.columns import plain
-from g3nn.data.tables.graph import TableGraph
-from g3nn.page.described import NAMES, clean
+from g3nn.graph.tables.cells import is_text, known
+from g3nn.graph.tables.columns import plain
+from g3nn.graph.tables.graph import TableGraph
+from g3nn.pages.described import NAMES, clean
 
 MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
 """At most so many columns of a node are shown, and letters of a cell and of a text."""

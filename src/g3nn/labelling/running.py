@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import Any
 
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
 
 HOST, PORT, PORTS = "127.0.0.1", 8765, 50
 """The first port that is free of so many is taken."""

@@ -24,11 +24,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from g3nn.errors import DataError, G3NNError, InputError
+from g3nn.base.errors import DataError, G3NNError, InputError
 from g3nn.labelling.api import Api
 from g3nn.labelling.finishing import Finishing
 from g3nn.labelling.questions import Desk
-from g3nn.page import assets
+from g3nn.pages import assets
 
 HOSTS = ("127.0.0.1", "localhost", "::1")
 MOST_BYTES = 200_000

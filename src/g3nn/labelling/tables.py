@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from g3nn.data.tables.cells import is_text
-from g3nn.data.tables.files import Source
-from g3nn.data.tables.graph import TableGraph, read_tables
-from g3nn.data.tables.labels import check_split, label_values
-from g3nn.data.tables.remarks import Oddity, Remarks
-from g3nn.errors import Problems, suggestion
+from g3nn.base.errors import Problems, suggestion
+from g3nn.graph.outcomes import Classes
+from g3nn.graph.tables.cells import is_text
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.labels import check_split, label_values
+from g3nn.graph.tables.remarks import Oddity, Remarks
 from g3nn.labelling.records import Shown
-from g3nn.outcomes import Classes
 
 if TYPE_CHECKING:
     from g3nn.labelling.learner import Pair

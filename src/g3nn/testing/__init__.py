@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from g3nn.outcomes import Outcome
+from g3nn.graph.outcomes import Outcome
 from g3nn.testing import channels
 from g3nn.testing import components as promises
 from g3nn.testing.outcomes import OUTCOME_PROMISES, OutcomeCase

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.autograd import gradcheck
 from torch.nn.functional import one_hot
 
-from g3nn.channels import EdgeChannel, LabelChannel
-from g3nn.options import rules
+from g3nn.base.options import rules
+from g3nn.model.channels import EdgeChannel, LabelChannel
 from g3nn.testing.components import close
 from g3nn.testing.situations import Case, answers_of, judged_pairs, likelihood_for, n
 

@@ -12,15 +12,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, one_hot
 
-from g3nn.catalogue import all_options
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import ClassLikelihood, Pairs
-from g3nn.options import Rule
-from g3nn.posteriors.correct_smooth import CorrectAndSmooth
-from g3nn.posteriors.label_propagation import LabelPropagation
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.options import Rule
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import ClassLikelihood, Pairs
+from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth
+from g3nn.model.posteriors.label_propagation import LabelPropagation
+from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.testing.situations import Case, n, renumbered, reweighted, weighted
+from g3nn.training.catalogue import all_options
 
 
 def close(found: Tensor, expected: Tensor, atol: float = 1e-12, rtol: float = 0.0) -> None:

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.calibrate import TEMPERATURES, Scaling
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.base.options import Rule
+from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.panel import candidates, check_candidates
 from g3nn.estimator.request import COMMON
-from g3nn.options import Rule
-from g3nn.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
-from g3nn.outcomes.base import as_stack
-from g3nn.page.model_views import VIEWS
-from g3nn.parse import UNKNOWN
-from g3nn.task import NodeTask
+from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
+from g3nn.graph.outcomes.base import as_stack
+from g3nn.graph.outcomes.calibrate import TEMPERATURES, Scaling
+from g3nn.graph.task import NodeTask
+from g3nn.pages.model_views import VIEWS
 from g3nn.testing.situations import LabelsOf
 
 N, LABELLED, REPLICAS, ALPHA = 60, 50, 3, 0.2

@@ -17,17 +17,17 @@ import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from g3nn.channels import Channel, EdgeChannel, LabelChannel
-from g3nn.errors import Problems
-from g3nn.inputs import Inputs
-from g3nn.likelihoods import LIKELIHOODS, GraphLikelihood, NodeState, Pairs
-from g3nn.model import GenerativeModel
-from g3nn.outcomes import Classes, Counts, Outcome, Real, Tags
-from g3nn.posteriors import LabelPosterior
-from g3nn.posteriors.mlp import MLPPosterior
-from g3nn.priors import LabelPrior
-from g3nn.replicas import Noise, Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.errors import Problems
+from g3nn.graph.outcomes import Classes, Counts, Outcome, Real, Tags
+from g3nn.graph.task import NodeTask
+from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, NodeState, Pairs
+from g3nn.model.posteriors import LabelPosterior
+from g3nn.model.posteriors.mlp import MLPPosterior
+from g3nn.model.priors import LabelPrior
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 CONTRACTS: dict[str, type] = {
     "likelihood": GraphLikelihood,

@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.batches import BatchSource
-from g3nn.batches.ahead import drawn_ahead
-from g3nn.batches.sampled import Sampled
-from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel
-from g3nn.networks import moving_buffers
-from g3nn.objective import Objective
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import moving_buffers
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas
+from g3nn.training.batches import BatchSource
+from g3nn.training.batches.ahead import drawn_ahead
+from g3nn.training.batches.sampled import Sampled
 from g3nn.training.stack import Stack, TrainingOptions, validated
 from g3nn.training.workers import Workers
 

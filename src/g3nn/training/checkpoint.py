@@ -17,9 +17,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.errors import DataError, G3NNError, G3NNWarning, Problems
-from g3nn.folders import replacing, tidy, try_writing
-from g3nn.task import NodeTask
+from g3nn.base.errors import DataError, G3NNError, G3NNWarning, Problems
+from g3nn.base.folders import replacing, tidy, try_writing
+from g3nn.graph.task import NodeTask
 from g3nn.training.stack import Stack
 from g3nn.training.workers import Workers
 

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.channels import EdgeChannel
-from g3nn.errors import Problems, any_of
-from g3nn.model import Channels, ModelSpec, listed_channels
-from g3nn.objective import OBJECTIVES, Objective
-from g3nn.options import known_names, rules
-from g3nn.outcomes import OUTCOMES, Classes
-from g3nn.posteriors import POSTERIORS
-from g3nn.priors import PRIORS, LabelPrior
-from g3nn.priors.base import FeaturePrior
-from g3nn.replicas import Replicas, Sizes
-from g3nn.task import NodeTask
+from g3nn.base.errors import Problems, any_of
+from g3nn.base.options import known_names, rules
+from g3nn.graph.outcomes import OUTCOMES, Classes
+from g3nn.graph.task import NodeTask
+from g3nn.model.channels import EdgeChannel
+from g3nn.model.generative import Channels, ModelSpec, listed_channels
+from g3nn.model.objective import OBJECTIVES, Objective
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.priors import PRIORS, LabelPrior
+from g3nn.model.priors.base import FeaturePrior
+from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training.stack import TrainingOptions
 from g3nn.training.workers import Workers
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from g3nn.model import Channels, ModelSpec
-from g3nn.objective import Objective
-from g3nn.priors import LabelPrior
-from g3nn.task import NodeTask
-from g3nn.tracking import Tracker
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import Channels, ModelSpec
+from g3nn.model.objective import Objective
+from g3nn.model.priors import LabelPrior
 from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
 from g3nn.training.result import FitResult
+from g3nn.training.tracking import Tracker
 
 
 def fit(
@@ -42,8 +42,8 @@ def fit(
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     checkpoint: a folder in which the training is kept, at most every `checkpoint_every` seconds. Started again with it,
                an interrupted training goes on and ends as if nothing had happened.
-    track:     "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.tracking.Tracker`, which is told of every epoch of every
-               trial. The result is the same with it and without.
+    track:     "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, told of every epoch. The result
+               is the same with it and without.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.
 

@@ -9,9 +9,9 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.errors import DeviceMemoryError
-from g3nn.task import NodeTask
-from g3nn.threads import host_memory
+from g3nn.base.errors import DeviceMemoryError
+from g3nn.base.threads import host_memory
+from g3nn.graph.task import NodeTask
 
 _USABLE = 0.8
 """Share of the free memory that a stack may take."""

@@ -14,19 +14,18 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.batches import BatchSource
-from g3nn.errors import DeviceMemoryError, G3NNWarning, Problems
-from g3nn.inputs import Inputs
-from g3nn.model import Channels, GenerativeModel, ModelSpec, registered_options
-from g3nn.objective import Objective
-from g3nn.options import check, known_names, pick, rules
-from g3nn.outcomes import OUTCOMES, Outcome
-from g3nn.priors import LabelPrior
-from g3nn.replicas import Replicas, Sizes
-from g3nn.task import NodeTask
-from g3nn.threads import enough_for
-from g3nn.tracking import Tracker, tracker
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning, Problems
+from g3nn.base.options import check, known_names, pick, rules
+from g3nn.base.threads import enough_for
+from g3nn.graph.outcomes import OUTCOMES, Outcome
+from g3nn.graph.task import NodeTask
+from g3nn.model.generative import Channels, GenerativeModel, ModelSpec, registered_options
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.priors import LabelPrior
+from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training.batch_stack import BatchStack
+from g3nn.training.batches import BatchSource
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.checks import (
     CUSTOM,
@@ -47,6 +46,7 @@ from g3nn.training.result import FitResult, evaluated, joined, member_seeds, mix
 from g3nn.training.room import check_batch
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
 from g3nn.training.tracked import Runs, tracked
+from g3nn.training.tracking import Tracker, tracker
 from g3nn.training.workers import Workers
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from g3nn.errors import G3NNWarning
-from g3nn.tracking import Run, Tracker
+from g3nn.base.errors import G3NNWarning
 from g3nn.training.stack import Stack
+from g3nn.training.tracking import Run, Tracker
 
 _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
 _EVERY = 10

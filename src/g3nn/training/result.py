@@ -13,11 +13,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.channels import Emission
-from g3nn.errors import G3NNWarning
-from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel
-from g3nn.outcomes import Outcome
+from g3nn.base.errors import G3NNWarning
+from g3nn.graph.outcomes import Outcome
+from g3nn.model.channels import Emission
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
 from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
 
 _APART = 1 << 32

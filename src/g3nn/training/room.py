@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from g3nn.batches import BatchSource
-from g3nn.errors import DeviceMemoryError, Problems
-from g3nn.task import NodeTask
+from g3nn.base.errors import DeviceMemoryError, Problems
+from g3nn.graph.task import NodeTask
+from g3nn.training.batches import BatchSource
 from g3nn.training.checks import check_batches
 from g3nn.training.memory import usable_memory
 

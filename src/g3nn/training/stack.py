@@ -9,14 +9,14 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from g3nn.channels import Emission
-from g3nn.inputs import Inputs
-from g3nn.model import GenerativeModel
-from g3nn.networks import moving_buffers
-from g3nn.objective import TERM_NAMES, Objective
-from g3nn.options import choice, counts, flag, integer, number
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas, Scalar
+from g3nn.base.options import choice, counts, flag, integer, number
+from g3nn.model.channels import Emission
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import moving_buffers
+from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
 from g3nn.training.track import Track
 

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.errors import G3NNError, G3NNWarning, Problems
-from g3nn.objective import TERM_NAMES, Objective
-from g3nn.replicas import Replicas
-from g3nn.tracking import Run, Tracker
+from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.replicas import Replicas
 from g3nn.training.result import FitResult
 from g3nn.training.stack import HISTORY_NAMES, Stack
+from g3nn.training.tracking import Run, Tracker
 
 _EVERY = 1.0
 """Seconds between two looks, at least."""

@@ -18,9 +18,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import g3nn
-from g3nn.audit import genuine
-from g3nn.data.noise import random_edges
 from g3nn.estimator import trust
+from g3nn.graph.datasets.noise import random_edges
+from g3nn.queries import genuine
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 OWN = tuple(f"adaptive_attack{part}" for part in ("", "_answers", "_report", "_search", "_trust"))

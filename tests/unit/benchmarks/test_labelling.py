@@ -15,7 +15,7 @@ import pytest
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.suggest import Situation, choose
+from g3nn.queries import Situation, choose
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 MODULES = (

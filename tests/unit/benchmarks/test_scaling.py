@@ -12,7 +12,7 @@ from types import ModuleType
 
 import pytest
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 MODULES = ("records", "plain_pyg", "speed", "svg", "scaling_case", "scaling")

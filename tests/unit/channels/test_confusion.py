@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.channels.confusion import Confusion, fit_confusion, skill, wrong_share
+from g3nn.model.channels.confusion import Confusion, fit_confusion, skill, wrong_share
 
 
 def example(m: int, table: np.ndarray, seed: int = 0, sure: float = 4.0):

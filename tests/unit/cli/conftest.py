@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from g3nn.audit import GraphAudit
+from g3nn.queries import GraphAudit
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from g3nn.experiments.records import Record
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite_file import load_suite
+from g3nn.studies.records import Record
+from g3nn.studies.store import Store
+from g3nn.studies.suite_file import load_suite
 
 SUITE = """
 title = "Tiny"
@@ -59,8 +59,8 @@ def suite(tmp_path_factory) -> str:
 @pytest.fixture(scope="module")
 def filled(suite, tmp_path_factory) -> Path:
     """A store with everything the suite asks for."""
-    from g3nn.experiments.executors import LocalExecutor
-    from g3nn.experiments.run import run
+    from g3nn.studies.executors import LocalExecutor
+    from g3nn.studies.run import run
 
     file = tmp_path_factory.mktemp("store") / "runs.sqlite"
     run(load_suite(suite), file, LocalExecutor("cpu"))
@@ -102,7 +102,7 @@ class TestRun:
         def run(*_: object, **__: object) -> None:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(import_module("g3nn.experiments.run"), "run", run)
+        monkeypatch.setattr(import_module("g3nn.studies.run"), "run", run)
         ran = run_command("bench", "run", suite, "--store", str(tmp_path / "runs.sqlite"))
         assert (ran.code, ran.out) == (130, "")
         assert ran.err == "stopped. Finished trainings are stored: the same command goes on from there.\n"
@@ -115,7 +115,7 @@ class TestRun:
             raise RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 4000000 bytes.")
 
         with monkeypatch.context() as short:
-            short.setattr(import_module("g3nn.experiments.job"), "fit", fit)
+            short.setattr(import_module("g3nn.studies.job"), "fit", fit)
             ran = run_command(*words)
         assert ran.code == 1
         assert "note: select mlp [elbo] on cora standard: 2 failed: no memory left on cpu (RuntimeError: " in ran.err

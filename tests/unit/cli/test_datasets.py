@@ -4,8 +4,8 @@ import json
 import subprocess
 import sys
 
-from g3nn.data import sources
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
+from g3nn.graph.datasets import sources
 
 CORA = {
     "name": "cora",

@@ -13,10 +13,10 @@ import pytest
 from pages import Tags, data_of
 from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
-from g3nn.data.tables.export import export
-from g3nn.data.tables.files import Source
-from g3nn.data.tables.remarks import Remarks
 from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.graph.tables.export import export
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.remarks import Remarks
 
 pytestmark = pytest.mark.usefixtures("short_audit")
 
@@ -259,7 +259,7 @@ class TestCrashes:
             assert page.with_name("edges.parquet").exists()
             raise error
 
-        monkeypatch.setattr("g3nn.page.write_model_report", fail)
+        monkeypatch.setattr("g3nn.pages.write_model_report", fail)
         if isinstance(error, RuntimeError):
             with pytest.raises(RuntimeError):
                 fit("--json")

@@ -10,8 +10,8 @@ import pytest
 from label_desk import people
 from small_tables import node_columns, write
 
+from g3nn.base.folders import mend, swapped
 from g3nn.cli import label as module
-from g3nn.folders import mend, swapped
 from g3nn.labelling.project import Answer, Project
 
 

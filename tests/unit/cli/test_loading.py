@@ -19,7 +19,7 @@ from g3nn import cli
 
 RESULTS = Path(__file__).parents[3] / "results"
 HEAVY = ("torch", "numba", "sklearn", "torch_geometric")
-ARRAYS = ("numpy", "pyarrow", "g3nn.outcomes", "g3nn.report", "g3nn.page")
+ARRAYS = ("numpy", "pyarrow", "g3nn.graph.outcomes", "g3nn.studies.suite_page", "g3nn.pages")
 
 ENDED = "=== that was it ==="
 CODE = """
@@ -167,7 +167,7 @@ EntryPoint("g3nn", "{entry}", "console_scripts").load()()
 """
 
 
-@pytest.mark.parametrize("module", ["g3nn.cli", "typer", "g3nn.errors", "g3nn.cli.bench", "jinja2"])
+@pytest.mark.parametrize("module", ["g3nn.cli", "typer", "g3nn.base.errors", "g3nn.cli.bench", "jinja2"])
 def test_control_c_while_the_command_is_loaded(module):
     settings = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     code = INTERRUPTED.format(module=module, entry=settings["project"]["scripts"]["g3nn"])

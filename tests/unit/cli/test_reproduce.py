@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, Grid, Protocol, Suite
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Cell, Grid, Protocol, Suite
 
 
 @pytest.fixture(autouse=True)
@@ -70,7 +70,7 @@ def test_an_interrupt_ends_it_without_a_page(run_command, monkeypatch, tmp_path)
     def run(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(import_module("g3nn.experiments.run"), "run", run)
+    monkeypatch.setattr(import_module("g3nn.studies.run"), "run", run)
     ran = run_command("reproduce")
     assert (ran.code, ran.out) == (130, "")
     assert "the same command goes on" in ran.err

@@ -16,7 +16,7 @@ from g3nn.estimator import G3NNClassifier, estimator_for, load_model
 NAMES = ["prob_art", "prob_law", "prob_tea"]
 
 
-@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 def test_the_command_line_and_python(run_command, tmp_path):
     columns = node_columns()
     columns["age"][4], columns["city"][9] = None, "n/a"
@@ -60,7 +60,7 @@ PRIORS = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 @pytest.mark.parametrize(("prior", "outcome"), PRIORS)
 def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior, outcome):
     label, model = ("group", "sbm-gcn") if outcome == "classes" else ("age", "near-gcn")

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from g3nn.data import sources
-from g3nn.errors import DataError
-from g3nn.task import NodeTask
+from g3nn.base.errors import DataError
+from g3nn.graph.datasets import sources
+from g3nn.graph.task import NodeTask
 
 
 @dataclass

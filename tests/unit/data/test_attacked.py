@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from g3nn.data import load, load_noisy, settings_of
-from g3nn.data.attacked import ATTACKED, METATTACK, attacked, attacked_file
-from g3nn.errors import DataError, InputError
+from g3nn.base.errors import DataError, InputError
+from g3nn.graph.datasets import load, load_noisy, settings_of
+from g3nn.graph.datasets.attacked import ATTACKED, METATTACK, attacked, attacked_file
 
 
 @pytest.fixture

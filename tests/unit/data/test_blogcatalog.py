@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from g3nn.data import blogcatalog, load, load_blogcatalog, sources, statistics
-from g3nn.errors import InputError
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError
+from g3nn.graph.datasets import blogcatalog, load, load_blogcatalog, sources, statistics
+from g3nn.graph.task import NodeTask
 
 
 @pytest.fixture

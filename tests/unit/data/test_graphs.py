@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from g3nn.data import GRAPHS, load, load_noisy, seeded, settings_of
-from g3nn.data.graphs import GRAPHS_FOLDER
-from g3nn.errors import DataError, InputError
+from g3nn.base.errors import DataError, InputError
+from g3nn.graph.datasets import GRAPHS, load, load_noisy, seeded, settings_of
+from g3nn.graph.datasets.graphs import GRAPHS_FOLDER
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from g3nn.data.linqs import CLASSES, planetoid_order, rebuild
+from g3nn.graph.datasets.linqs import CLASSES, planetoid_order, rebuild
 
 
 def test_rebuild_puts_papers_in_the_given_order():

@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 from offered import offer
 
+from g3nn.base.errors import DataError, InputError, any_of
 from g3nn.cli import datasets as command
-from g3nn.data import ALL_DATASETS, ALL_SETTINGS, DATASETS, GRAPHS, load, settings_of
-from g3nn.errors import DataError, InputError, any_of
+from g3nn.graph.datasets import ALL_DATASETS, ALL_SETTINGS, DATASETS, GRAPHS, load, settings_of
 
 
 def test_names():

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from g3nn.data import EDGE_NOISE, LABEL_NOISE, NOISE, load, load_noisy, synthetic
-from g3nn.data.noise import dice, flipped_labels, random_edges, removed_edges
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
+from g3nn.graph.datasets import EDGE_NOISE, LABEL_NOISE, NOISE, load, load_noisy, synthetic
+from g3nn.graph.datasets.noise import dice, flipped_labels, random_edges, removed_edges
 
 SEEDS = range(300)
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from g3nn.data import DATASETS, load, sources, statistics
-from g3nn.data.planetoid import row_normalised, unique_edges
-from g3nn.errors import DataError
-from g3nn.parse import UNKNOWN
-from g3nn.task import NodeTask
+from g3nn.base.errors import DataError
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.datasets import DATASETS, load, sources, statistics
+from g3nn.graph.datasets.planetoid import row_normalised, unique_edges
+from g3nn.graph.task import NodeTask
 
 # Of the task made from the raw Planetoid files of Cora, so that a Cora rebuilt from LINQS can be compared without them.
 CORA_FINGERPRINT = "beaa0768fa6762a9937a0e0eb477c99725f0f57ab084551bc0228a021938a3a8"

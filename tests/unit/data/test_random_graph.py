@@ -9,8 +9,16 @@ import numpy as np
 import pytest
 from scipy.special import expit, logit
 
-from g3nn.data import random_graph
-from g3nn.data.random_graph import Latent, block_probabilities, decode, draw_edges, draw_near, rewire, uniform_pairs
+from g3nn.graph.datasets import random_graph
+from g3nn.graph.datasets.random_graph import (
+    Latent,
+    block_probabilities,
+    decode,
+    draw_edges,
+    draw_near,
+    rewire,
+    uniform_pairs,
+)
 
 LABELS = np.array([0, 0, 0, 1, 1, 2, 2, 2])
 DRAWS = 4000
@@ -155,7 +163,7 @@ def test_a_graph_does_not_depend_on_the_number_of_threads():
     """Rows in both halves of the nodes, and more of them than a thread takes at once."""
     code = """if True:
         import numpy as np
-        from g3nn.data import random_graph
+        from g3nn.graph.datasets import random_graph
         labels = np.arange(3000) % 3
         edges = random_graph._draw_rows(labels, 0.01, 0.002, None, np.random.default_rng(0))
         print(edges.shape[1], edges.sum(), (edges[0] * edges[1]).sum())

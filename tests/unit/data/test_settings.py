@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from g3nn.data import DATASETS, SETTINGS, load, synthetic
-from g3nn.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.datasets import DATASETS, SETTINGS, load, synthetic
 
 
 def test_names_are_those_of_the_paper_and_the_released_code():
@@ -34,8 +34,8 @@ def test_reduced_label_rounds_up(path_task):
 
 
 def test_released_split_of_a_small_graph(path_task, monkeypatch):
-    monkeypatch.setattr("g3nn.data.settings.RELEASED_LABELS_PER_CLASS", 1)
-    monkeypatch.setattr("g3nn.data.settings.RELEASED_VALIDATION_NODES", 2)
+    monkeypatch.setattr("g3nn.graph.datasets.settings.RELEASED_LABELS_PER_CLASS", 1)
+    monkeypatch.setattr("g3nn.graph.datasets.settings.RELEASED_VALIDATION_NODES", 2)
     task = SETTINGS["reduced-label-released"](path_task)
     assert task.train.tolist() == [0, 1]
     assert task.val.tolist() == [2, 3]

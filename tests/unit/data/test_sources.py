@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from g3nn.data import DATASETS, load, sources
-from g3nn.errors import DataError, G3NNWarning
+from g3nn.base.errors import DataError, G3NNWarning
+from g3nn.graph.datasets import DATASETS, load, sources
 
 
 def test_folder_is_used_and_nothing_is_fetched(world):

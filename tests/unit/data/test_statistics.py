@@ -5,8 +5,8 @@ from dataclasses import FrozenInstanceError, astuple
 import numpy as np
 import pytest
 
-from g3nn.data import statistics, synthetic
-from g3nn.data.statistics import mean_two_hop
+from g3nn.graph.datasets import statistics, synthetic
+from g3nn.graph.datasets.statistics import mean_two_hop
 
 
 def test_counts_of_a_path(path_task):

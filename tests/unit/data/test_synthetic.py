@@ -5,10 +5,10 @@ import re
 import numpy as np
 import pytest
 
-from g3nn.data import synthetic
-from g3nn.data.synthetic import MODELS
-from g3nn.errors import InputError
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError
+from g3nn.graph.datasets import synthetic
+from g3nn.graph.datasets.synthetic import MODELS
+from g3nn.graph.task import NodeTask
 
 
 def share_inside(task: NodeTask) -> float:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.data import synthetic_values
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
+from g3nn.graph.datasets import synthetic_values
 
 OUTCOMES = ("tags", "real", "counts")
 

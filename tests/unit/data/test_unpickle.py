@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 from old_pickles import framed, pickled_array, pickled_csr, shape, text
 
-from g3nn.data.unpickle import array, neighbour_lists
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
+from g3nn.graph.datasets.unpickle import array, neighbour_lists
 
 NUMBERS = np.array([[1, -2, 3], [250, 5, 6]], dtype="<f4")
 

@@ -14,7 +14,7 @@ import g3nn
 from g3nn.estimator import G3NNClassifier, answers, request, search
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import TableCandidate
-from g3nn.outcomes import Classes
+from g3nn.graph.outcomes import Classes
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
 

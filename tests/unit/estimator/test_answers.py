@@ -9,16 +9,16 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.calibrate import Scaling
+from g3nn.base.parse import NO_EDGES
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.estimator.views import View
-from g3nn.inputs import Inputs
-from g3nn.model import BOTH, POSTERIOR, PRIOR, ModelSpec
-from g3nn.outcomes import Classes
-from g3nn.parse import NO_EDGES
-from g3nn.tabular import CrossFitted, FoldModel, Linear
+from g3nn.graph.outcomes import Classes
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.tabular import CrossFitted, FoldModel, Linear
 
 CPU = torch.device("cpu")
 THREE = Classes(3)

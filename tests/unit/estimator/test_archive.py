@@ -12,7 +12,7 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from g3nn.errors import DataError, InputError, Problems
+from g3nn.base.errors import DataError, InputError, Problems
 from g3nn.estimator import archive
 from g3nn.estimator.archive import RECORD, read_archive, write_archive
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.utils import get_tags
 
-from g3nn.errors import DataError, G3NNWarning, InputError
+from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, load_model
 from g3nn.training.stack import HISTORY_NAMES
 

@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.base.errors import G3NNWarning, InputError
 
 
 class Noisy(NamedTuple):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from g3nn.estimator.ensemble import member_weights, mixture_optimism
-from g3nn.outcomes import Classes, Counts
+from g3nn.graph.outcomes import Classes, Counts
 
 
 def log_probs(*shares, nodes=400, seed=0):

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
+from g3nn.base.parse import NO_EDGES
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
-from g3nn.parse import NO_EDGES
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], dtype=np.float32)
 FRAME = pa.table({"a": [1.0, 0.0], "b": [False, True], "c": [2, 0]})

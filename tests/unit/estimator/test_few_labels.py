@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNRegressor, load_model
 from g3nn.estimator.search import Search
 

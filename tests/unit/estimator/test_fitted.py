@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes, preparing
 from g3nn.estimator.request import read_request, take_apart
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import InputError, Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, effort, load_model
 from g3nn.estimator.members import Network, sharpness
 from g3nn.estimator.search import Search
-from g3nn.model import ModelSpec
-from g3nn.outcomes import Classes
+from g3nn.graph.outcomes import Classes
+from g3nn.model.generative import ModelSpec
 
 THREE = Classes(3)
-pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
 
 def folds(*counts, share=0.2):

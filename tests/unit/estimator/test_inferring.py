@@ -16,9 +16,9 @@ from scipy.stats import norm
 import g3nn
 from g3nn.estimator import inferring
 from g3nn.estimator.answers import Answerer
-from g3nn.inputs import Inputs
-from g3nn.objective import Objective
-from g3nn.task import NodeTask
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
 

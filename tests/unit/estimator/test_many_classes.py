@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from g3nn import G3NNClassifier
-from g3nn.audit.groups import MOST_GROUPS
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.request import read_request, take_apart
-from g3nn.outcomes import Classes
+from g3nn.graph.outcomes import Classes
+from g3nn.queries.groups import MOST_GROUPS
 
 K, EACH = 24, 6
 

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils import _safe_indexing
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator import Nodes
 
 X = np.arange(12.0).reshape(6, 2)

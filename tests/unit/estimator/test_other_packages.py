@@ -12,11 +12,11 @@ from number_graph import known_numbers
 from offered import offer
 
 import g3nn
-from g3nn.errors import DataError, InputError
+from g3nn.base.errors import DataError, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
-from g3nn.likelihoods import LIKELIHOODS
-from g3nn.likelihoods.gsbm import StochasticBlock
-from g3nn.outcomes import OUTCOMES, Real
+from g3nn.graph.outcomes import OUTCOMES, Real
+from g3nn.model.likelihoods import LIKELIHOODS
+from g3nn.model.likelihoods.gsbm import StochasticBlock
 from g3nn.testing import checks
 
 

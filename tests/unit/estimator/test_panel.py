@@ -10,11 +10,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import g3nn
-from g3nn.errors import InputError, Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import panel
 from g3nn.estimator.panel import Candidate, Trial, candidates, check_candidates, table_candidates, worth_doubting
-from g3nn.objective import Objective
-from g3nn.outcomes import Classes, Counts, Real, Tags
+from g3nn.graph.outcomes import Classes, Counts, Real, Tags
+from g3nn.model.objective import Objective
 
 COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience": 12}
 

@@ -13,14 +13,14 @@ from sklearn.linear_model import LogisticRegression, PoissonRegressor, Ridge
 from sklearn.svm import LinearSVC
 
 import g3nn
-from g3nn.errors import InputError, Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
 from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.request import Given, read_request
-from g3nn.model import ModelSpec
-from g3nn.outcomes import Classes
-from g3nn.posteriors import POSTERIORS
-from g3nn.tabular import CrossFitted
+from g3nn.graph.outcomes import Classes
+from g3nn.model.generative import ModelSpec
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.tabular import CrossFitted
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*(new nodes have no edge|validation nodes serve both)")
 

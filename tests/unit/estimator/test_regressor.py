@@ -12,7 +12,7 @@ from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_err
 from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 
 import g3nn
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNRegressor, Nodes, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.errors import InputError, Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.request import fingerprint, read_request, take_apart

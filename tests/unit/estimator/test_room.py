@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.errors import DeviceMemoryError, G3NNWarning
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning
 from g3nn.estimator.room import Room
 from g3nn.training import memory
 

@@ -15,13 +15,13 @@ import torch
 from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
-from g3nn.calibrate import Scaling
-from g3nn.errors import DataError, G3NNWarning, InputError
+from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
 from g3nn.estimator.archive import GRAPH, PARAMETERS, RECORD
 from g3nn.estimator.saving import save_model
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
+from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.model.generative import ModelSpec
+from g3nn.model.objective import Objective
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
 

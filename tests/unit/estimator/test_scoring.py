@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator.scoring import explained, share_of_classes, share_of_tag_sets
 
 CLASSES = np.array(["a", "b"])

@@ -11,7 +11,7 @@ from number_graph import known_numbers
 from pages import Tags, data_of, own_text
 
 import g3nn
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.base.errors import G3NNWarning, InputError
 
 QUICK = {"model": "gcn", "epochs": 4, "ensemble": 2, "device": "cpu"}
 

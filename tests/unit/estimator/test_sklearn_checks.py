@@ -29,7 +29,7 @@ CANNOT_PASS: dict[type[GraphEstimator], dict[str, str]] = {
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+@pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 @pytest.mark.parametrize("kind", CANNOT_PASS, ids=lambda kind: kind.__name__)
 def test_scikit_learn_agrees(kind: Any):
     tiny = kind("mlp", ensemble=1, lr=0.1, device="cpu", **SETTINGS[kind])

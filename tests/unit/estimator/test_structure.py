@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from g3nn.errors import G3NNWarning, InputError
+from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import load_model, structure
 from g3nn.estimator.structure import leading_vectors, structural_features
-from g3nn.sparse import normalised_adjacency
+from g3nn.kernels.sparse import normalised_adjacency
 
 pytestmark = pytest.mark.filterwarnings("ignore:no features were given")
 

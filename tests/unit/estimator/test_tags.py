@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.utils import get_tags
 
 import g3nn
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, Nodes, load_model
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")

@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 import torch
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.training.plan import Plan
 
-pytestmark = pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from scipy.stats import norm, rankdata
 from sklearn.feature_extraction.text import TfidfTransformer
 
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.forms import Form
 from g3nn.estimator.saving import _packed, _unpacked

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
-from g3nn.errors import InputError, Problems
+from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import load_model
 from g3nn.estimator.weights import label_weights, repeated
-from g3nn.inputs import Inputs
-from g3nn.model import ModelSpec
-from g3nn.objective import Objective
-from g3nn.outcomes import OUTCOMES, Classes, Labels
-from g3nn.pairs import PairSource
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.graph.outcomes import OUTCOMES, Classes, Labels
+from g3nn.model.generative import ModelSpec
+from g3nn.model.inputs import Inputs
+from g3nn.model.objective import Objective
+from g3nn.model.pairs import PairSource
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 Y = np.array([0, 0, 0, 1, -1, 1])
 LABELS = Labels(np.array(["a", "b"]), Y)

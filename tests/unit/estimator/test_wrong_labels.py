@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import roc_auc_score
 
 import g3nn
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate, TableCandidate
@@ -21,7 +21,7 @@ from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
 pytestmark = [
-    pytest.mark.filterwarnings("ignore::g3nn.errors.G3NNWarning"),
+    pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning"),
     pytest.mark.usefixtures("labels_judged_quickly"),
 ]
 

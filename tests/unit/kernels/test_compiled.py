@@ -102,7 +102,7 @@ def test_a_package_that_belongs_to_another_user_and_no_home(tmp_path):
     script = """
         import numpy as np, g3nn
         from g3nn.kernels import cpu, cpu_rows
-        from g3nn.tabular import walk
+        from g3nn.model.tabular import walk
         found = np.empty(4, dtype=np.int64)
         cpu_rows.starts(np.array([1, 2, 3]), found)
         print(g3nn.__file__, found)

@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 from g3nn.kernels import Pattern
 
 MATRICES = {

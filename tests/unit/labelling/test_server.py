@@ -9,7 +9,7 @@ import pytest
 from label_desk import TOKEN, app_of, desk_of, status_of
 from starlette.testclient import TestClient
 
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
 from g3nn.labelling import running
 from g3nn.labelling.records import Shown
 from g3nn.labelling.server import page_of, policy_of

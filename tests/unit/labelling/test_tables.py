@@ -10,7 +10,7 @@ import pytest
 from label_desk import SHOWN, people
 from small_tables import node_columns, write
 
-from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier
 from g3nn.labelling.changes import check_ids, differences, digest_of
 from g3nn.labelling.learner import ClassifierLearner, Known

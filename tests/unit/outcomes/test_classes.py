@@ -10,8 +10,8 @@ import pytest
 import torch
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from g3nn.errors import Problems
-from g3nn.outcomes import Classes, Labels, Targets
+from g3nn.base.errors import Problems
+from g3nn.graph.outcomes import Classes, Labels, Targets
 
 LOG_PROB = torch.tensor(
     [

@@ -10,7 +10,7 @@ import torch
 from scipy import stats
 from scipy.integrate import quad
 
-from g3nn.outcomes import OUTCOMES, NumberOutcome
+from g3nn.graph.outcomes import OUTCOMES, NumberOutcome
 
 LABELS = {
     "tags": np.array([[1.0, 0.0], [0.0, 0.0], [1.0, 1.0], [np.nan, 0.0]]),

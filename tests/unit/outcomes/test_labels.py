@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.outcomes import Labels, has_label, is_known, unlabelled, without_labels_of
-from g3nn.outcomes.labels import flat_values, is_missing, quoted, table_values
+from g3nn.graph.outcomes import Labels, has_label, is_known, unlabelled, without_labels_of
+from g3nn.graph.outcomes.labels import flat_values, is_missing, quoted, table_values
 
 CODES = np.array([0, -1, 2])
 NUMBERS = np.array([[1.0, np.nan], [np.nan, np.nan], [-1.0, 3.0]])

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 import torch
 from scipy import stats
 
-from g3nn.calibrate import Scaling
-from g3nn.errors import Problems
-from g3nn.outcomes import OUTCOMES, Counts, Labels, Real, Tags, varies
-from g3nn.parse import UNKNOWN
+from g3nn.base.errors import Problems
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.outcomes import OUTCOMES, Counts, Labels, Real, Tags, varies
+from g3nn.graph.outcomes.calibrate import Scaling
 
 NAN = float("nan")
 

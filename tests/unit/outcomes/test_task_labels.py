@@ -9,8 +9,8 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.errors import InputError
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError
+from g3nn.graph.task import NodeTask
 
 N = 6
 X = np.arange(12.0).reshape(N, 2)

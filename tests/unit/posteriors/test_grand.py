@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.networks import BatchNorm
-from g3nn.posteriors.grand import Grand, GrandOptions
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import BatchNorm
+from g3nn.model.posteriors.grand import Grand, GrandOptions
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 SEEDS = torch.tensor([0, 1])
 

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 
 import g3nn
-from g3nn.inputs import Inputs
-from g3nn.posteriors.correct_smooth import CorrectAndSmooth, CorrectAndSmoothOptions
-from g3nn.posteriors.gmnn import GMNN, GMNNOptions
-from g3nn.replicas import Noise, Replicas, Sizes
+from g3nn.model.inputs import Inputs
+from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth, CorrectAndSmoothOptions
+from g3nn.model.posteriors.gmnn import GMNN, GMNNOptions
+from g3nn.model.replicas import Noise, Replicas, Sizes
 
 SEEDS = torch.tensor([0, 1])
 

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 from torch_geometric.nn import GCNConv, GraphSAGE, SAGEConv
 
 import g3nn
-from g3nn.errors import G3NNWarning
-from g3nn.inputs import Inputs
-from g3nn.posteriors import POSTERIORS, ModulePosterior
-from g3nn.replicas import Replicas, Sizes
+from g3nn.base.errors import G3NNWarning
+from g3nn.model.inputs import Inputs
+from g3nn.model.posteriors import POSTERIORS, ModulePosterior
+from g3nn.model.replicas import Replicas, Sizes
 
 R = 2
 

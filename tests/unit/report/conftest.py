@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from g3nn.experiments.records import Record
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell, Grid, Protocol, Suite
+from g3nn.studies.records import Record
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Cell, Grid, Protocol, Suite
 
 
 @pytest.fixture(scope="session")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.calibrate import Bin
-from g3nn.experiments.records import Environment, Evidence, Point, Record
-from g3nn.experiments.selection import chosen, current_round
-from g3nn.experiments.suite import Entry, Suite
+from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.studies.records import Environment, Evidence, Point, Record
+from g3nn.studies.selection import chosen, current_round
+from g3nn.studies.suite import Entry, Suite
 
 ENVIRONMENT = Environment({"python": "3.11.2", "g3nn": "0.1.0"}, {"device": "cpu", "cpu": "a processor", "cores": "2"})
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from pages import Tags, data_of, own_text
 
-from g3nn.errors import DataError, InputError
-from g3nn.experiments.records import Record
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Cell
-from g3nn.experiments.suite_file import load_suite
-from g3nn.page import assets
-from g3nn.report import write_report
+from g3nn.base.errors import DataError, InputError
+from g3nn.pages import assets
+from g3nn.studies.records import Record
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Cell
+from g3nn.studies.suite_file import load_suite
+from g3nn.studies.suite_page import write_report
 
 MEGABYTE = 1_000_000
 

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from g3nn.experiments.comparison import compare
-from g3nn.experiments.records import Environment
-from g3nn.experiments.store import Store
-from g3nn.experiments.suite import Protocol
-from g3nn.experiments.tables import layouts
-from g3nn.report import views
+from g3nn.studies.comparison import compare
+from g3nn.studies.records import Environment
+from g3nn.studies.store import Store
+from g3nn.studies.suite import Protocol
+from g3nn.studies.suite_page import views
+from g3nn.studies.tables import layouts
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from g3nn.outcomes import OUTCOMES, Outcome
+from g3nn.graph.outcomes import OUTCOMES, Outcome
 
 
 class Table(NamedTuple):

@@ -18,9 +18,9 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
-from g3nn.errors import Problems
-from g3nn.outcomes import OUTCOMES
-from g3nn.tabular import check_feature_model, converted, models
+from g3nn.base.errors import Problems
+from g3nn.graph.outcomes import OUTCOMES
+from g3nn.model.tabular import check_feature_model, converted, models
 
 BOOSTED = {"max_iter": 12, "min_samples_leaf": 3, "random_state": 0}
 CLASSIFIERS = [

@@ -12,10 +12,10 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from g3nn.errors import G3NNError, InputError
+from g3nn.base.errors import G3NNError, InputError
 from g3nn.estimator.saving import _packed, _unpacked
-from g3nn.outcomes import OUTCOMES, Classes
-from g3nn.tabular import NAMED, CrossFitted, Linear, Trees, cross_fit
+from g3nn.graph.outcomes import OUTCOMES, Classes
+from g3nn.model.tabular import NAMED, CrossFitted, Linear, Trees, cross_fit
 
 BOOSTED = {"max_iter": 15, "min_samples_leaf": 5}
 FITTING = [

@@ -14,7 +14,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 import g3nn
-from g3nn.errors import DataError, G3NNWarning, InputError
+from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.training.stack import Stack
 
 OPTIONS: dict[str, Any] = {"epochs": 10, "device": "cpu", "hidden": 8, "seed": 3}

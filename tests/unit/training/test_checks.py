@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 import g3nn
-from g3nn.errors import Problems
+from g3nn.base.errors import Problems
 from g3nn.training.checks import checked_seeds
 
 

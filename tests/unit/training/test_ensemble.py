@@ -5,10 +5,10 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import InputError
-from g3nn.inputs import Inputs
-from g3nn.outcomes import OUTCOMES
-from g3nn.task import NodeTask
+from g3nn.base.errors import InputError
+from g3nn.graph.outcomes import OUTCOMES
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
 from g3nn.training.result import member_seeds, trial_endings
 from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
 
@@ -83,7 +83,7 @@ def test_validation_nodes_without_edges_are_judged_so(learnable: NodeTask):
 
 
 def test_one_member_that_diverges_spoils_its_trial_alone(learnable: NodeTask):
-    with pytest.warns(g3nn.errors.G3NNWarning, match="1 of 2 trials"):
+    with pytest.warns(g3nn.base.errors.G3NNWarning, match="1 of 2 trials"):
         result = g3nn.fit(learnable, "sbm-gcn", trials=2, ensemble=2, lr=[0.01, 1e30], **QUICK)
     assert result.status[0] != "diverged"
     assert result.status[1] == "diverged"

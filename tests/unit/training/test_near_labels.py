@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.batches.sampling import Sampler
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.room import Room
 from g3nn.training import room
+from g3nn.training.batches.sampling import Sampler
 from g3nn.training.plan import Plan
 
 OPTIONS = {"epochs": 12, "hidden": 8, "dropout": 0.0}

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.data import synthetic_values
-from g3nn.inputs import Inputs
-from g3nn.task import NodeTask
+from g3nn.graph.datasets import synthetic_values
+from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
 
 MODELS = {"tags": "tags-gcn", "real": "near-gcn", "counts": "near-gcn"}
 

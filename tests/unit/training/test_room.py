@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import DeviceMemoryError
+from g3nn.base.errors import DeviceMemoryError
 from g3nn.training import memory, room
 from g3nn.training.plan import Plan
 

@@ -13,9 +13,9 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.errors import G3NNWarning, InputError
-from g3nn.tracking import MLflowTracker, TensorBoardTracker, Tracker
+from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.training import plan, tracked
+from g3nn.training.tracking import MLflowTracker, TensorBoardTracker, Tracker
 
 
 @dataclass
@@ -219,7 +219,7 @@ def test_an_unknown_tracker_is_refused(learnable, given):
 
 @pytest.mark.parametrize(("kind", "package"), [("tensorboard", "tensorboard"), ("mlflow", "mlflow")])
 def test_a_package_that_is_missing_is_named_before_training(learnable, monkeypatch, tmp_path, kind, package):
-    monkeypatch.setattr("g3nn.tracking.find_spec", lambda name: None if name == package else object())
+    monkeypatch.setattr("g3nn.training.tracking.find_spec", lambda name: None if name == package else object())
     with pytest.raises(InputError, match=rf"package {package} is not installed.*pip install 'g3nn\[track\]'"):
         g3nn.fit(learnable, "gcn", track=f"{kind}:{tmp_path}", **SHORT)
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 import torch
 from torch import Tensor, nn
 
+from g3nn.base.options import number
 from g3nn.kernels import pair_dot
-from g3nn.likelihoods import ClassLikelihood, NodeState, Pairs
-from g3nn.options import number
-from g3nn.replicas import Replicas, Scalar, Sizes
+from g3nn.model.likelihoods import ClassLikelihood, NodeState, Pairs
+from g3nn.model.replicas import Replicas, Scalar, Sizes
 
 
 @dataclass(frozen=True)

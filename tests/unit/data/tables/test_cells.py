@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from g3nn.data.tables.cells import NULL_WORDS, DateFormat, date_format, dates, decimal_of, known, numbers
+from g3nn.graph.tables.cells import NULL_WORDS, DateFormat, date_format, dates, decimal_of, known, numbers
 
 
 def test_words_for_nothing():

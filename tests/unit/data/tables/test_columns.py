@@ -7,8 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from g3nn.data.tables.columns import identifiers, listed, plain, split_parts
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
+from g3nn.graph.tables.columns import identifiers, listed, plain, split_parts
 
 
 def ids(values: Any, typed: bool) -> list[Any]:

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, said, text_file
 
-from g3nn.data.tables.edge_table import EdgeColumns, EdgeTable, join
-from g3nn.data.tables.remarks import Remarks
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
+from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, join
+from g3nn.graph.tables.remarks import Remarks
 
 NODES = pa.table({"y": labels(4), "x": [1, 2, 4, 9]})
 

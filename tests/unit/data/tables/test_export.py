@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from small_tables import read_edges, read_nodes
 
 import g3nn
-from g3nn.data.planetoid import row_normalised
-from g3nn.data.tables.edge_table import join
-from g3nn.data.tables.export import FILES, export
-from g3nn.data.tables.remarks import Remarks
-from g3nn.errors import DataError, InputError
-from g3nn.parse import UNKNOWN
+from g3nn.base.errors import DataError, InputError
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.datasets.planetoid import row_normalised
+from g3nn.graph.tables.edge_table import join
+from g3nn.graph.tables.export import FILES, export
+from g3nn.graph.tables.remarks import Remarks
 
 
 @pytest.mark.parametrize("name", ["cora", "citeseer"])

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, read_nodes, said, text_file, write
 
-from g3nn.data.tables import frames
-from g3nn.data.tables.files import Source
-from g3nn.data.tables.remarks import Remarks
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
+from g3nn.graph.tables import frames
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.remarks import Remarks
 
 NODES = "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rome,true\n"
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from small_tables import labels, read_graph
 
-from g3nn.data.tables.edge_table import EdgeColumns
-from g3nn.data.tables.fitted_tables import FittedTables
-from g3nn.errors import DataError
+from g3nn.base.errors import DataError
+from g3nn.graph.tables.edge_table import EdgeColumns
+from g3nn.graph.tables.fitted_tables import FittedTables
 
 COLUMNS = {
     "y": labels(6),

@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 from small_tables import edge_columns, labels, matrix, node_columns, read_graph, said, text_file, write
 
-from g3nn.data.tables.graph import read_tables
-from g3nn.errors import G3NNWarning, InputError, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problems
+from g3nn.graph.tables.graph import read_tables
 
 NODES = "id,y,x\np0,a,1\np1,b,4\np2,a,9\np3,b,16\n"
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 from small_tables import read_graph, said, text_file, write
 
-from g3nn.data.tables.labels import check_split, label_values
-from g3nn.data.tables.remarks import Remarks
-from g3nn.errors import InputError, Problems
-from g3nn.outcomes import OUTCOMES, Labels
+from g3nn.base.errors import InputError, Problems
+from g3nn.graph.outcomes import OUTCOMES, Labels
+from g3nn.graph.tables.labels import check_split, label_values
+from g3nn.graph.tables.remarks import Remarks
 
 NAN = float("nan")
 NULLS = ["NA", "N/A", "nan", "null", "None", "?", "-"]

@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from small_tables import parquet_file, read_nodes, text_file
 
-from g3nn.errors import InputError
+from g3nn.base.errors import InputError
 
 
 def test_ids(tmp_path):

@@ -4,8 +4,8 @@ import warnings
 
 import pytest
 
-from g3nn.data.tables.remarks import Oddity, Remarks
-from g3nn.errors import DataError, G3NNWarning, InputError, Problem
+from g3nn.base.errors import DataError, G3NNWarning, InputError, Problem
+from g3nn.graph.tables.remarks import Oddity, Remarks
 
 ODD = Oddity("no value", "values", "left out", "Fill it.")
 

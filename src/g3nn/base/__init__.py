@@ -1,0 +1,1 @@
+"""What everything stands on: errors, options, registries, arrays, files, threads."""

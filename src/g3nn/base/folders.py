@@ -1,0 +1,302 @@
+"""Files and folders of results appear complete or not at all, even if the run is killed or the machine stops.
+
+Whatever is written is drafted in a room, a hidden folder on the same disk, and moved to its place at the end. A room is
+locked as long as its process lives, so that the next one who writes there can tell a room that was left behind. Several
+entries cannot move into a folder at once: then the room is first renamed as whole, and who finds it moves the rest.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from g3nn.base.errors import DataError, Problems
+
+_SHOWN = 40
+"""So many letters of a name are in that of its room: with all of them a long name would become too long."""
+_INSIDE = "g3nn"
+"""The name of a room for the content of the folder in which it is."""
+_PART, _WHOLE = ".part", ".whole"
+"""How the names of rooms end: of those with drafts, and of those whose content is moving into the folder around."""
+_FRESH, _DAY = 1.0, 86_400.0
+"""Seconds: a room may not be locked yet; and where nothing can be locked, a room was surely left behind."""
+
+
+def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> None:
+    """Record a problem if a folder of results cannot be written to `path`, found by drafting something there."""
+    try:
+        tidy(path)
+        _end_moves(path)
+        there = path.is_dir()
+        if there and (found := _content(path)):
+            advice = f"Name another folder, or empty this one, which holds {found[0].name}."
+            problems.add(argument, f"{path}, which is not empty", "a new or an empty folder", advice)
+        elif not there and (path.exists() or path.is_symlink()):
+            problems.add(argument, f"{path}, which is a file", "a new or an empty folder")
+        elif not path.absolute().parent.is_dir():
+            problems.add(argument, path, "a new folder inside one that exists")
+        elif there:
+            try_writing(path, _INSIDE)
+        else:
+            try_writing(path.absolute().parent, path.name)
+    except (OSError, _UnwrittenError) as error:
+        problems.add(argument, f"{path}: {_reason(error)}", "a folder that can be written")
+
+
+def check_new_file(path: Path, problems: Problems, argument: str = "out") -> None:
+    """Record a problem if a file of results cannot be written to `path`. A file that is there stays as it is."""
+    try:
+        if path.is_dir():
+            problems.add(argument, path, "a file, not a folder")
+        elif not path.absolute().parent.is_dir():
+            problems.add(argument, path, "a file in a folder that exists")
+        else:
+            try_writing(path.absolute().parent, path.name)
+    except OSError as error:
+        problems.add(argument, f"{path}: {_reason(error)}", "a file that can be written")
+
+
+def try_writing(folder: Path, name: str = "trial") -> None:
+    """Draft a file of this name, as results are drafted, and delete it. An OSError says why not."""
+    with _room(folder, name) as room:
+        (room / "draft").write_bytes(b"trial")
+        os.replace(room / "draft", room / name)
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """A folder to write into. At the end it becomes `path`; if there is an empty folder, which may be a link or the
+    place where a disk is mounted, its content moves in there."""
+    if not path.is_dir():
+        with replacing(path) as draft:
+            draft.mkdir()
+            yield draft
+        return
+    with _explained(path), _room(path, _INSIDE) as room:
+        yield room
+        _synchronise(room)
+        if _content(path):
+            raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
+        _move_content(room.rename(room.with_suffix(_WHOLE)), path)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A place beside `path` for a file or folder, which is renamed to `path` at the end, or deleted on an error. A link
+    stays one, and what is no file, such as a device, is written to itself."""
+    target = Path(os.path.realpath(path))
+    with _explained(path):
+        if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
+            yield path
+            return
+        with _room(target.parent, target.name) as room:
+            draft = room / target.name
+            yield draft
+            _put(draft, target)
+
+
+@contextmanager
+def creating(path: Path) -> Iterator[Path]:
+    """As `replacing`, for a new file: if another process is faster, its file stays. An OSError says why not."""
+    path = path.absolute()
+    with _room(path.parent, path.name) as room:
+        draft = room / path.name
+        yield draft
+        _synchronise(draft)
+        # Unlike renaming, linking never replaces an existing file.
+        with suppress(FileExistsError):
+            os.link(draft, path)
+        _synchronise_folder(path.parent)
+
+
+@contextmanager
+def swapped(path: Path) -> Iterator[Path]:
+    """A place beside `path` for a folder that takes its place at the end, whatever was there. Killed between the two
+    renames, the former folder waits under another name for `mend`."""
+    path = path.absolute()
+    former = _former(path)
+    with _room(path.parent, path.name) as room:
+        draft = room / path.name
+        yield draft
+        _bring_back(path)
+        _discard(former, room)
+        if path.exists():
+            os.replace(path, former)
+        _put(draft, path)
+        _discard(former, room)
+
+
+def mend(path: Path) -> None:
+    """End what a killed process began: a folder whose content was moving in gets the rest, and one that was to be
+    replaced comes back. Where a process is at work, nothing changes."""
+    path = Path(os.path.realpath(path))
+    with suppress(OSError):  # It may not be written, and stays as it is.
+        if not any(_is_held(room) for room in _rooms(path.parent, path.name)):
+            _bring_back(path)
+        _end_moves(path)
+
+
+def tidy(path: Path) -> None:
+    """Delete the drafts of `path` that killed processes left."""
+    for room in _rooms(path.absolute().parent, path.name):
+        _delete_if_left(room)
+
+
+def _bring_back(path: Path) -> None:
+    if _former(path).exists() and not path.exists():
+        os.replace(_former(path), path)
+
+
+def _discard(folder: Path, room: Path) -> None:
+    """Into a room that is deleted: nothing is ever half there under its own name."""
+    if folder.exists():
+        os.replace(folder, room / uuid4().hex)
+
+
+def _end_moves(path: Path) -> None:
+    for room in _rooms(path, _INSIDE):
+        if room.suffix == _WHOLE:
+            _delete_if_left(room)
+
+
+def _former(path: Path) -> Path:
+    return path.with_name(f".{path.name}.former")
+
+
+def _put(draft: Path, path: Path) -> None:
+    _synchronise(draft)
+    os.replace(draft, path)
+    _synchronise_folder(path.parent)
+
+
+def _move_content(room: Path, folder: Path) -> None:
+    """All of it, or on an error nothing."""
+    moved: list[Path] = []
+    try:
+        for entry in sorted(room.iterdir()):
+            os.replace(entry, folder / entry.name)
+            moved.append(entry)
+    except BaseException:
+        for entry in moved:
+            os.replace(folder / entry.name, entry)
+        raise
+    _synchronise_folder(folder)
+
+
+def _synchronise(path: Path) -> None:
+    """Wait until a file, or a folder and what is in it, is on the disk: otherwise a new name may outlive its content
+    when the machine stops."""
+    if path.is_dir():
+        for entry in path.iterdir():
+            _synchronise(entry)
+        _synchronise_folder(path)
+    else:
+        with path.open("rb+") as file:
+            os.fsync(file.fileno())
+
+
+def _synchronise_folder(path: Path) -> None:
+    with suppress(OSError):  # Not every system can.
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class _UnwrittenError(DataError):
+    """Of a draft inside another draft, it is said of the place where that is to go."""
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, _UnwrittenError) as error:
+        cause = error.__cause__ if isinstance(error, _UnwrittenError) else error
+        raise _UnwrittenError(f"{path}: cannot be written: {_reason(error)}.") from cause
+
+
+def _reason(error: BaseException) -> str:
+    """In words, without the name of a draft."""
+    cause = error.__cause__ if isinstance(error, _UnwrittenError) and error.__cause__ else error
+    return getattr(cause, "strerror", None) or str(cause)
+
+
+@contextmanager
+def _room(folder: Path, name: str) -> Iterator[Path]:
+    """A new room for drafts of what will have this name in the folder, deleted at the end."""
+    tidy(folder / name)
+    room = folder / f".{name[:_SHOWN]}.{uuid4().hex}{_PART}"  # Not of tempfile, whose folders are private to one user.
+    room.mkdir()
+    try:
+        with _locked(room):
+            yield room
+    finally:
+        for place in (room, room.with_suffix(_WHOLE)):
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _rooms(folder: Path, name: str) -> list[Path]:
+    """Those for a name, whoever made them."""
+    form = re.compile(rf"\.{re.escape(name[:_SHOWN])}\.[0-9a-f]{{32}}(?:{_PART}|{_WHOLE})")
+    try:
+        return [entry for entry in folder.iterdir() if form.fullmatch(entry.name) and entry.is_dir()]
+    except OSError:
+        return []  # Into some folders one may write, but not look; others do not exist.
+
+
+def _content(folder: Path) -> list[Path]:
+    """What is in a folder, apart from rooms for its own content."""
+    return sorted({*folder.iterdir()} - {*_rooms(folder, _INSIDE)})
+
+
+@contextmanager
+def _locked(room: Path) -> Iterator[bool]:
+    """Hold a room as long as this process lives; whether it can be held. BlockingIOError: another process holds it."""
+    handle = os.open(room, os.O_RDONLY)
+    try:
+        yield _lock(handle)
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int) -> bool:
+    try:
+        import fcntl
+
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        return False  # Not every system has locks.
+
+
+def _is_held(room: Path) -> bool:
+    try:
+        with _locked(room):
+            return False
+    except BlockingIOError:
+        return True
+
+
+def _delete_if_left(room: Path) -> None:
+    """Delete a room whose process has ended. What is whole moves to its place first, unless something else is there."""
+    with suppress(OSError):  # It is in use, already gone, or somebody else's.
+        age, whole = time.time() - room.stat().st_mtime, room.suffix == _WHOLE
+        with _locked(room) as surely:
+            if not (age > (_FRESH if surely else _DAY) or (whole and surely)):
+                return
+            if whole:
+                if any(os.path.lexists(room.parent / entry.name) for entry in room.iterdir()):
+                    return
+                _move_content(room, room.parent)
+            shutil.rmtree(room, ignore_errors=True)

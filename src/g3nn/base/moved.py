@@ -1,0 +1,60 @@
+"""Modules of version 0.2 that other packages import, under the names that they had there."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+MOVED = {
+    "audit": "queries",
+    "channels": "model.channels",
+    "data": "graph.datasets",
+    "errors": "base.errors",
+    "experiments": "studies",
+    "inputs": "model.inputs",
+    "likelihoods": "model.likelihoods",
+    "networks": "model.networks",
+    "objective": "model.objective",
+    "options": "base.options",
+    "outcomes": "graph.outcomes",
+    "posteriors": "model.posteriors",
+    "priors": "model.priors",
+    "replicas": "model.replicas",
+    "sparse": "kernels.sparse",
+    "suggest": "queries",
+    "task": "graph.task",
+    "tracking": "training.tracking",
+}
+
+
+class MovedModules(MetaPathFinder, Loader):
+    """Importing `g3nn.likelihoods.sbm` gives the module `g3nn.model.likelihoods.sbm` itself, and a warning."""
+
+    def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
+        package, _, rest = name.partition(".")
+        first, dot, below = rest.partition(".")
+        if package != "g3nn" or first not in MOVED:
+            return None
+        return ModuleSpec(name, self, origin=f"g3nn.{MOVED[first]}{dot}{below}")
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        assert spec.origin is not None
+        message = f"{spec.name} is now {spec.origin}; the old name goes with version 0.4"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        module = import_module(spec.origin)
+        self._kept = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Nothing to run. Python has given the module the old name's specification: it gets its own back."""
+        module.__spec__ = self._kept
+
+
+def keep_old_names() -> None:
+    # First, or modules of a package under its old name would be loaded a second time.
+    sys.meta_path.insert(0, MovedModules())

@@ -1,0 +1,292 @@
+"""From what a caller passes in to checked arrays: features, edges, and the nodes of a split.
+
+Each function records what is wrong in a `Problems` list and returns None where it cannot continue.
+"""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import narwhals as nw
+import numpy as np
+import scipy.sparse as sp
+
+from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.mapped import blocks, map_features
+
+Matrix = Any
+"""A scipy CSR array or a dense numpy array, which may be a file that is mapped."""
+
+UNKNOWN = -1
+"""The label of a node whose class is not known."""
+
+SHOWN = 5
+"""How many examples a message gives."""
+
+NO_EDGES = np.zeros((2, 0), dtype=np.int64)
+
+_AT_A_TIME = 1 << 22
+"""How many edges are looked at together."""
+
+_NO_WEIGHTS = "Mend them, or take all edges as alike with weights=False."
+
+_SPLIT = "a boolean mask or a list of node numbers"
+
+
+def to_numpy(value: Any) -> np.ndarray:
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        # Numpy does not know this type.
+        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+    return np.asarray(value)
+
+
+def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Matrix:
+    """(n, d) float32, or float64 where that is needed to be `exact`; sparse if it came sparse; as it is if it is a
+    file, or the name of one, that is mapped. Raises at once if there is no matrix at all."""
+    if isinstance(features, str | Path):
+        features = map_features(Path(features), problems)
+        problems.raise_if_any()
+    if getattr(features, "is_sparse", False) or str(getattr(features, "layout", "")) == "torch.sparse_csr":
+        coo = features.to_sparse_coo().coalesce().cpu()
+        rows, cols = coo.indices().numpy()
+        features = sp.csr_array((coo.values().numpy(), (rows, cols)), shape=tuple(coo.shape))
+    matrix: Matrix = sp.csr_array(features) if sp.issparse(features) else to_numpy(features)
+    mapped = isinstance(features, np.memmap) and not exact and matrix.dtype.kind == "f"
+    if matrix.dtype.kind not in "biuf":
+        advice = "Complex data not supported." if matrix.dtype.kind == "c" else ""
+        problems.add("features", f"values of type {matrix.dtype}", "numbers", advice)
+        problems.raise_if_any()
+    if matrix.ndim != 2 or matrix.shape[0] == 0 or matrix.shape[1] == 0:
+        advice = "Reshape your data: one row for each node." if matrix.ndim != 2 else ""
+        if matrix.shape[1:] == (0,):
+            advice = f"0 feature(s) (shape={matrix.shape}) while a minimum of 1 is required."
+        allowed = "a matrix (n, d) with at least one node and one feature"
+        problems.add("features", f"shape {matrix.shape}", allowed, advice)
+        problems.raise_if_any()
+    if mapped:
+        _check_finite(sum(int((~np.isfinite(rows)).sum()) for _, rows in blocks(features)), problems)
+        return features
+    with np.errstate(over="ignore"):
+        matrix = matrix.astype(np.float64 if exact and matrix.dtype != np.float32 else np.float32)
+    stored = matrix.data if sp.issparse(matrix) else matrix
+    _check_finite(0 if np.isfinite(stored).all() else int((~np.isfinite(stored)).sum()), problems)
+    if sp.issparse(matrix):
+        matrix.sum_duplicates()
+        matrix.sort_indices()
+    return matrix
+
+
+def _check_finite(bad: int, problems: Problems) -> None:
+    if bad:
+        problems.add("features", f"{bad} NaN or infinite values", "finite numbers", "Fill or drop them first.")
+
+
+def is_frame(value: Any) -> bool:
+    """Whether it is a data frame of any library that narwhals knows."""
+    return nw.dependencies.is_into_dataframe(value) or nw.dependencies.is_narwhals_dataframe(value)
+
+
+class Edges(NamedTuple):
+    """pairs: (2, E). weights: (E,), None if nothing was said about them."""
+
+    pairs: np.ndarray
+    weights: Any = None
+
+
+def read_edges(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
+    """The pairs of `read_weighted_edges`, whatever they weigh."""
+    return read_weighted_edges(edges, n, directed, problems, weights=False).pairs
+
+
+def read_weighted_edges(edges: Any, n: int, directed: bool, problems: Problems, weights: Any = None) -> Edges:
+    """The `edge_list` of (2, E), (E, 2), a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph graph or
+    a data frame; None: no edges."""
+    given = carried(NO_EDGES if edges is None else edges, n, problems)
+    pairs = pair_array("edges", given.pairs, problems) if given.pairs is edges else given.pairs
+    return edge_list(pairs, n, directed, problems, given.weights if weights is None else weights)
+
+
+def carried(edges: Any, n: int, problems: Problems) -> Edges:
+    """The pairs of a scipy adjacency matrix, a networkx or igraph graph or a data frame, and the weights that come with
+    them; of anything else nothing is known but that it should be pairs."""
+    if sp.issparse(edges):
+        return _adjacency(edges, n, problems)
+    if hasattr(edges, "nodes") and hasattr(edges, "edges"):
+        return _networkx(edges, n, problems)
+    if hasattr(edges, "get_edgelist"):
+        pairs = np.array(edges.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
+        return Edges(pairs, np.array(edges.es["weight"]) if "weight" in edges.es.attributes() else None)
+    return _edge_frame(edges, problems) if is_frame(edges) else Edges(edges)
+
+
+def pair_array(argument: str, pairs: Any, problems: Problems) -> np.ndarray:
+    """(2, P) from (2, P), (P, 2), a tuple of two arrays, or a data frame. Two pairs may be meant either way in an
+    array: a problem, unless both ways mean the same."""
+    if is_frame(pairs):
+        return _edge_frame(pairs, problems).pairs
+    if isinstance(pairs, tuple) and len(pairs) == 2 and all(getattr(end, "ndim", 0) == 1 for end in pairs):
+        return np.stack([to_numpy(end) for end in pairs])
+    array = to_numpy(pairs)
+    if array.shape == (2, 2) and not (array == array.T).all():
+        (a, b), (c, d) = array.tolist()
+        given = f"a 2 x 2 array, which may mean the pairs {a}-{b} and {c}-{d}, or {a}-{c} and {b}-{d}"
+        allowed = "a tuple of two arrays (sources, targets), or a data frame with columns source and target"
+        problems.add(argument, given, allowed)
+        return NO_EDGES
+    return array.T if array.ndim == 2 and array.shape[1] == 2 else array
+
+
+def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
+    """Stored values are weights unless all of them are 1."""
+    if matrix.shape != (n, n):
+        problems.add("edges", f"an adjacency matrix of shape {matrix.shape}", f"shape ({n}, {n}), one row per node")
+        return Edges(NO_EDGES)
+    entries = sp.coo_array(matrix)
+    stored = entries.data != 0
+    pairs, values = np.stack([entries.row[stored], entries.col[stored]]).astype(np.int64), entries.data[stored]
+    return Edges(pairs, None if (values == 1).all() else values)
+
+
+def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
+    """Nodes named 0..n-1 are those rows of X; otherwise the nodes are the rows of X in the order of the graph. Weights
+    are the edges' attribute "weight", 1 where it is missing."""
+    names = list(graph.nodes)
+    numbered = all(isinstance(name, int | np.integer) and 0 <= name < n for name in names)
+    if not numbered and len(names) != n:
+        allowed = f"nodes named 0..{n - 1}, or as many nodes as X has rows ({n}), in the same order"
+        problems.add("edges", f"a graph of {len(names)} nodes", allowed)
+        return Edges(NO_EDGES)
+    number = {name: name if numbered else position for position, name in enumerate(names)}
+    ends = [(number[i], number[j]) for i, j in graph.edges()]
+    pairs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    weights = [weight for _, _, weight in graph.edges(data="weight")]
+    if all(weight is None for weight in weights):
+        return Edges(pairs)
+    return Edges(pairs, np.array([1.0 if weight is None else weight for weight in weights]))
+
+
+def _edge_frame(edges: Any, problems: Problems) -> Edges:
+    """The columns `source`, `target` and, if there is one, `weight`; otherwise the only two columns."""
+    frame = nw.from_native(edges, eager_only=True)
+    named = {"source", "target"} <= set(frame.columns)
+    columns = ["source", "target"] if named else frame.columns
+    if len(columns) != 2:
+        problems.add("edges", f"a data frame with columns {frame.columns[:SHOWN]}", "two columns: the ends of an edge")
+        return Edges(NO_EDGES)
+    pairs = np.stack([frame[name].to_numpy() for name in columns])
+    return Edges(pairs, frame["weight"].to_numpy() if named and "weight" in frame.columns else None)
+
+
+def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: Any = None) -> Edges:
+    """(2, E) int64, each pair once, no self-loop. One warning says what was merged or dropped.
+
+    weights: one for each pair as given, 0 for no edge; None or False if there are none. Those of a repeated pair, and
+    of both directions of an undirected one, add up.
+    """
+    pairs = to_numpy(edges)
+    if pairs.size == 0:
+        pairs = NO_EDGES
+    has_shape = pairs.ndim == 2 and pairs.shape[0] == 2
+    values = _edge_weights(weights, pairs.shape[1] if has_shape else None, problems)
+    if not has_shape:
+        advice = "Transpose it: edges.T." if pairs.ndim == 2 and pairs.shape[1] == 2 else ""
+        problems.add("edges", f"shape {pairs.shape}", "shape (2, E)", advice)
+        return Edges(NO_EDGES)
+    if not np.issubdtype(pairs.dtype, np.integer):
+        problems.add("edges", f"values of type {pairs.dtype}", "node numbers (integers)")
+        return Edges(NO_EDGES)
+    pairs = pairs.astype(np.int64)
+    if values is None and not directed and _is_clean(pairs, n):
+        return Edges(pairs)
+    outside = (pairs < 0) | (pairs >= n)
+    if outside.any():
+        found = f"{int(outside.sum())} ends outside the graph, e.g. {int(pairs[outside][0])}"
+        problems.add("edges", found, f"node numbers 0..{n - 1}")
+        return Edges(NO_EDGES)
+    if values is not None:
+        pairs, values = pairs[:, values > 0], values[values > 0]
+    apart = pairs[0] != pairs[1]
+    loops, pairs = int((~apart).sum()), pairs[:, apart]
+    arcs = distinct(pairs[0] * n + pairs[1])
+    repeated = pairs.shape[1] - arcs.size
+    if not directed:
+        i, j = arcs // n, arcs % n
+        # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
+        arcs = distinct(np.minimum(i, j) * n + np.maximum(i, j))
+    if loops or repeated:
+        warnings.warn(
+            f"edges: left out {loops} self-loops and merged {repeated} duplicates; {arcs.size} edges remain",
+            G3NNWarning,
+            stacklevel=3,
+        )
+    merged = np.stack([arcs // n, arcs % n])
+    if values is None:
+        return Edges(merged)
+    i, j = pairs if directed else (pairs.min(0), pairs.max(0))
+    return Edges(merged, np.bincount(np.searchsorted(arcs, i * n + j), values[apart], minlength=arcs.size))
+
+
+def _is_clean(pairs: np.ndarray, n: int) -> bool:
+    """Whether pairs (2, E) are as `edge_list` would leave them; looks at some at a time, so it takes no memory."""
+    count = pairs.shape[1]
+    for start in range(0, count, _AT_A_TIME):
+        # The last pair of each part is the first of the next one.
+        i, j = pairs[:, start : start + _AT_A_TIME + 1]
+        if not ((i >= 0) & (i < j) & (j < n)).all() or not (np.diff(i * n + j) > 0).all():
+            return False
+    return True
+
+
+def _edge_weights(weights: Any, count: int | None, problems: Problems) -> np.ndarray | None:
+    """(E,) float64 of at least 0; None without weights, or if they cannot be used. count: E, if it is known."""
+    if weights is None or weights is False:
+        return None
+    values = to_numpy(weights)
+    if values.dtype.kind not in "biuf":
+        problems.add("weights", f"values of type {values.dtype}", "numbers", _NO_WEIGHTS)
+        return None
+    values = values.astype(np.float64)
+    is_sound = count is None or values.shape == (count,)
+    if not is_sound:
+        problems.add("weights", f"shape {values.shape}", f"shape ({count},), one for each edge as given")
+    for bad, kind in ((values < 0, "negative"), (~np.isfinite(values), "NaN or infinite")):
+        if bad.any():
+            found = f"{int(bad.sum())} {kind} values, e.g. {values[bad][0]}"
+            problems.add("weights", found, "finite numbers of at least 0, where 0 means no edge", _NO_WEIGHTS)
+            is_sound = False
+    return values if is_sound else None
+
+
+def distinct(codes: np.ndarray) -> np.ndarray:
+    """Sorted, each once, as numpy.unique gives them; its hash table is far slower than sorting at 10^7 codes."""
+    codes = np.sort(codes)
+    first = np.ones(codes.size, dtype=bool)
+    first[1:] = codes[1:] != codes[:-1]
+    return codes[first]
+
+
+def node_indices(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
+    """A boolean mask or a list of node numbers, as sorted unique numbers."""
+    numbers = node_numbers(key, value, n, problems)
+    return None if numbers is None else np.unique(numbers)
+
+
+def node_numbers(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
+    """A boolean mask or a list of node numbers, as numbers in the order given."""
+    raw = to_numpy(value)
+    if raw.dtype == bool or (raw.dtype == np.uint8 and raw.shape == (n,)):
+        if raw.shape == (n,):
+            return np.flatnonzero(raw)
+        problems.add(key, f"a mask of shape {raw.shape}", f"a mask of shape ({n},) or a list of node numbers")
+    elif raw.size == 0:
+        return np.zeros(0, dtype=np.int64)
+    elif raw.ndim != 1 or not np.issubdtype(raw.dtype, np.integer):
+        problems.add(key, f"shape {raw.shape} of type {raw.dtype}", _SPLIT)
+    elif raw.min() < 0 or raw.max() >= n:
+        problems.add(key, f"node numbers {raw.min()}..{raw.max()}", f"node numbers 0..{n - 1}")
+    else:
+        return raw.astype(np.int64)
+    return None

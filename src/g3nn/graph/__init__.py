@@ -1,0 +1,1 @@
+"""What is observed: a graph with features and labels, what a label is, datasets and tables."""

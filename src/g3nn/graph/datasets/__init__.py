@@ -1,0 +1,123 @@
+"""Benchmark datasets, the paper's settings, noise, and synthetic graphs: everything that makes a `NodeTask`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from g3nn.base.errors import DataError, G3NNError, Problems
+from g3nn.base.registry import Registry
+from g3nn.graph.datasets.arrays import Folder
+from g3nn.graph.datasets.attacked import ATTACKED, ATTACKED_FOLDER, METATTACK, attacked
+from g3nn.graph.datasets.blogcatalog import load_blogcatalog
+from g3nn.graph.datasets.graphs import GRAPHS, GRAPHS_FOLDER, graph
+from g3nn.graph.datasets.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
+from g3nn.graph.datasets.planetoid import DATASETS, planetoid
+from g3nn.graph.datasets.settings import SETTINGS
+from g3nn.graph.datasets.statistics import DatasetStatistics, statistics
+from g3nn.graph.datasets.synthetic import synthetic
+from g3nn.graph.datasets.synthetic_values import synthetic_values
+from g3nn.graph.task import NodeTask
+
+__all__ = [
+    "ALL_DATASETS",
+    "ALL_SETTINGS",
+    "DATASETS",
+    "EDGE_NOISE",
+    "GRAPHS",
+    "LABEL_NOISE",
+    "NOISE",
+    "SETTINGS",
+    "DatasetStatistics",
+    "NoisyTask",
+    "folder_of",
+    "load",
+    "load_blogcatalog",
+    "load_noisy",
+    "seeded",
+    "settings_of",
+    "statistics",
+    "synthetic",
+    "synthetic_values",
+]
+
+_OWN: dict[str, Callable[..., NodeTask]] = {
+    **{name: partial(planetoid, name) for name in DATASETS},
+    "blogcatalog": load_blogcatalog,
+    "polblogs": lambda: attacked("polblogs", "metattack-0").task,
+    **{name: partial(graph, name) for name in GRAPHS},
+}
+ALL_DATASETS = Registry("g3nn.datasets", None, _OWN)
+"""What makes the standard task of each dataset: those of the paper, one whose nodes have tags, one that was attacked,
+eleven unlike them, and those of other packages."""
+
+ALL_SETTINGS = (*SETTINGS, *NOISE, *METATTACK)
+"""Those of the paper, those with generated noise, and those with edges of an attacker."""
+
+
+def seeded(name: str, setting: str) -> bool:
+    """Whether each seed has a task of its own: generated noise, or a split."""
+    return setting in NOISE or name in GRAPHS
+
+
+def folder_of(name: str, setting: str) -> Folder | None:
+    """The folder that a dataset is read from in a setting, if nobody can download it."""
+    return ATTACKED_FOLDER if setting in METATTACK else GRAPHS_FOLDER if name in GRAPHS else None
+
+
+def settings_of(name: str) -> tuple[str, ...]:
+    """The settings that a dataset has."""
+    if name == "blogcatalog":
+        return ("standard",)
+    if ALL_DATASETS.package(name) or name in GRAPHS:
+        return ("standard", "missing-edge", *NOISE)
+    own = (*SETTINGS, *NOISE) if name in DATASETS else ()
+    return (*own, *METATTACK) if name in ATTACKED else own
+
+
+def load(name: str, setting: str = "standard", seed: int = 0) -> NodeTask:
+    """A benchmark dataset in one of the paper's settings or with noise. Names are not case-sensitive.
+
+    seed: of generated noise, such as "random-50" or "uniform-30", and of the split of the graphs in `G3NN_GRAPHS`;
+    nothing else depends on it. `blogcatalog` has only the standard setting, `polblogs` only "metattack-0" to
+    "metattack-25"; `load_blogcatalog` offers more choices. Those graphs and a dataset of another package have the
+    settings "standard" and "missing-edge", and those with noise.
+
+    >>> load("cora", setting="missing-edge")
+    NodeTask('cora', 'missing-edge': 2708 nodes, 2219 edges, 1433 features, 7 classes, 140/500/1000 train/val/test)
+    """
+    return load_noisy(name, setting, seed).task
+
+
+def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
+    """As `load`, with masks of the edges that were injected and of the nodes whose label is wrong."""
+    dataset, variant = str(name).lower(), str(setting).lower()
+    settings = settings_of(dataset) or ALL_SETTINGS
+    problems = Problems()
+    if dataset not in ALL_DATASETS:
+        problems.name("name", name, ALL_DATASETS)
+    if variant not in settings:
+        problems.name("setting", setting, settings)
+    problems.raise_if_any()
+    if variant in METATTACK:
+        return attacked(dataset, variant)
+    if variant in NOISE:
+        return NOISE[variant](_standard(dataset, seed), seed=seed)
+    return NoisyTask.of(SETTINGS[variant](_standard(dataset, seed)))
+
+
+def _standard(name: str, seed: int) -> NodeTask:
+    """A dataset with its standard split. What goes wrong in another package is told under its name."""
+    package = ALL_DATASETS.package(name)
+    if package is None:
+        return ALL_DATASETS[name](seed=seed) if name in GRAPHS else ALL_DATASETS[name]()
+    try:
+        task = ALL_DATASETS[name]()
+    except G3NNError:
+        raise
+    except Exception as error:
+        raise DataError(f"{name}: {package[0]} cannot load it ({type(error).__name__}: {error}).") from error
+    if not isinstance(task, NodeTask):
+        raise DataError(f"{name}: {package[0]} gave {type(task).__name__} instead of a NodeTask. Tell its authors.")
+    return replace(task, name=name)

@@ -1,0 +1,153 @@
+"""Labelled graphs drawn from a generative model with chosen properties, so that the truth is known."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from g3nn.base.errors import Problems
+from g3nn.graph.datasets.arguments import check_arguments, number, whole
+from g3nn.graph.datasets.random_graph import Latent, block_probabilities, by_class, decode, draw_graph, encode, rewire
+from g3nn.graph.task import NodeTask
+
+_VALUES_PER_STREAM = 1 << 24
+"""More features than these come from several random streams, on all cores."""
+
+MODELS = ("planted-partition", "latent-space")
+
+
+def synthetic(
+    model: str = "planted-partition",
+    *,
+    nodes: int = 1000,
+    classes: int = 4,
+    degree: float = 8.0,
+    homophily: float = 0.8,
+    edge_noise: float = 0.0,
+    features: int = 16,
+    signal: float = 1.0,
+    latent_weight: float = 2.0,
+    latent_dim: int = 4,
+    labels_per_class: int = 20,
+    val: int = 200,
+    test: int | None = None,
+    seed: int = 0,
+) -> NodeTask:
+    """Draw n nodes in K equally large classes, their features and their edges, in time linear in the number of edges.
+
+    Features: x_i = signal m_{y_i} + noise, with a random unit vector m_k for each class and standard normal noise.
+    Edges: each pair is linked independently, with probability
+
+    - "planted-partition": p_same inside a class, p_other between classes;
+    - "latent-space": sigmoid(a + latent_weight u_i . u_j), where u_i = W x_i / |W x_i|, W is a random matrix
+      (latent_dim, d), and a takes one value inside classes and one between them.
+
+    Both values follow from the mean degree and the homophily, so the two models differ only inside their blocks.
+
+    model:            "planted-partition" or "latent-space".
+    nodes, classes:   n and K.
+    degree:           mean number of neighbours of a node.
+    homophily:        expected share of edges that join nodes of one class: 1 / K is neutral, less is heterophily.
+    edge_noise:       share of these edges that are then replaced by uniformly random pairs.
+    features, signal: number of features d, and how far apart the classes are in them (0: features say nothing).
+    labels_per_class: training labels; `val` and `test` nodes are drawn from the rest (`test=None`: all other nodes).
+    seed:             the same arguments and seed give the same task.
+    """
+    _check(locals())
+    # One stream for each step: more edge noise, say, leaves labels, features, split and the other edges unchanged.
+    for_labels, for_features, for_edges, for_noise, for_split = np.random.default_rng(seed).spawn(5)
+    labels = for_labels.permutation(np.arange(nodes) % classes)
+    x = _draw_features(labels, classes, features, signal, for_features)
+    latent = _draw_latent(x, latent_dim, latent_weight, for_edges) if model == "latent-space" else None
+    edges = draw_graph(labels, *_probabilities(nodes, classes, degree, homophily), latent, for_edges)
+    if edge_noise:
+        edges = decode(rewire(encode(edges[0], edges[1], nodes), nodes, edge_noise, for_noise), nodes)
+    train, rest = _draw_train(labels, labels_per_class, for_split)
+    split = train, rest[:val], rest[val : None if test is None else val + test]
+    train, validation, tested = map(np.sort, split)
+    # Everything is in the form that `NodeTask.build` would bring it into, with copies of all of it.
+    return NodeTask(x, edges, labels, train, validation, tested, classes, name=f"synthetic-{model}")
+
+
+def _probabilities(nodes: int, classes: int, degree: float, homophily: float) -> tuple[float, float]:
+    """p_same and p_other."""
+    return block_probabilities(np.bincount(np.arange(nodes) % classes), degree, homophily)
+
+
+def _draw_features(
+    labels: np.ndarray, classes: int, features: int, signal: float, rng: np.random.Generator
+) -> np.ndarray:
+    centres = rng.standard_normal((classes, features))
+    centres *= signal / np.linalg.norm(centres, axis=1, keepdims=True)
+    x = np.empty((labels.size, features), dtype=np.float32)
+    rows = -(-_VALUES_PER_STREAM // features)
+    blocks = [slice(start, start + rows) for start in range(0, labels.size, rows)]
+    streams = [rng] if len(blocks) == 1 else rng.spawn(len(blocks))
+
+    def draw(block: slice, stream: np.random.Generator) -> None:
+        stream.standard_normal(out=x[block], dtype=np.float32)
+        x[block] += centres.astype(np.float32)[labels[block]]
+
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        list(threads.map(draw, blocks, streams))
+    return x
+
+
+def _draw_latent(x: np.ndarray, dim: int, weight: float, rng: np.random.Generator) -> Latent:
+    positions = x @ rng.standard_normal((x.shape[1], dim), dtype=np.float32)
+    positions /= np.linalg.norm(positions, axis=1, keepdims=True)
+    return Latent(positions, weight)
+
+
+def _draw_train(labels: np.ndarray, labels_per_class: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The training nodes, and all others in random order."""
+    shuffled = rng.permutation(labels.size)
+    grouped = shuffled[by_class(labels[shuffled])]
+    sizes = np.bincount(labels)
+    firsts = np.cumsum(sizes) - sizes
+    train = grouped[(firsts[:, None] + np.arange(labels_per_class)).ravel()]
+    rest = np.ones(labels.size, dtype=bool)
+    rest[train] = False
+    return train, rng.permutation(np.flatnonzero(rest))
+
+
+_SIZES = dict(nodes=whole(4), classes=whole(2))
+_SPLIT = dict(labels_per_class=whole(1), val=whole(1), test=whole(0))
+_LINKS = dict(degree=number(0), homophily=number(0, 1), edge_noise=number(0, 1))
+_FEATURES = dict(features=whole(1), signal=number(0), latent_weight=number(-10, 10), latent_dim=whole(1))
+_RULES = _SIZES | _LINKS | _FEATURES | _SPLIT | dict(seed=whole(0))
+
+
+def _check(given: dict[str, Any]) -> None:
+    problems, given = Problems(), {**given, "test": 0 if given["test"] is None else given["test"]}
+    problems.name("model", given["model"], MODELS)
+    accepted = check_arguments(given, _RULES, problems)
+    if accepted >= _SIZES.keys():
+        nodes, classes = given["nodes"], given["classes"]
+        if nodes < 2 * classes:
+            problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
+        else:
+            if accepted >= _SPLIT.keys():
+                _check_split(nodes, classes, problems, **{name: given[name] for name in _SPLIT})
+            if accepted >= _LINKS.keys():
+                _check_degree(nodes, classes, given["degree"], given["homophily"], problems)
+    problems.raise_if_any()
+
+
+def _check_split(nodes: int, classes: int, problems: Problems, labels_per_class: int, val: int, test: int) -> None:
+    smallest, used = nodes // classes, labels_per_class * classes + val + test
+    if labels_per_class > smallest:
+        problems.add("labels_per_class", labels_per_class, f"at most {smallest}, the size of a class")
+    elif used > nodes:
+        advice = "Ask for more nodes, or for fewer in the split."
+        problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
+
+
+def _check_degree(nodes: int, classes: int, degree: float, homophily: float, problems: Problems) -> None:
+    for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
+        if p >= 1:
+            allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"
+            problems.add("degree", f"{degree:g} with homophily {homophily:g}", allowed)

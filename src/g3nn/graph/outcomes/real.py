@@ -1,0 +1,103 @@
+"""Real numbers with learned noise."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from g3nn.base.options import choice
+from g3nn.graph.outcomes.normal import LOG_TWO_PI, NormalOutcome
+from g3nn.graph.outcomes.numbers import ValueOptions
+
+_LOG_VARIANCE = (-10.0, 5.0)
+"""The standard deviation is clamped to [1/150, 12] times that of the labels."""
+
+LARGEST = 1e150
+"""The squares of larger numbers overflow."""
+
+
+@dataclass(frozen=True)
+class RealOptions(ValueOptions):
+    noise: str = choice(
+        "shared", ("shared", "node"), "one learned variance of each column, or one that depends on the node"
+    )
+
+
+@dataclass(frozen=True)
+class Real(NormalOutcome):
+    """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
+
+    We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
+    (samples that gradients pass through, unbiased), or enter through the moments of their distance (a closed bound).
+    """
+
+    Options: ClassVar[type] = RealOptions
+    name: ClassVar[str] = "real"
+    score_key: ClassVar[str] = "r2"
+    score_title: ClassVar[str] = "R²"
+    columns_title: ClassVar[str] = "columns of numbers"
+    values_title: ClassVar[str] = "numbers"
+    allowed: ClassVar[str] = f"finite numbers up to {LARGEST:g}, nothing where unknown"
+    advice: ClassVar[str] = (
+        "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."
+    )
+
+    @staticmethod
+    def accepts(values: np.ndarray) -> np.ndarray:
+        return np.abs(values) <= LARGEST
+
+    @classmethod
+    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+        location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
+        zeros, ones = (0.0,) * columns, (1.0,) * columns
+        return cls(columns, options or RealOptions(), location, scale, zeros, ones)
+
+    @property
+    def num_scores(self) -> int:
+        return 2 * self.columns if self.options.noise == "node" else self.columns
+
+    def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
+        assert start is not None
+        mean = scores[:, :, : self.columns]
+        log_variance = start.unsqueeze(1).expand_as(mean)
+        if self.options.noise == "node":
+            log_variance = log_variance + scores[:, :, self.columns :]
+        return torch.cat([mean, log_variance.clamp(*_LOG_VARIANCE)], dim=2)
+
+    def log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
+        mean, log_variance = answer.chunk(2, dim=2)
+        return -0.5 * (LOG_TWO_PI + log_variance + (values - mean).square() * (-log_variance).exp())
+
+    def anywhere(self, values: Tensor) -> Tensor:
+        """Cauchy, around the mean of the training labels."""
+        return -(math.pi * (1 + values.square())).log()
+
+    def mean(self, answer: Tensor) -> Tensor:
+        return answer.chunk(2, dim=2)[0]
+
+    def variance(self, answer: Tensor) -> Tensor:
+        return answer.chunk(2, dim=2)[1].exp()
+
+    def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
+        """spread: variances in our unit."""
+        log_variance = np.clip(np.log(np.maximum(spread, np.finfo(np.float64).tiny)), *_LOG_VARIANCE)
+        return np.concatenate([self.in_our_unit(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
+
+    def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
+
+    def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
+        missed = ((self.mean(rows) - values).square() * known).sum((1, 2))
+        return 1 - missed / ((centre - values).square() * known).sum()
+
+    def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        from scipy.special import ndtri
+
+        width = float(ndtri((1 + level) / 2)) * deviation
+        return mean - width, mean + width

@@ -1,0 +1,180 @@
+"""The edge table: one row per edge. `load_edges` reads it, `join` finds its ids in the node table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from g3nn.graph.tables.cells import decimal_of, floats, is_number, is_text, numbers
+from g3nn.graph.tables.columns import identifiers, listed, plain, refuse
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.remarks import Oddity, Remarks
+
+END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
+"""Names by which the two ends of an edge are recognised, in upper or lower case."""
+WEIGHT_NAMES = ("weight", "weights")
+"""Names by which a column of weights is recognised."""
+NO_WEIGHT = "none"
+"""What to say for the weight where there is such a column but edges count alike."""
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """The columns with the two ends of an edge, and with its weight.
+
+    By default the ends are columns with `END_NAMES`, else the first two, and the weight is a column of numbers with one
+    of `WEIGHT_NAMES`. A weight must be a finite number of at least 0; 0 is no edge.
+    """
+
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTable:
+    """Edges by the ids of their two ends, int64 or text, from `columns`; weights (E,) or None."""
+
+    name: str
+    source: pa.Array
+    target: pa.Array
+    columns: EdgeColumns
+    weights: np.ndarray | None = None
+    typed: bool = True
+
+
+def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
+    """Read an edge table; None if its ids cannot be read."""
+    source, problems = Source.open(table, "edges", remarks), remarks.problems
+    before, ends, asked = len(problems.found), list[pa.Array](), columns.weight
+    named = None if columns.weight in (None, NO_WEIGHT) else columns.weight
+    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, problems)
+    with problems.gathered():
+        columns = _found(source, columns)
+    if len(problems.found) > before:
+        return None
+    names = [str(columns.source), str(columns.target)]
+    content = source.read(text=names, only={*names, *([] if columns.weight is None else [columns.weight])})
+    for name in names:
+        with problems.gathered():
+            ends.append(identifiers(source.place(name), content[name], source.typed))
+    weights = None
+    if columns.weight is not None:
+        with problems.gathered():
+            weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
+    _remark_on_columns(source, columns, asked, remarks)
+    if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
+        oddity = Oddity("numbers for names of columns", "a first line with names", "the first line is no edge")
+        remarks.note(source.name, oddity._replace(advice="If it is one, write a line with names above it."))
+    if content.num_rows == 0:
+        remarks.note(source.name, Oddity("no rows", "at least one edge", "there are no edges"))
+    if len(ends) < 2:
+        return None
+    if source.typed and is_text(ends[0].type) != is_text(ends[1].type):
+        given = f"text in one of the columns {listed(names)} and whole numbers in the other"
+        problems.add(source.name, given, "ids of one type")
+        return None
+    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed)
+
+
+def _remark_on_columns(source: Source, columns: EdgeColumns, asked: str | None, remarks: Remarks) -> None:
+    """Say which columns are weights without having been asked for, and which are not used."""
+    if columns.weight is not None and asked is None:
+        oddity = Oddity(f"a column {columns.weight!r}", "--weight", "its numbers are the weights of the edges")
+        remarks.note(source.name, oddity._replace(advice=f"--weight {NO_WEIGHT} ignores them."))
+    used = (columns.source, columns.target, columns.weight)
+    if unused := [name for name in source.names if name not in used and name.lower() not in WEIGHT_NAMES]:
+        done = "not used"
+        oddity = Oddity("further columns", "the two ends and a weight", done, "--weight COL takes one as the weight.")
+        for name in unused:
+            remarks.column(source.name, name, oddity)
+
+
+def _found(source: Source, columns: EdgeColumns) -> EdgeColumns:
+    """The columns by name."""
+    first, second = _end_names(source, columns)
+    weight = None if columns.weight == NO_WEIGHT else columns.weight
+    if columns.weight is None:
+        weight = next((name for name in source.names if name.lower() in WEIGHT_NAMES), None)
+    return EdgeColumns(first, second, weight if weight not in (first, second) else None)
+
+
+def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
+    if columns.source is not None and columns.target is not None:
+        return columns.source, columns.target
+    if columns.source is not None or columns.target is not None:
+        refuse("source and target", f"{columns.source!r} and {columns.target!r}", "both names or none")
+    by_lower = {name.lower(): name for name in file.names}
+    for source, target in END_NAMES:
+        if source in by_lower and target in by_lower:
+            return by_lower[source], by_lower[target]
+    if len(file.names) < 2:
+        refuse(file.name, f"one column {listed(list(file.names))}", "two columns with the ids of both ends")
+    source, target, *_ = file.names
+    return source, target
+
+
+def _weights(place: str, column: pa.Array) -> np.ndarray:
+    """(E,) at least 0."""
+    cells = numbers(column, decimal_of(column.drop_null())) if is_text(column.type) else column
+    allowed, advice = "numbers of at least 0", f"--weight {NO_WEIGHT} ignores them."
+    if not (is_number(cells.type) or pa.types.is_null(cells.type)):
+        refuse(place, f"values of type {column.type}", allowed, advice)
+    weights = floats(cells)
+    wrong = ~(np.isfinite(weights) & (weights >= 0))
+    if wrong.any():
+        given = f"missing, negative or infinite weights ({listed(pc.filter(column, pa.array(wrong)))})"
+        refuse(place, given, allowed, advice)
+    return weights
+
+
+def of_one_type(ids: pa.Array, others: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Both unchanged, or both as text if one of them is text."""
+    if is_text(ids.type) == is_text(others.type):
+        return ids, others
+    return pc.cast(ids, pa.large_string()), pc.cast(others, pa.large_string())
+
+
+def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_typed: bool) -> None:
+    """Two files that both say what their ids are must agree. Numbers in a CSV file may stand for text."""
+    if typed and nodes_typed and len(ids) and is_text(ids.type) != is_text(nodes.type):
+        words = {True: "text", False: "whole numbers"}
+        given, allowed = words[is_text(ids.type)], words[is_text(nodes.type)]
+        advice = "Write the ids of both tables with the same type."
+        refuse(place, f"ids that are {given}", f"{allowed}, as in the node table", advice)
+
+
+def join(
+    edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, *, drop_unknown: bool = False
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any.
+
+    Edges with unknown ids are an error, or with `drop_unknown` left out with a note. Edges of weight 0 are left out.
+    typed: whether a table says that `ids` are numbers or text.
+    """
+    names = listed([edges.columns.source, edges.columns.target])
+    check_types(f"{edges.name}, columns {names}", edges.source, edges.typed, ids, typed)
+    (source, nodes), (target, _) = of_one_type(edges.source, ids), of_one_type(edges.target, ids)
+    # The position of an unknown id is null.
+    positions = [pc.index_in(end, value_set=nodes) for end in (source, target)]
+    unknown = np.logical_or(*(position.is_null().to_numpy(zero_copy_only=False) for position in positions))
+    pairs = np.stack([pc.fill_null(position, -1).to_numpy().astype(np.int64) for position in positions])
+    if unknown.any():
+        share = f"{int(unknown.sum())} of {unknown.size} edges"
+        if not drop_unknown or unknown.all():
+            ends = zip((source, target), positions, strict=True)
+            absent = [pc.filter(end, position.is_null()) for end, position in ends]
+            given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
+            same = "Both tables must use the same ids; --id names the column of the node table that has them."
+            advice = same if unknown.all() else "--drop-unknown-edges leaves them out."
+            refuse(edges.name, given, "edges between ids of the node table", advice)
+        remarks.say(f"{edges.name}: left out {share}, with ids that no node has")
+    if edges.weights is None:
+        return pairs[:, ~unknown], None
+    kept = ~unknown & (edges.weights > 0)
+    return pairs[:, kept], edges.weights[kept]

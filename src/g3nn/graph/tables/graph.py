@@ -1,0 +1,175 @@
+"""Two tables as one graph: features, edges as row numbers, labels and the split; all problems of both at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from g3nn.base.errors import Problems
+from g3nn.base.parse import NO_EDGES
+from g3nn.graph.outcomes import OUTCOMES, Labels
+from g3nn.graph.tables.cells import NULL_WORDS, is_text, known
+from g3nn.graph.tables.columns import plain
+from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.graph.tables.labels import AUTO, check_split
+from g3nn.graph.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.graph.tables.remarks import Oddity, Remarks
+from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
+
+_NO_FEATURES = Oddity(
+    "no column that describes the nodes",
+    "at least one column besides ids and labels",
+    "degrees and positions in the graph will be the features",
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TableGraph:
+    """Everything that a fit needs.
+
+    features: (n, d) as `schema` encodes them; d is 0 if no column describes the nodes.
+    edges:    (2, E) row numbers, from `edge_columns`. weights: (E,), or None if all edges count alike.
+    labels:   of the nodes, without those of test nodes; None if no column was named.
+    val:      labelled nodes for validation, None if a share of them is to be split off.
+    test:     labelled nodes to evaluate the answers on, with the labels `test_labels`.
+    notes:    what was unusual about the tables and what was done about it.
+    """
+
+    nodes: NodeTable
+    schema: FeatureSchema
+    features: Encoded
+    edges: np.ndarray
+    weights: np.ndarray | None
+    edge_columns: EdgeColumns
+    directed: bool
+    labels: Labels | None
+    val: np.ndarray | None
+    test: np.ndarray
+    test_labels: Labels | None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        return self.nodes.columns.outcome
+
+    @property
+    def columns(self) -> tuple[ColumnRead, ...]:
+        """How each column of the node table was read, in the order of the table."""
+        nodes, columns, read = self.nodes, self.nodes.columns, {one.column: one for one in self.schema.read}
+        rows = []
+        for name in nodes.content.column_names:
+            cells = plain(nodes.content[name], typed=False)
+            missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
+            if name == columns.id:
+                rows.append(ColumnRead(name, "id", 0, "names of the nodes"))
+            elif name in columns.labels:
+                rows.append(ColumnRead(name, f"label ({self.outcome})", missing, self._title()))
+            elif name == columns.split:
+                rows.append(ColumnRead(name, "split", missing, "which labels train, validate and test"))
+            else:
+                rows.append(read.get(name, ColumnRead(name, "ignored", missing, "not used")))
+        return tuple(rows)
+
+    def _title(self) -> str:
+        assert self.labels is not None
+        labels, outcome = self.labels, OUTCOMES[self.outcome]
+        count = f"{len(labels.labelled):,}"
+        if outcome.pooled:
+            return f"{count} labels of {len(labels.names)} {outcome.columns_title}"
+        return f"{count} {outcome.values_title}"
+
+
+def read_tables(
+    nodes: Any,
+    edges: Any = None,
+    *,
+    id: str | None = None,
+    label: str | Sequence[str] = (),
+    text: Sequence[str] = (),
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    split: str | None = None,
+    source: str | None = None,
+    target: str | None = None,
+    weight: str | None = None,
+    directed: bool = False,
+    outcome: str = AUTO,
+    na: Sequence[str] = (),
+    keep_na: bool = False,
+    drop_unknown_edges: bool = False,
+    strict: bool = False,
+    problems: Problems | None = None,
+) -> TableGraph:
+    """A graph from two tables, each a file (CSV, Parquet, Excel) or any data frame, read as `g3nn fit` reads them.
+
+    nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
+    id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
+    label:  the column with the labels, empty where unknown; several columns are tags; none if labels come apart.
+    text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out.
+    split:  a column of train, val and test. By default it is one of that name, if it holds nothing else.
+    source, target, weight: columns of the edges; weight="none" ignores weights.
+    outcome: what labels are: classes, tags, real, counts, or auto.
+    na:     further words that mean an unknown value. keep_na: even the usual ones (NA, null, ?, -) are text.
+    drop_unknown_edges: leave out edges with ids that no node has.
+    strict: everything unusual is an error instead of a note.
+
+    Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
+    """
+    remarks = Remarks(Problems() if problems is None else problems, strict)
+    asked = [label] if isinstance(label, str) else list(label)
+    remarks.problems.name("outcome", outcome, (AUTO, *OUTCOMES))
+    columns = NodeColumns(
+        id,
+        labels=tuple(asked),
+        text=tuple(text),
+        ignore=tuple(ignore),
+        categorical=tuple(categorical),
+        split=split,
+        outcome=outcome if outcome in OUTCOMES else AUTO,
+        nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
+    )
+    graph = _read(nodes, edges, columns, EdgeColumns(source, target, weight), directed, drop_unknown_edges, remarks)
+    remarks.tell()
+    remarks.problems.raise_if_any()
+    assert graph is not None
+    return replace(graph, notes=tuple(remarks.notes))
+
+
+def _read(
+    nodes_table: Any,
+    edges_table: Any,
+    node_columns: NodeColumns,
+    edge_columns: EdgeColumns,
+    directed: bool,
+    drop_unknown: bool,
+    remarks: Remarks,
+) -> TableGraph | None:
+    """None where there are problems."""
+    problems = remarks.problems
+    nodes, edges, schema, pairs, weights = None, None, None, NO_EDGES, None
+    split: tuple[Any, ...] | None = None if node_columns.labels else (None, None, np.zeros(0, dtype=np.int64), None)
+    with remarks.of_table("nodes"):
+        nodes = load_nodes(nodes_table, node_columns, remarks)
+    if edges_table is not None:
+        with remarks.of_table("edges"):
+            edges = load_edges(edges_table, edge_columns, remarks)
+    if nodes is not None:
+        if nodes.labels is not None:
+            labels, val, test = check_split(nodes.name, nodes.labels, nodes.split, nodes.columns.outcome, remarks)
+            split = labels, val, test, replace(nodes.labels, values=nodes.labels.values[test])
+        columns = nodes.columns
+        schema = FeatureSchema.fit(nodes.name, nodes.features, nodes.typed, columns.chosen, columns.nulls, remarks)
+        if not schema.columns:
+            remarks.note(nodes.name, _NO_FEATURES)
+        if edges is not None:
+            edge_columns = edges.columns
+            with problems.gathered():
+                pairs, weights = join(edges, nodes.ids, nodes.typed, remarks, drop_unknown=drop_unknown)
+    if nodes is None or split is None or schema is None or problems.found:
+        return None
+    features = schema.encode(nodes.name, nodes.features, remarks, quiet=True)
+    assert features is not None
+    return TableGraph(nodes, schema, features, pairs, weights, edge_columns, directed, *split)

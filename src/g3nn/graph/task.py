@@ -1,0 +1,279 @@
+"""A node-labelling task: features, edges, some labels, and which nodes are for training, validation and test."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from g3nn.base.errors import Problems
+from g3nn.base.options import pick
+from g3nn.base.parse import Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
+from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTask:
+    """n nodes with d features, E edges, K classes and a split. Made by `NodeTask.build`, which checks everything.
+
+    features: (n, d) float32, a scipy CSR array or a dense numpy array.
+    edges:    (2, E) int64. Undirected: each pair once, with i < j. Directed: (source, target). No self-loops.
+    labels:   (n,) int64 in 0..K-1, -1 where unknown. Tags and numbers: (n, T) float64, NaN where unknown, and
+              `num_classes` is T, the number of columns.
+    train, val, test: sorted node indices. Only `train` is the observed part L; every other node belongs to U.
+    outcome:  what the labels are, by name: see `g3nn.graph.outcomes`.
+    weights:  (E,) float64 above 0, as how many edges each one counts; None if all are alike, each counting as one.
+    beliefs:  (n, width) float64, what another model says about each node by its features alone, as an answer of the
+              outcome in the unit of the training labels; of a training node, without having seen its label.
+    """
+
+    features: Matrix
+    edges: np.ndarray
+    labels: np.ndarray
+    train: np.ndarray
+    val: np.ndarray
+    test: np.ndarray
+    num_classes: int
+    directed: bool = False
+    name: str = "custom"
+    setting: str = "standard"
+    outcome: str = Classes.name
+    weights: np.ndarray | None = None
+    beliefs: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        """Whoever changes the edges has to change the weights with them, and with the nodes the beliefs."""
+        if self.beliefs is not None and len(self.beliefs) != self.num_nodes:
+            problems = Problems()
+            problems.add("beliefs", f"{len(self.beliefs)} rows", f"one for each of the {self.num_nodes} nodes")
+            problems.raise_if_any()
+        if self.weights is not None and self.weights.shape != (self.num_edges,):
+            problems = Problems()
+            advice = "Pass the weights of the new edges too, or choose among the old ones by their places."
+            problems.add("weights", f"shape {self.weights.shape}", f"shape ({self.num_edges},): one per edge", advice)
+            problems.raise_if_any()
+
+    @property
+    def num_nodes(self) -> int:
+        return int(self.features.shape[0])
+
+    @property
+    def num_features(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def num_edges(self) -> int:
+        return int(self.edges.shape[1])
+
+    @property
+    def extent(self) -> int:
+        """About how much an epoch walks over: nodes and edges, and stored feature values, which are cheaper."""
+        stored = self.features.nnz if sp.issparse(self.features) else self.features.size
+        return int(self.num_nodes + self.num_edges + stored // 16)
+
+    @property
+    def unlabelled(self) -> np.ndarray:
+        """U: every node whose label training may not see."""
+        return np.setdiff1d(np.arange(self.num_nodes), self.train)
+
+    def outcome_model(self, options: Mapping[str, Any] | None = None) -> Outcome:
+        """The outcome in the unit of the training labels, with those of the options that it declares."""
+        return self.kind.of(self.labels[self.train], self.num_classes, pick(options or {}, self.kind.Options))
+
+    @property
+    def isolated(self) -> np.ndarray:
+        """(n,) booleans: the nodes without edges."""
+        return ~np.isin(np.arange(self.num_nodes), self.edges)
+
+    def __repr__(self) -> str:
+        edges = "edges" if self.weights is None else "weighted edges"
+        return (
+            f"NodeTask({self.name!r}, {self.setting!r}: {self.num_nodes} nodes, {self.num_edges} {edges}, "
+            f"{self.num_features} features, {self.num_classes} {self.kind.columns_title}, "
+            f"{len(self.train)}/{len(self.val)}/{len(self.test)} train/val/test)"
+        )
+
+    @property
+    def kind(self) -> type[Outcome]:
+        """What the labels are."""
+        return OUTCOMES[self.outcome]
+
+    @classmethod
+    def build(
+        cls,
+        features: Any,
+        edges: Any,
+        labels: Any,
+        train: Any,
+        val: Any,
+        test: Any = (),
+        *,
+        num_classes: int | None = None,
+        directed: bool = False,
+        name: str = "custom",
+        setting: str = "standard",
+        outcome: str = Classes.name,
+        weights: Any = None,
+        beliefs: Any = None,
+    ) -> NodeTask:
+        """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E),
+        a scipy adjacency matrix, a networkx graph or a data frame.
+
+        outcome: what the labels are. Classes are whole numbers, -1 where unknown; everything else is one column (n,)
+        or several (n, T), NaN where unknown. val: None if nothing is to be validated.
+
+        weights: (E,), of the edges as given, 0 for no edge; by default those that come with the edges, if any, and with
+        False none. Weights of a repeated edge, and of both directions of an undirected one, add up. Only their ratios
+        matter: they are divided by their mean.
+
+        beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
+        means and then the logarithms of the variances, of counts those of their log-rates.
+
+        Raises one `InputError` that lists every problem.
+        """
+        problems = Problems()
+        matrix = feature_matrix(features, problems)
+        n = int(matrix.shape[0])
+        given = carried(edges, n, problems)
+        pairs, totals = edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
+        parts = {"train": train, "val": val, "test": test}
+        # No validation nodes at all is a choice, an empty list of them a mistake.
+        named = {key: value for key, value in parts.items() if value is not None}
+        split = {key: node_indices(key, value, n, problems) for key, value in named.items()}
+        problems.name("outcome", outcome, OUTCOMES)
+        kind = OUTCOMES.get(outcome, Classes)
+        y, K = kind.task_labels(labels, n, num_classes, split, problems)
+        answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
+        problems.raise_if_any()
+        nodes: dict[str, Any] = {"val": np.zeros(0, dtype=np.int64)}
+        nodes |= {key: part for key, part in split.items() if part is not None}
+        how: dict[str, Any] = {"directed": directed, "name": name, "setting": setting, "outcome": outcome}
+        return cls(matrix, pairs, y, **nodes, num_classes=K, **how, weights=_relative(totals), beliefs=answers)
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Data,
+        *,
+        name: str = "custom",
+        setting: str = "standard",
+        outcome: str = Classes.name,
+        weights: Any = None,
+    ) -> NodeTask:
+        """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask.
+
+        weights: as in `build`; by default edge_weight or, if it holds one number per edge, edge_attr. Edges whose two
+        directions differ in weight are directed.
+        """
+        problems = Problems()
+        for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
+            if data.get(key) is None:
+                problems.add(f"data.{key}", "nothing", "a tensor", f"Set data.{key} before converting.")
+        problems.raise_if_any()
+        test = data.get("test_mask")
+        directed = data.is_directed()
+        if weights is None:
+            weights, directed = pyg_weights(data, directed)
+        return cls.build(
+            data.x,
+            data.edge_index,
+            data.y,
+            data.train_mask,
+            data.val_mask,
+            () if test is None else test,
+            directed=directed,
+            name=name,
+            setting=setting,
+            outcome=outcome,
+            weights=weights,
+        )
+
+    def to_pyg(self) -> Data:
+        """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs, as PyG
+        expects."""
+        import torch
+        from torch_geometric.data import Data
+
+        x = self.features.toarray() if sp.issparse(self.features) else self.features
+        arcs = self.edges if self.directed else np.concatenate([self.edges, self.edges[::-1]], axis=1)
+        nodes, parts = np.arange(self.num_nodes), {"train": self.train, "val": self.val, "test": self.test}
+        masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
+        if self.weights is not None:
+            of_arcs = np.resize(self.weights, arcs.shape[1]).astype(np.float32)
+            masks["edge_weight"] = torch.from_numpy(of_arcs)
+        y = torch.from_numpy(self.labels)
+        return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
+
+    def with_edges(
+        self, edges: np.ndarray, weights: np.ndarray | None = None, *, setting: str | None = None
+    ) -> NodeTask:
+        """The same task on another set of edges.
+
+        edges: (E,) booleans or places, those to keep, with their weights; or other edges (2, E), which on a graph with
+        weights need some of their own, in the same unit.
+        """
+        if edges.ndim == 1:
+            weights = None if self.weights is None else self.weights[edges]
+            edges = self.edges[:, edges]
+        elif weights is None and self.weights is not None:
+            problems = Problems()
+            problems.add("weights", "none", "one for each of the other edges of a graph with weights")
+            problems.raise_if_any()
+        return replace(self, edges=edges, weights=weights, setting=setting or self.setting)
+
+    def with_classes(self, labels: np.ndarray, num_classes: int) -> NodeTask:
+        """The same graph with classes (n,) as labels."""
+        return replace(self, labels=labels, num_classes=num_classes, outcome=Classes.name, beliefs=None)
+
+    def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
+        """The same task on the graph without the edges that touch `nodes`."""
+        source, target = np.isin(self.edges, nodes)
+        return self.with_edges(~(source | target), setting=setting)
+
+    def without_test(self) -> NodeTask:
+        """The same task for choosing hyper-parameters: no test node, and no label of one to look at."""
+        return replace(self, labels=without_labels_of(self.labels, self.test), test=self.test[:0])
+
+    def with_split(
+        self, train: np.ndarray, val: np.ndarray, test: np.ndarray, *, setting: str | None = None
+    ) -> NodeTask:
+        """The same graph with other training, validation and test nodes. Beliefs may have seen labels that are held
+        back now, so they stay behind."""
+        split = {"train": train, "val": val, "test": test}
+        checked = NodeTask.build(**{**vars(self), **split, "weights": False, "beliefs": None})
+        nodes: dict[str, Any] = {key: getattr(checked, key) for key in split}
+        return replace(self, **nodes, setting=setting or self.setting, beliefs=None)
+
+
+def _checked_beliefs(beliefs: Any, shape: tuple[int, int], problems: Problems) -> np.ndarray:
+    given = np.asarray(to_numpy(beliefs), dtype=np.float64)
+    if given.shape != shape:
+        problems.add("beliefs", f"shape {given.shape}", f"shape {shape}: an answer for each node")
+    elif not np.isfinite(given).all():
+        problems.add("beliefs", "infinite values or NaN", "finite numbers")
+    return given
+
+
+def _relative(totals: np.ndarray | None) -> np.ndarray | None:
+    """Divided by their mean; None if all are equal, so that nothing tells them from a graph without weights."""
+    if totals is None or (totals == totals[:1]).all():
+        return None
+    return np.asarray(totals / totals.mean())
+
+
+def pyg_weights(data: Data, directed: bool) -> tuple[Any, bool]:
+    """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
+    from torch_geometric.utils import is_undirected
+
+    count, weight, attribute = data.edge_index.shape[1], data.get("edge_weight"), data.get("edge_attr")
+    if weight is None and attribute is not None and attribute.shape in ((count,), (count, 1)):
+        weight = attribute.view(-1)
+    if weight is None or weight.shape != (count,):
+        return weight, directed
+    return weight, not is_undirected(data.edge_index, weight, num_nodes=data.num_nodes)

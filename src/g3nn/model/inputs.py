@@ -1,0 +1,364 @@
+"""A task in the form that components compute with: tensors on one device, and sparse matrices built once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from g3nn.base.mapped import blocks
+from g3nn.graph.outcomes import Outcome, Targets
+from g3nn.graph.task import NodeTask
+from g3nn.kernels import Pattern, dropped_linear
+from g3nn.kernels.sparse import SparseMatrix, arc_mean, edge_rows, neighbour_mean, neighbour_rows, normalised_adjacency
+from g3nn.model.replicas import Noise, optional_draw
+
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, eq=False)
+class MappedRows:
+    """X (n, d) in a file. It is read as a whole only where training needs it so, and otherwise in blocks."""
+
+    matrix: np.memmap
+    device: torch.device
+    dtype: torch.dtype
+
+    @cached_property
+    def whole(self) -> Tensor:
+        return torch.from_numpy(np.array(self.matrix)).to(self.device, self.dtype)
+
+    def matmul(self, weight: Tensor) -> Tensor:
+        """(R, n, h) = X W_r"""
+        out = weight.new_empty(weight.shape[0], len(self.matrix), weight.shape[2])
+        for rows, block in blocks(self.matrix):
+            out[:, rows] = torch.matmul(torch.from_numpy(block).to(self.device, self.dtype), weight)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Features:
+    """X (n, d), sparse, dense or in a file, and its product with the stacked weights of a first layer."""
+
+    matrix: SparseMatrix | Tensor | MappedRows
+
+    def matmul(self, weight: Tensor, noise: Noise | None = None, rate: float = 0.0) -> Tensor:
+        """(R, n, h) = dropout(X) W_r for weight (R, d, h). With noise, stored values are dropped."""
+        draw = optional_draw(noise, rate)
+        if isinstance(self.matrix, SparseMatrix):
+            return self.matrix.matmul(weight, draw)
+        if isinstance(self.matrix, MappedRows) and draw is None and not torch.is_grad_enabled():
+            return self.matrix.matmul(weight)
+        return torch.matmul(self._tensor, weight) if draw is None else dropped_linear(self._tensor, weight, draw)
+
+    def first(self, count: int) -> Features:
+        """The features of the first nodes."""
+        if isinstance(self.matrix, SparseMatrix):
+            return Features(self.matrix.first(count))
+        return Features(self._tensor[:count])
+
+    @property
+    def _tensor(self) -> Tensor:
+        """Of features that are not sparse."""
+        assert not isinstance(self.matrix, SparseMatrix)
+        return self.matrix.whole if isinstance(self.matrix, MappedRows) else self.matrix
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Features:
+        """Apply a function that maps 0 to 0 to every value."""
+        if isinstance(self.matrix, SparseMatrix):
+            return Features(replace(self.matrix, stored=change(self.matrix.values)))
+        return Features(change(self._tensor))
+
+    def dense(self) -> Tensor:
+        """X as one dense tensor (n, d), for modules that cannot handle sparse features."""
+        if not isinstance(self.matrix, SparseMatrix):
+            return self._tensor
+        n, d = self.matrix.shape
+        rows, cols = self.matrix.pattern.row.long(), self.matrix.pattern.col.long()
+        return self.matrix.values.new_zeros(n, d).index_put((rows, cols), self.matrix.values[0])
+
+
+Rowwise = TypeVar("Rowwise", Tensor, Features)
+"""A row for each node: features, or (R, n, h)."""
+
+
+class Hop(Protocol):
+    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns those that they hear."""
+
+    @property
+    def adjacency(self) -> SparseMatrix: ...
+
+    @property
+    def neighbour_mean(self) -> SparseMatrix: ...
+
+    @property
+    def neighbours(self) -> Pattern: ...
+
+    @property
+    def log_weights(self) -> Tensor | None: ...
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """The rows of the nodes that remain."""
+
+
+@dataclass(frozen=True, eq=False)
+class Inputs:
+    """X, G and Y_L of one task.
+
+    edges: (2, E) on the CPU, each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K),
+    one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a
+    network.
+    edge_weight: (E,), as how many edges each one counts; None if all are alike. beliefs: (n, width), those of the task.
+    """
+
+    task: NodeTask
+    x: Features
+    edges: Tensor
+    labels: Tensor
+    train: Tensor
+    val: Tensor
+    unlabelled: Tensor
+    observed: Tensor
+    outcome: Outcome
+    targets: Targets
+    edge_weight: Tensor | None = None
+    beliefs: Tensor | None = None
+
+    @classmethod
+    def of(
+        cls,
+        task: NodeTask,
+        device: torch.device | str = "cpu",
+        dtype: torch.dtype = torch.float32,
+        outcome: Outcome | None = None,
+    ) -> Inputs:
+        """A task as tensors. outcome: that of a trained model, with its unit; by default it follows from the labels."""
+        if sp.issparse(task.features):
+            features = Features(SparseMatrix.from_scipy(task.features).to(device, dtype))
+        elif isinstance(task.features, np.memmap):
+            features = Features(MappedRows(task.features, torch.device(device), dtype))
+        else:
+            features = Features(torch.from_numpy(task.features).to(device, dtype))
+        outcome = outcome or task.outcome_model()
+        targets = outcome.targets(task.labels, task.train, device, dtype)
+        train = torch.from_numpy(task.train).to(device)
+        val = torch.from_numpy(task.val).to(device)
+        unlabelled = torch.from_numpy(task.unlabelled).to(device)
+        edges = torch.from_numpy(task.edges)
+        observed = outcome.as_inputs(targets)
+        own = _edge_weight(task, device, dtype), _tensor(task.beliefs, device, dtype)
+        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, *own)
+
+    def without_edges_of(self, nodes: np.ndarray) -> Inputs:
+        """The same nodes, in the graph without the edges of `nodes`."""
+        task = self.task.without_edges_of(nodes)
+        edges = torch.from_numpy(task.edges)
+        return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
+
+    @property
+    def heard(self) -> Inputs:
+        """What the posterior computes with: these nodes and those that they hear."""
+        return self
+
+    def hops(self, count: int) -> tuple[Hop, ...]:
+        """So many steps over the graph, in the order in which a network takes them."""
+        return (self,) * count
+
+    def own(self, x: Rowwise) -> Rowwise:
+        """Of a whole graph all nodes remain."""
+        return x
+
+    @property
+    def counted(self) -> int | None:
+        """So many nodes, the first, count in the terms of nodes; None for all."""
+        return None
+
+    @property
+    def repeats(self) -> tuple[float, float]:
+        """How many nodes each node of L and of U stands for."""
+        return 1.0, 1.0
+
+    def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
+        """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
+        if key not in self._made:
+            self._made[key] = make()
+        made: Made = self._made[key]
+        return made
+
+    @cached_property
+    def _made(self) -> dict[Hashable, Any]:
+        return {}
+
+    @property
+    def n(self) -> int:
+        return self.task.num_nodes
+
+    @cached_property
+    def presence(self) -> Features:
+        """(n, d): 1 if a feature is positive, else 0."""
+        return self.x.map(lambda value: (value > 0).to(self.dtype))
+
+    @cached_property
+    def squares(self) -> Features:
+        """(n, d): x^2."""
+        return self.x.map(torch.square)
+
+    @property
+    def device(self) -> torch.device:
+        return self.observed.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.observed.dtype
+
+    @cached_property
+    def labelled(self) -> Tensor:
+        """(n, 1) booleans: the nodes of L."""
+        mask = torch.zeros(self.n, 1, dtype=torch.bool, device=self.device)
+        mask[self.train] = True
+        return mask
+
+    @property
+    def has_edges(self) -> bool:
+        return self.edges.shape[1] > 0
+
+    @cached_property
+    def isolated(self) -> Tensor:
+        """(n, 1) booleans: the nodes without edges."""
+        return torch.from_numpy(self.task.isolated).unsqueeze(1).to(self.device)
+
+    @cached_property
+    def adjacency(self) -> SparseMatrix:
+        """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
+        if self.task.weights is None:
+            return SparseMatrix.normalised(self.neighbours, self.dtype)
+        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n, self.task.weights))
+        return matrix.to(self.device, self.dtype)
+
+    def mixed_orders(self, x: Tensor, order: int) -> Tensor:
+        """1 / (T + 1) sum_t A^t x for x (R, n, h) and t = 0 .. T."""
+        total = x
+        for _ in range(order):
+            x = self.adjacency.matmul(x)
+            total = total + x
+        return total / (order + 1)
+
+    @cached_property
+    def _mixed_features(self) -> dict[int, Tensor]:
+        return {}
+
+    def mixed_features(self, order: int) -> Tensor:
+        """(1, n, d): `mixed_orders` of the features, worked out once."""
+        if order not in self._mixed_features:
+            self._mixed_features[order] = self.mixed_orders(self.x.dense().unsqueeze(0), order)
+        return self._mixed_features[order]
+
+    @cached_property
+    def neighbour_mean(self) -> SparseMatrix:
+        """D^-1 A: the mean over the neighbours of a node, without the node itself."""
+        if self.task.weights is None:
+            rows = neighbour_rows(self.task.edges, self.n, loops=False)
+            return SparseMatrix.row_mean(rows.pattern().to(self.device), self.dtype)
+        matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))
+        return matrix.to(self.device, self.dtype)
+
+    @cached_property
+    def neighbours(self) -> Pattern:
+        """The pattern of A + I, over which attention runs."""
+        return neighbour_rows(self.task.edges, self.n).pattern().to(self.device)
+
+    @cached_property
+    def log_weights(self) -> Tensor | None:
+        """(nnz,): the logarithm of the weight of each entry of `neighbours`, None if all edges are alike."""
+        if self.task.weights is None:
+            return None
+        values = neighbour_rows(self.task.edges, self.n, self.task.weights).values
+        assert values is not None
+        return torch.from_numpy(np.log(values)).to(self.device, self.dtype)
+
+    @cached_property
+    def edge_pattern(self) -> tuple[Pattern, Tensor | None]:
+        """Each edge once, as a pattern (n, n), and the weights of its entries, None if all edges are alike."""
+        rows, order = edge_rows(self.task.edges, self.n)
+        weight = self.edge_weight
+        if weight is not None and order is not None:
+            weight = weight[torch.from_numpy(order).to(self.device)]
+        return rows.pattern(symmetric=False).to(self.device), weight
+
+    @cached_property
+    def taken(self) -> Pattern:
+        """The pairs (i, j) that are no non-edges: those of an edge, in both orders unless it is directed, and i = j."""
+        if not self.task.directed:
+            return self.neighbours
+        loops = np.stack([np.arange(self.n)] * 2)
+        return edge_rows(np.concatenate([self.task.edges, loops], axis=1), self.n)[0].pattern(False).to(self.device)
+
+    @cached_property
+    def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:
+        """The mean over the targets of a node's arcs, and over the sources of those that arrive; on an undirected graph
+        both are the mean over its neighbours."""
+        if not self.task.directed:
+            return self.neighbour_mean, self.neighbour_mean
+        out, back = (
+            SparseMatrix.from_scipy(arc_mean(arcs, self.n, self.task.weights)).to(self.device, self.dtype)
+            for arcs in (self.task.edges, self.task.edges[::-1])
+        )
+        return out, back
+
+    @cached_property
+    def mean_features(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
+        """For either end of an arc, (1, n, d) each: the features averaged over the arcs of a node, over those the other
+        way, and the latter averaged over its arcs."""
+        ways, x = self.arc_means if self.task.directed else self.arc_means[:1], self.x.dense().unsqueeze(0)
+        once = [mean.matmul(x) for mean in ways]
+        twice = [mean.matmul(back) for mean, back in zip(ways, once[::-1], strict=True)]
+        return tuple(zip(once, once[::-1], twice, strict=True))
+
+    @cached_property
+    def degrees(self) -> Tensor:
+        """(n, 1), on a directed graph (n, 2) for out- and in-degree: the sum of the weights of a node's edges."""
+        return torch.from_numpy(degree_table(self.task)).to(self.device, self.dtype)
+
+    @cached_property
+    def log_degrees(self) -> Tensor:
+        """(n, 1 or 2): log(1 + degree), centred over the nodes."""
+        return centred_log_degrees(self.degrees).to(self.dtype)
+
+    @cached_property
+    def arcs(self) -> Tensor:
+        """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
+        edges = self.edges.to(self.device)
+        return edges if self.task.directed else torch.cat([edges, edges.flip(0)], dim=1)
+
+    @cached_property
+    def arc_weight(self) -> Tensor | None:
+        """The weight of each of the `arcs`, the `edge_weight` of PyG; None if all edges are alike."""
+        if self.edge_weight is None or self.task.directed:
+            return self.edge_weight
+        return self.edge_weight.repeat(2)
+
+
+def degree_table(task: NodeTask) -> np.ndarray:
+    """(n, 1), on a directed graph (n, 2): the sum of the weights of a node's edges, out and in."""
+    ends = task.edges if task.directed else task.edges.reshape(1, -1)
+    weights = None if task.weights is None else np.resize(task.weights, ends.shape[1])
+    return np.stack([np.bincount(end, weights, minlength=task.num_nodes) for end in ends], axis=1)
+
+
+def centred_log_degrees(degrees: Tensor) -> Tensor:
+    logs = degrees.double().log1p()
+    return logs - logs.mean(0)
+
+
+def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
+    return _tensor(task.weights, device, dtype)
+
+
+def _tensor(array: np.ndarray | None, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
+    return None if array is None else torch.from_numpy(array).to(device, dtype)

@@ -1,0 +1,142 @@
+"""Pairs of nodes for the graph term: the observed edges, and sampled or enumerated non-edges."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from g3nn.kernels import FreePairs, Pattern
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods import Pairs
+from g3nn.model.replicas import Noise
+
+OBSERVED, MISSING = "observed", "missing"
+"""What an isolated node tells: that it has no edges, or nothing, since its edges may be missing from the data."""
+
+
+class PairSource:
+    """The edges of a graph, and samples of its non-edges.
+
+    isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges and are left out.
+    """
+
+    def __init__(self, inputs: Inputs, isolated_nodes: str = OBSERVED) -> None:
+        self.n = inputs.n
+        self.directed = inputs.task.directed
+        self._inputs = inputs
+        self._nodes: Tensor | None = None
+        """The nodes whose pairs count, None for all of them. `_arcs` and `_free` hold positions in it."""
+        if isolated_nodes == MISSING and bool(inputs.isolated.any()):
+            self._nodes = (~inputs.isolated).squeeze(1).nonzero().squeeze(1)
+        self._size = self.n if self._nodes is None else int(self._nodes.numel())
+
+    @cached_property
+    def edges(self) -> Pairs:
+        pattern, weight = self._inputs.edge_pattern
+        return Pairs(pattern.row, pattern.col, present=True, pattern=pattern, weight=weight)
+
+    @cached_property
+    def _free(self) -> FreePairs:
+        taken = self._inputs.taken
+        return FreePairs(taken if self._nodes is None else _among(taken, self._nodes))
+
+    @property
+    def num_edges(self) -> int:
+        return self._inputs.task.num_edges
+
+    @property
+    def num_non_edges(self) -> int:
+        """Counts unordered pairs on an undirected graph and ordered pairs on a directed one, without self-pairs."""
+        return len(self._free) if self.directed else len(self._free) // 2
+
+    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
+        """`count` edges, or all of them if it is 0, and how many edges each of them represents."""
+        if count == 0 or count >= self.num_edges:
+            return self.edges, 1.0
+        return self.sample_edges(noise, count), self.num_edges / count
+
+    def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
+        """Non-edges, and how many each of them represents: all of them, or `count`, or as many as there are edges if it
+        is 0, drawn as `how` says."""
+        if how == "all":
+            return self.all_non_edges(), 1.0
+        sample = {"non-edges": self.sample_non_edges, "uniform": self.sample_uniform, "degrees": self.sample_by_degree}
+        count = min(count or self.num_edges, self.num_edges)
+        return sample[how](noise, count), self.num_non_edges / count
+
+    def sample_edges(self, noise: Noise, count: int) -> Pairs:
+        """`count` edges for each replica, uniform and independent; an edge may be drawn twice."""
+        drawn = noise.integers(self.num_edges, count)
+        weight = None if self.edges.weight is None else self.edges.weight[drawn]
+        return Pairs(self.edges.i[drawn], self.edges.j[drawn], present=True, weight=weight)
+
+    def sample_non_edges(self, noise: Noise, count: int) -> Pairs:
+        """`count` true non-edges for each replica, uniform and independent."""
+        return Pairs(*self._nodes_at(*self._free.pairs(_numbers(noise, len(self._free), count))), present=False)
+
+    def sample_uniform(self, noise: Noise, count: int) -> Pairs:
+        """`count` uniform pairs treated as non-edges, as in the authors' code: some are edges or self-pairs."""
+        number = _numbers(noise, self._size * self._size, count)
+        return Pairs(*self._nodes_at(number // self._size, number % self._size), present=False)
+
+    def sample_by_degree(self, noise: Noise, count: int) -> Pairs:
+        """`count` pairs for each replica, whose ends are drawn in proportion to 1 + degree.
+
+        A model in which nodes with many neighbours have more edges has most of its mass on such pairs. Importance
+        weights correct for the choice; a pair that is no non-edge has weight 0.
+        """
+        i, j = (end[noise.integers(end.numel(), count)] for end in self._ends)
+        chance = self._chances[0][i] * self._chances[1][j]
+        ordered = self._free.contains(i, j) / (chance * len(self._free))
+        return Pairs(*self._nodes_at(i, j), present=False, weight=ordered.to(self._inputs.dtype))
+
+    def _nodes_at(self, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
+        """The nodes at these positions."""
+        return (i, j) if self._nodes is None else (self._nodes[i], self._nodes[j])
+
+    @cached_property
+    def _arcs(self) -> Tensor:
+        """(2, A): both directions of every edge, unless it is directed."""
+        arcs = self._inputs.arcs
+        return arcs if self._nodes is None else torch.searchsorted(self._nodes, arcs)
+
+    @cached_property
+    def _ends(self) -> tuple[Tensor, Tensor]:
+        """Every node 1 + out-degree times as a source, and 1 + in-degree times as a target."""
+        nodes = torch.arange(self._size, device=self._arcs.device)
+        source, target = (torch.cat([end, nodes]) for end in self._arcs)
+        return source, target
+
+    @cached_property
+    def _chances(self) -> tuple[Tensor, Tensor]:
+        """The probability that each position is drawn as source and as target."""
+        source, target = (end.bincount(minlength=self._size).double() / end.numel() for end in self._ends)
+        return source, target
+
+    def all_non_edges(self) -> Pairs:
+        """Every non-edge once: about n^2 of them, so only for small graphs."""
+        return self._every_non_edge
+
+    @cached_property
+    def _every_non_edge(self) -> Pairs:
+        i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
+        once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
+        return Pairs(*self._nodes_at(i[once], j[once]), present=False)
+
+
+def _numbers(noise: Noise, high: int, count: int) -> Tensor:
+    """(R, count) uniform in 0 .. high - 1. Their order does not matter; a CPU finds sorted ones close in memory."""
+    numbers = noise.integers(high, count)
+    return torch.from_numpy(np.sort(numbers.numpy(), axis=1)) if numbers.device.type == "cpu" else numbers
+
+
+def _among(pattern: Pattern, nodes: Tensor) -> Pattern:
+    """The rows and columns of some nodes, of which the others have no entries but in their own row."""
+    keep = torch.zeros(pattern.shape[0], dtype=torch.bool, device=nodes.device)
+    keep[nodes] = True
+    number, rowptr = keep.cumsum(0) - 1, torch.zeros(len(nodes) + 1, dtype=torch.int64, device=nodes.device)
+    torch.cumsum(pattern.rowptr.diff()[nodes], 0, out=rowptr[1:])
+    return Pattern.from_rows(rowptr, number[pattern.col[keep[pattern.row]]], len(nodes), pattern.symmetric)

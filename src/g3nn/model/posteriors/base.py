@@ -1,0 +1,78 @@
+"""The contract of a variational posterior q(Y | X, G)."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from g3nn.base.options import NoOptions
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import Head, NodeScores, OwnVectors
+from g3nn.model.replicas import Noise, Replicas, Sizes
+
+
+class LabelPosterior(nn.Module, ABC):
+    """q(Y | X, G) = prod_i q(y_i | X, G): mean-field, so labels are independent given features and graph.
+
+    Trained without a likelihood, on the supervised term, it is the discriminative baseline of the same name.
+    """
+
+    Options: ClassVar[type] = NoOptions
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
+    """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
+    uses_graph: ClassVar[bool]
+    """Whether q_i depends on the neighbours of i."""
+    steps: ClassVar[int | None] = None
+    """Over how many edges in a row q_i hears; a part that counts them by its options has a property. None: it needs the
+    whole graph at once, so it cannot be trained in batches. Who declares it asks for steps by `inputs.hops(steps)`."""
+    capturable: ClassVar[bool] = True
+    """Whether `log_prob` never waits for the device, so that a GPU can replay it as a CUDA graph."""
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.head = Head(sizes, replicas)
+        self.nodes = NodeScores(sizes, replicas) if sizes.outcome.refine else None
+
+    def answer(self, scores: Tensor) -> Tensor:
+        """(R, n, width) from the scores (R, n, `sizes.scores`) of a network: log_softmax for classes."""
+        return self.head(scores if self.nodes is None else self.nodes(scores))
+
+    @abstractmethod
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        """(R, n, K): log q(y_i = k | X, G), normalised over k; with another outcome (R, n, width), its answer.
+
+        noise: given in training, None at evaluation.
+        """
+
+    def own_vectors(self) -> list[OwnVectors]:
+        """The parts that learn something for each node."""
+        return [part for part in self.modules() if isinstance(part, OwnVectors)]
+
+    def renumber(self, nodes: Tensor, n: int) -> None:
+        """Serve a graph of n nodes, in which those of training are `nodes`; for the others nothing was learned."""
+        for part in self.own_vectors():
+            part.renumber(nodes, n)
+
+    def without_own(self, where: Tensor) -> LabelPosterior:
+        """A copy without what was learned for each of the nodes `where` (n,), in a graph of n nodes."""
+        if not self.own_vectors():
+            return self
+        bare = copy.deepcopy(self)
+        for part in bare.own_vectors():
+            part.clear(where)
+        return bare
+
+    def network_scores(self, inputs: Inputs) -> Tensor:
+        """(R, n, `sizes.scores`): the scores of the network alone, without those that are added for each node."""
+        bare = copy.deepcopy(self)
+        bare.nodes, bare.head = None, nn.Identity()  # type: ignore[assignment]
+        return bare.log_prob(inputs, None)
+
+    def own_loss(self, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor | None:
+        """(R,): a loss in addition to the terms of the objective, given the answer; None for most posteriors."""
+        return None

@@ -1,0 +1,57 @@
+"""Graph convolutional network (Kipf and Welling, 2017)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from g3nn.base.options import flag, integer, number
+from g3nn.graph.outcomes import Outcome
+from g3nn.kernels import linear, rectify
+from g3nn.model.inputs import Inputs
+from g3nn.model.networks import HiddenLayers
+from g3nn.model.posteriors.base import LabelPosterior
+from g3nn.model.replicas import Noise, Replicas, Sizes, optional_draw
+
+
+@dataclass(frozen=True)
+class GCNOptions:
+    hidden: int = integer(16, "number of hidden units", low=1)
+    dropout: float = number(0.5, "dropout before each layer", low=0, high=0.95)
+    layers: int = integer(2, "number of layers", low=2, high=16)
+    input_dropout: bool = flag(True, "dropout on the features too, as in the original GCN; the authors' code has none")
+
+
+class GCN(LabelPosterior):
+    """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2; more layers are like the first."""
+
+    Options = GCNOptions
+    uses_graph: ClassVar[bool] = True
+    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
+        super().__init__(sizes, replicas)
+        self.options = options or GCNOptions()
+        self.weight1 = replicas.glorot("weight1", sizes.features, self.options.hidden)
+        self.bias1 = replicas.zeros(self.options.hidden)
+        self.weight2 = replicas.glorot("weight2", self.options.hidden, sizes.scores)
+        self.bias2 = replicas.zeros(sizes.scores)
+        self.between = HiddenLayers(replicas, self.options.hidden, self.options.layers - 2, ("weight",))
+
+    @property
+    def steps(self) -> int:  # type: ignore[override]
+        return self.options.layers
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        rate = self.options.dropout if self.options.input_dropout else 0.0
+        first, *middle, last = inputs.hops(self.steps)
+        hidden = first.adjacency.matmul(inputs.x.matmul(self.weight1, noise, rate))
+        hidden = rectify(hidden, self.bias1, optional_draw(noise, self.options.dropout))
+        for layer, hop in enumerate(middle):
+            weight, bias = self.between(layer)
+            hidden = hop.adjacency.matmul(linear(hidden, weight))
+            hidden = rectify(hidden, bias, optional_draw(noise, self.options.dropout))
+        scores = last.adjacency.matmul(linear(hidden, self.weight2))
+        return self.answer(scores + self.bias2.unsqueeze(1))

@@ -1,0 +1,218 @@
+"""The page of a fitted model: how good it is, what it is unsure about, which edges look wrong, and the graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from g3nn.base.errors import Problems
+from g3nn.base.version import __version__
+from g3nn.graph.outcomes.calibrate import FEW_VALIDATION_NODES, wilson_interval
+from g3nn.pages import assets
+from g3nn.pages.averages import History, curves
+from g3nn.pages.described import Described, clean, described
+from g3nn.pages.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded, suspects
+from g3nn.pages.model_views import ALPHA, Columns, table, view_of
+
+if TYPE_CHECKING:
+    from g3nn.queries import AuditTables
+
+SCRIPTS = ("model_drawing.js", "model_explorer.js", "model_map.js", "model.js")
+"""The scripts that follow the one of a view."""
+
+MOST_LABELS = 200
+"""Labels that are probably wrong: a page lists so many at most."""
+
+
+def write_model_report(
+    estimator: Any,
+    out_path: str | Path,
+    *,
+    nodes: Any = None,
+    title: str = "",
+    audit: AuditTables | None = None,
+    test: Mapping[str, Any] | None = None,
+    command: str = "",
+) -> None:
+    """Write the page of a fitted estimator to one file that needs no network.
+
+    nodes:   a data frame with the original columns, a row for each node in the order of the fit.
+    audit:   the result of `estimator.audit`: how likely every edge is, and pairs that lack one.
+    test:    the result of `estimator.evaluate` on nodes that had no part in the fit.
+    command: what was typed to make the page.
+    """
+    path = Path(out_path)
+    assets.check_target(path)
+    task, fitted = estimator.task_, estimator.fitted_
+    about, likely = _checked(estimator, nodes, audit)
+    view = view_of(estimator)
+    # Nodes that the model was trained on cannot judge it.
+    judged = len(task.val) and not fitted.refitted
+    scores = estimator.evaluate(task.val, view.labels) if judged else None
+    evaluations = {"Test": test, "Validation": scores}
+    missing, explain = None if audit is None else audit.missing, partial(_explained, estimator)
+    without = _without_suspects(estimator, likely)
+    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, explain, likely, missing, without))
+    page = assets.render(
+        f"{view.files}.html.j2",
+        styles=["model.css"],
+        scripts=["evidence.js", "model_graph.js", "model_parts.js", f"{view.files}.js", *SCRIPTS],
+        data={
+            "names": view.names,
+            "table": view.table(scores),
+            "panel": _panel(estimator.panel_, view.outcome.score_title),
+            "schema": _schema(estimator),
+            "labels": _labels(estimator, about),
+            "score": {"key": view.outcome.score_key, "title": view.outcome.score_title},
+            "graph": graph,
+            "drawn": MOST_NEIGHBOURS,
+            "curves": curves(histories(estimator)),
+            **({} if scores is None else view.charts(about.ids)),
+        },
+        title=clean(title) or "A fitted model",
+        estimator=estimator,
+        task=task,
+        view=view,
+        graph=graph,
+        fitted=fitted,
+        kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
+        doubts=any(member.trust is not None for member in fitted.answerer.members),
+        mixed=sum(member.weight > 0 for member in fitted.answerer.members),
+        networks=fitted.answerer.networks,
+        alone=_who_answers_alone(fitted.answerer.members),
+        evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
+        judged=fitted.labels,
+        isolated=int(task.isolated.sum()),
+        enough=FEW_VALIDATION_NODES,
+        level=f"{100 * (1 - ALPHA):.0f} %",
+        interval=wilson_interval,
+        exp=math.exp,
+        origin=_origin(fitted, estimator.random_state, command),
+    )
+    assets.write(path, page)
+
+
+def _checked(estimator: Any, nodes: Any, audit: AuditTables | None) -> tuple[Described, np.ndarray | None]:
+    """What is known of the nodes, and the probabilities of the edges, if nodes and audit belong to this graph."""
+    task, problems = estimator.task_, Problems()
+    about = described(estimator, nodes, problems)
+    likely = None if audit is None else edge_probabilities(task, audit)
+    if audit is not None and likely is None:
+        given = f"an audit of {len(audit.edges)} other edges"
+        problems.add("audit", given, f"an audit of the {task.num_edges} edges that were fitted")
+    problems.raise_if_any()
+    return about, likely
+
+
+def _without_suspects(estimator: Any, likely: np.ndarray | None) -> Callable[[np.ndarray], dict[str, Any]] | None:
+    """What is believed about nodes once all suspicious edges are left out; None where no edge is suspicious."""
+    if likely is None or not suspects(likely).any():
+        return None
+    other = copy(estimator)
+    other.fitted_ = estimator.fitted_.without(suspects(likely))
+    return view_of(other).beliefs
+
+
+def _explained(estimator: Any, nodes: np.ndarray) -> list[tuple[Any, list[tuple[str, float]]]]:
+    """Reasons with names for features. Those that were made from the edges would mean nothing to a reader."""
+    fitted, rows = estimator.fitted_, []
+    word = "feature " if fitted.features is None else ""
+    for neighbours, features in estimator.explain(nodes):
+        own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
+        rows.append((neighbours, own))
+    return rows
+
+
+def _labels(estimator: Any, about: Described) -> dict[str, Any] | None:
+    """The given labels that are probably wrong, if they were judged; the most suspicious first."""
+    if estimator.fitted_.labels is None:
+        return None
+    from g3nn.queries import probably_wrong  # Here, since pages of stored results are made without torch.
+
+    rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
+    names = [about.ids[node] for node in rows["node"].tolist()]
+    parts = (rows[name].tolist() for name in ("rank", "probability", "given", "answer"))
+    shown = [
+        [rank, name, probability, _word(given), _word(answer)]
+        for name, rank, probability, given, answer in zip(names, *parts, strict=True)
+    ]
+    columns: Columns = {"rank": 0, "node": None, "probability": 2, "given": None, "probably": None}
+    return table("Labels that are probably wrong", columns, shown)
+
+
+def _word(label: Any) -> str:
+    return f"{label:.4g}" if isinstance(label, float) else clean(label)
+
+
+def _schema(estimator: Any) -> dict[str, Any] | None:
+    """How each column of the node table was read, if there was one."""
+    read = getattr(estimator, "schema_", None)
+    if read is None:
+        return None
+    rows = [[clean(one.column), one.kind, one.missing, clean(one.became)] for one in read]
+    return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
+
+
+def _origin(fitted: Any, seed: Any, command: str) -> dict[str, str]:
+    """Where the page comes from; empty where that is not known."""
+    labels = [] if fitted.tables is None else list(fitted.tables.node_columns.labels)
+    shown = f"{', '.join(labels[:5])} and {len(labels) - 5} more" if len(labels) > 5 else ", ".join(labels)
+    return {"g3nn": __version__, "seed": clean(seed), "label": clean(shown), "command": clean(command)}
+
+
+def _who_answers_alone(members: Sequence[Any]) -> str:
+    """Who answers for isolated nodes: label priors, networks, and models of scikit-learn, which go by their names."""
+    from g3nn.model.generative import (  # Here, since pages of stored results are made without torch.
+        BOTH,
+        POSTERIOR,
+        PRIOR,
+    )
+
+    heard = [member.learned for member in members if member.isolated_weight]
+    roles = [getattr(learned, "isolated_answer", learned.name) for learned in heard]
+    networks = sum(role in (POSTERIOR, BOTH) for role in roles)
+    who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
+    who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
+    who += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
+    return who[0] if len(who) == 1 else f"{', '.join(who[:-1])} and {who[-1]} together"
+
+
+def histories(estimator: Any) -> list[History]:
+    """The learning curves of each replica, up to its last epoch. A replica that was never trained has none."""
+    histories: list[History] = []
+    for values in np.moveaxis(estimator.history_, 2, 0):
+        last = int(np.isfinite(values).any(1).sum())
+        terms = dict(zip(estimator.history_names_, values[:last].T.tolist(), strict=True))
+        histories.append((range(1, last + 1), terms))
+    return histories
+
+
+def _panel(panel: Sequence[Any], score: str) -> dict[str, Any]:
+    """The models that were tried, the lowest validation loss first."""
+    rows = []
+    for rank, entry in enumerate(sorted(panel, key=lambda entry: entry.val_loss), 1):
+        options = ", ".join(f"{name} {_short(value)}" for name, value in entry.options.items())
+        measured = (entry.val_loss, entry.val_score) if math.isfinite(entry.val_loss) else (None, None)
+        weight = entry.weight if entry.chosen else None
+        how = (entry.epochs, entry.replicas, weight)
+        rows.append([rank, entry.model, entry.view, entry.objective, options, *measured, *how])
+    columns: Columns = {
+        "#": 0,
+        "model": None,
+        "features": None,
+        "objective": None,
+        "options": None,
+        "loss": 4,
+        score: 3,
+    }
+    return table("Models tried", {**columns, "epochs": 0, "replicas": 0, "weight": 2}, rows)
+
+
+def _short(value: Any) -> str:
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,267 @@
+"""What a page shows of each kind of answer: classes, tags, and numbers (real values and counts)."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from g3nn.graph.outcomes.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
+from g3nn.pages.averages import pooled
+from g3nn.pages.described import clean
+from g3nn.pages.model_graph import FULL, degrees, packed, shares
+
+ALPHA = 0.1
+"""A set of classes, or an interval, misses the true value at most this often."""
+
+MOST_BELIEFS = 8
+"""Of each node this many classes, tags or columns are embedded, the likeliest classes and tags."""
+
+MOST_CONFUSED = 20
+"""A confusion matrix has at most this many rows; the classes with the fewest errors share the last one."""
+
+MOST_RESIDUALS = 2000
+"""At most this many residuals are drawn."""
+
+LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
+"""Levels at which the coverage of intervals is drawn."""
+
+NAME = "name"
+
+Columns = dict[str, int | str | None]
+"""Of a table: label -> digits after the point, None for words, `NAME` for the numbers of classes or tags."""
+
+
+class View(ABC):
+    """The answers of a fitted estimator as a page shows them.
+
+    files: what its template and its script are called. names: of classes, tags or columns. labels: of the validation
+    nodes, as `evaluate` takes them. doubt: (n,), the higher, the less certain the answer. key: (n,), what nodes are
+    sorted by inside a bubble of the map.
+    """
+
+    files: ClassVar[str]
+    doubt: np.ndarray
+    key: np.ndarray
+
+    def __init__(self, estimator: Any) -> None:
+        self.task = estimator.task_
+        self.outcome: Any = estimator.fitted_.outcome
+        self.names = [clean(name) for name in estimator.fitted_.columns.tolist()]
+        self.labels = self.task.labels[self.task.val]
+
+    @abstractmethod
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """What is believed about these nodes, packed for the script."""
+
+    @abstractmethod
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        """A row for each name. scores: of the validation nodes, if they can judge the model."""
+
+    @abstractmethod
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        """What the script draws of the validation nodes. ids: the names of all nodes."""
+
+
+class ClassView(View):
+    files = "model_classes"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.probabilities, self.sets = estimator.predict_proba(), estimator.predict_set(ALPHA)
+        self.answers = self.key = self.probabilities.argmax(1)
+        self.truth, self.labels = self.labels, estimator.classes_[self.labels]
+        self.doubt, self.most_entropy = estimator.predict_entropy(), math.log(len(self.names))
+        self.full_sets = len(self.truth) < math.ceil(1 / ALPHA) - 1
+        self.unseen = [name for k, name in enumerate(self.names) if k not in self.truth]
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The classes of a node's set come first, then the likeliest. Entropy is a share of the highest possible."""
+        p, sets, width = self.probabilities[nodes], self.sets[nodes], min(len(self.names), MOST_BELIEFS)
+        classes = np.lexsort((-p, ~sets), axis=1)[:, :width]
+        labels = np.full(self.task.num_nodes, FULL)
+        for labelled in (self.task.train, self.task.val):
+            labels[labelled] = self.task.labels[labelled]
+        return {
+            "width": width,
+            "ranked": packed(classes, np.uint16),
+            "beliefs": shares(np.take_along_axis(p, classes, 1)),
+            "entropy": shares(self.doubt[nodes] / self.most_entropy),
+            "sets": packed(sets.sum(1), np.uint16),
+            "label": packed(labels[nodes], np.uint16),
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        right = self.truth[self.answers[self.task.val] == self.truth]
+        groups = self.task.labels[self.task.train], self.truth, self.answers, right
+        training, validation, answered, hits = (np.bincount(group, minlength=len(self.names)) for group in groups)
+        rows = []
+        for k in range(len(self.names)):
+            certainty = _mean(self.probabilities[self.answers == k, k])
+            recall = float(hits[k] / validation[k]) if scores and validation[k] else None
+            rows.append([k, int(training[k]), int(validation[k]), int(answered[k]), certainty, recall])
+        columns: Columns = {"class": NAME, "training labels": 0, "validation labels": 0, "nodes answered": 0}
+        return table("Classes", {**columns, "mean probability": 2, "recall on validation": 2}, rows)
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        p, degree = self.probabilities[self.task.val], degrees(self.task)[self.task.val]
+        return {
+            "confusion": self._confusion(self.truth, p.argmax(1)),
+            "reliability": _certain(reliability_bins(p, self.truth)),
+            "degrees": pooled([degree_bins(p, self.truth, degree)]),
+        }
+
+    def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
+        """counts[k][l]: nodes of class k that were answered l. cut: whether the last row is shared."""
+        K, wrong = len(self.names), truth != answers
+        errors = np.bincount(truth[wrong], minlength=K) + np.bincount(answers[wrong], minlength=K)
+        cut = K > MOST_CONFUSED
+        shown = np.sort(np.argsort(-errors, kind="stable")[: MOST_CONFUSED - 1]) if cut else np.arange(K)
+        names = [self.names[k] for k in shown.tolist()] + ["all others"] * cut
+        place = np.full(K, len(shown))
+        place[shown] = np.arange(len(shown))
+        counts = np.zeros((len(names), len(names)), dtype=np.int64)
+        np.add.at(counts, (place[truth], place[answers]), 1)
+        return {"names": names, "cut": cut, "counts": counts.tolist()}
+
+
+class TagView(View):
+    files = "model_tags"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        self.probabilities = estimator.predict_proba()
+        self.doubt = estimator.predict_entropy()
+        self.key = np.where(self.probabilities.max(1) > 0.5, self.probabilities.argmax(1), -1)
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
+        how many are given and how many of these differ; the most doubtful tag."""
+        p, labels, width = self.probabilities[nodes], self.task.labels[nodes], min(len(self.names), MOST_BELIEFS)
+        tags = np.argsort(-p, axis=1, kind="stable")[:, :width]
+        given = ~np.isnan(labels)
+        doubtful = np.abs(p - 0.5).argmin(1)
+        return {
+            "width": width,
+            "ranked": packed(tags, np.uint16),
+            "beliefs": shares(np.take_along_axis(p, tags, 1)),
+            "labels": packed(np.take_along_axis(np.where(given, labels, 2), tags, 1), np.uint8),
+            "answered": packed((p > 0.5).sum(1), np.uint16),
+            "given": packed(given.sum(1), np.uint16),
+            "differing": packed((given & ((p > 0.5) != labels)).sum(1), np.uint16),
+            "entropy": packed(self.doubt[nodes], np.float32),
+            "doubtful": packed(doubtful, np.uint16),
+            "doubtful_p": shares(np.take_along_axis(p, doubtful[:, None], 1)),
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        from g3nn.graph.outcomes import tag_table
+
+        rows = []
+        for t, measured in enumerate(tag_table(self.labels, self.probabilities[self.task.val])):
+            figures = [measured[key] if scores else None for key in ("precision", "recall", "f1")]
+            answered = int((self.probabilities[:, t] > 0.5).sum())
+            rows.append([t, _mean(self.task.labels[self.task.train, t]), answered, measured["nodes"], *figures])
+        columns: Columns = {"tag": NAME, "share in training": 3, "nodes answered": 0, "validation labels": 0}
+        return table("Tags", {**columns, "precision": 3, "recall": 3, "F1": 3}, rows)
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        known = ~np.isnan(self.labels)
+        p = self.probabilities[self.task.val][known]
+        bins = reliability_bins(np.stack([1 - p, p], axis=1), self.labels[known].astype(np.int64))
+        return {"reliability": _certain(bins)}
+
+
+class NumberView(View):
+    files = "model_numbers"
+
+    def __init__(self, estimator: Any) -> None:
+        super().__init__(estimator)
+        shape = self.task.num_nodes, len(self.names)
+        self.mean, self.deviation = estimator.predict().reshape(shape), estimator.predict_std().reshape(shape)
+        self.low, self.high = estimator.predict_interval(1 - ALPHA).reshape(2, *shape)
+        self.doubt, self.key = self.deviation[:, 0], self.mean[:, 0]
+        # The share of the deviance of counts is no part of an evaluation.
+        answer = estimator.fitted_.calibrated()[self.task.val]
+        deviance = self.outcome.score_key == "d2" and len(self.labels) > 0
+        self.score = self.outcome.loss_and_score(answer, self.labels)[1] if deviance else None
+        self.explained = {"r2": ("R²", "variance"), "d2": ("D²", "deviance")}[self.outcome.score_key]
+
+    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+        """The first columns; a label that is not given is NaN. Of the first column, scale: the ends of the colours and
+        the deviation of the training labels; reach: the ends of drawn intervals. Both leave out a few extremes."""
+        width, most = min(len(self.names), MOST_BELIEFS), (0.02, 0.98)
+        numbers = {"mean": self.mean, "deviation": self.deviation, "low": self.low, "high": self.high}
+        numbers["label"] = self.task.labels
+        drawn = np.concatenate([values[:, 0] for values in (self.mean, self.low, self.high)])
+        spread = float(np.nanstd(self.task.labels[self.task.train, 0]))
+        return {
+            "width": width,
+            "scale": [*np.quantile(self.mean[:, 0], most).tolist(), spread],
+            "reach": np.quantile(drawn[np.isfinite(drawn)], most).tolist(),
+            **{name: packed(values[nodes][:, :width], np.float32) for name, values in numbers.items()},
+        }
+
+    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+        rows, training = [], self.task.labels[self.task.train]
+        measured = list(scores.get("columns", {"": scores}).values()) if scores else [{}] * len(self.names)
+        for t, (name, column, own) in enumerate(zip(self.names, training.T, measured, strict=True)):
+            figures = [own.get(key) for key in ("rmse", "mae", "r2", "coverage")]
+            if own and self.outcome.score_key == "d2":
+                figures[2] = self._explained(t)
+            known = int((~np.isnan(column)).sum())
+            rows.append([name, known, _mean(column), float(np.nanstd(column)), *figures])
+        columns: Columns = {"column": None, "training labels": 0, "mean": 3, "deviation": 3}
+        return table("Columns", {**columns, "RMSE": 3, "MAE": 3, self.explained[0]: 3, "coverage": 3}, rows)
+
+    def _explained(self, t: int) -> float | None:
+        """The share of the deviance of a column of counts, on the validation nodes; None where values do not differ."""
+        from sklearn.metrics import d2_tweedie_score
+
+        known = ~np.isnan(self.labels[:, t])
+        values, answers = self.labels[known, t], self.mean[self.task.val][known, t]
+        return float(d2_tweedie_score(values, answers, power=1)) if len(np.unique(values)) > 1 else None
+
+    def charts(self, ids: list[str]) -> dict[str, Any]:
+        """residuals: [id, answer, value less answer] of the first column. coverage: [level, share of the values
+        inside] of the intervals that the predicted distributions claim."""
+        val, known = self.task.val, ~np.isnan(self.labels)
+        nodes = val[known[:, 0]][:MOST_RESIDUALS]
+        answers = self.mean[nodes, 0]
+        residuals = (
+            [ids[node] for node in nodes.tolist()],
+            answers.tolist(),
+            (self.task.labels[nodes, 0] - answers).tolist(),
+        )
+        coverage = []
+        for level in LEVELS:
+            low, high = self.outcome.interval(self.mean[val], self.deviation[val], level)
+            coverage.append([level, float(((low <= self.labels) & (self.labels <= high))[known].mean())])
+        return {"residuals": list(zip(*residuals, strict=True)), "coverage": coverage}
+
+
+VIEWS: dict[str, type[View]] = {"classes": ClassView, "tags": TagView, "numbers": NumberView}
+"""By what an outcome calls its view."""
+
+
+def view_of(estimator: Any) -> View:
+    return VIEWS[estimator.fitted_.outcome.view](estimator)
+
+
+def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, Any]:
+    """A table for the scripts."""
+    return {"caption": caption, "columns": columns, "rows": rows}
+
+
+def _certain(bins: list[Bin]) -> list[list[float]]:
+    """As `pooled`, with both ends of an interval that holds the accuracy 19 times in 20."""
+    return [[*row, *wilson_interval(row[3], round(row[2]))] for row in pooled([bins])]
+
+
+def _mean(values: np.ndarray) -> float | None:
+    """Of the known values, if there are any."""
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if known.size else None

@@ -1,0 +1,34 @@
+"""Queries to the model of what was observed: which edges and labels look wrong, which pairs lack an edge, what to ask.
+
+Strategies that choose what to ask are pure functions over arrays; `suggest` of an estimator calls them.
+"""
+
+from g3nn.queries.choosing import LabelSuggestion, Suggestion, choose, first_nodes
+from g3nn.queries.edges import EdgeSuggestion, doubtful_edges
+from g3nn.queries.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit, check_graph, probably_wrong
+from g3nn.queries.groups import MergedGroups
+from g3nn.queries.learning import AuditOptions
+from g3nn.queries.sampling import SampledGraph
+from g3nn.queries.situation import Situation
+from g3nn.queries.strategies import STRATEGIES, Scores
+
+__all__ = [
+    "DENSITIES",
+    "LABEL_ROW",
+    "STRATEGIES",
+    "AuditOptions",
+    "AuditTables",
+    "EdgeSuggestion",
+    "GraphAudit",
+    "LabelSuggestion",
+    "MergedGroups",
+    "SampledGraph",
+    "Scores",
+    "Situation",
+    "Suggestion",
+    "check_graph",
+    "choose",
+    "doubtful_edges",
+    "first_nodes",
+    "probably_wrong",
+]

@@ -1,0 +1,140 @@
+"""From scores to a batch of nodes that differ from each other, each with its reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from g3nn.base.errors import Problems
+from g3nn.base.parse import Matrix
+from g3nn.queries.covering import Cover, greedy_cover
+from g3nn.queries.situation import Situation
+from g3nn.queries.strategies import STRATEGIES, Scores, Strategy, Worth
+
+_BESIDE = 0.5
+"""What is left of the score of a node beside one that was chosen."""
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A node to be labelled. node: by the caller's id; number: in the graph. score: by the strategy, comparable within
+    one answer only. reason: in words."""
+
+    node: Any
+    number: int
+    score: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class LabelSuggestion:
+    """A label to check. node: by the caller's id; number: in the graph. label: what it has; instead: what it probably
+    is. score: the probability that it is wrong. reason: in words."""
+
+    node: Any
+    number: int
+    label: Any
+    instead: Any
+    score: float
+    reason: str
+
+
+def check_count(k: Any, problems: Problems) -> None:
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+        problems.add("k", repr(k), "a whole number of at least 1")
+
+
+def choose(situation: Situation, k: int, strategy: str | Strategy = "default") -> list[Suggestion]:
+    """At most k candidates, the most useful first; fewer only where there are not as many. strategy: a name, or a
+    function of your own."""
+    k = min(k, len(situation.candidates))
+    if k == 0:
+        return []
+    found = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(situation, k)
+    if isinstance(found, Worth):
+        return _covering(situation, k, found)
+    places = _spread(situation, found, k) if found.order is None else found.order[:k].tolist()
+    return [_suggestion(situation, place, float(found.values[place]), found.words) for place in places]
+
+
+def _spread(situation: Situation, scores: Scores, k: int) -> list[int]:
+    """Places of the candidates with the highest scores, where what is left of a score shrinks with every choice."""
+    places: list[int] = []
+    left = np.ones(len(situation.candidates))
+    while len(places) < k:
+        place = int(np.where(left >= 0, scores.values * left, -np.inf).argmax())
+        places.append(place)
+        if len(places) < k:
+            left = _after(situation, left, place, scores.spread_out)
+    return places
+
+
+def first_nodes(
+    features: Matrix | None,
+    edges: np.ndarray,
+    k: int,
+    *,
+    num_nodes: int | None = None,
+    candidates: np.ndarray | None = None,
+    weights: np.ndarray | None = None,
+) -> list[Suggestion]:
+    """Where no node has a label yet: the k nodes that cover most of the graph, by features and edges alone.
+
+    features: (n, d) or None; then num_nodes says how many nodes there are. edges: (2, E) node numbers.
+    """
+    n = features.shape[0] if features is not None else num_nodes
+    problems = Problems()
+    check_count(k, problems)
+    if n is None:
+        problems.add("num_nodes", "nothing, and no features", "how many nodes the graph has")
+    problems.raise_if_any()
+    assert n is not None
+    nodes = np.arange(n) if candidates is None else candidates
+    return choose(Situation(edges, features, np.zeros(0, np.int64), nodes, int(n), weights), k, "coverage")
+
+
+def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
+    """As many at random as alike nodes may have different labels, the others so that they cover most."""
+    rng, places = situation.rng(), np.arange(len(situation.candidates))
+    at_random = rng.choice(places, int((rng.random(k) >= worth.trust).sum()), replace=False)
+    rest, nodes = np.setdiff1d(places, at_random), situation.candidates
+    labelled = np.concatenate([situation.labelled, nodes[at_random]])
+    cover = Cover.of(situation.likeness, nodes[rest], labelled, k - len(at_random), worth.values)
+    share = situation.num_nodes / len(cover.left)
+    chosen, covered = greedy_cover(cover, k - len(at_random))
+    words = "it stands for about {:.3g} nodes like it that no label covers yet"
+    found = [
+        _suggestion(situation, int(rest[place]), many * share, words.format(many * share))
+        for place, many in zip(chosen, covered, strict=True)
+    ]
+    words = "drawn at random: alike nodes often have different labels here"
+    return found + [_suggestion(situation, int(place), 0.0, words) for place in at_random]
+
+
+def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:
+    """What is left of the scores once the node at this place has been chosen; -1: it is not to be chosen again."""
+    left = left.copy()
+    if spread_out:
+        node = situation.candidates[[place]]
+        beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
+        alike = situation.likeness.between(node, situation.candidates)[0]
+        left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
+    left[place] = -1.0
+    return left
+
+
+def _suggestion(situation: Situation, place: int, score: float, words: str) -> Suggestion:
+    node = int(situation.candidates[place])
+    return Suggestion(node, node, score, "; ".join([words, *_believed(situation, place)]))
+
+
+def _believed(situation: Situation, place: int) -> list[str]:
+    """The two likeliest classes, where classes have names."""
+    if situation.beliefs is None or not situation.names:
+        return []
+    beliefs = situation.beliefs[situation.candidates[place]]
+    first, second = np.argsort(-beliefs, kind="stable")[:2]
+    names = situation.names
+    return [f"now believed to be {names[first]} ({beliefs[first]:.0%}) or {names[second]} ({beliefs[second]:.0%})"]

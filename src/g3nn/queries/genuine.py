@@ -1,0 +1,171 @@
+"""Which observed edges are genuine: labels, features and the rest of the graph against the edges of chance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy.special import expit, logit
+from scipy.stats import entropy
+from sklearn.linear_model import LogisticRegression
+
+from g3nn.graph.datasets.random_graph import uniform_pairs
+from g3nn.graph.task import NodeTask
+from g3nn.queries.likeness import Likeness
+from g3nn.queries.messages import PSEUDO_EDGES, NoisyEdges, agreement
+from g3nn.queries.scores import ObservedEdges
+
+_ROUNDS = 4
+_CHANCE_PAIRS = 3
+"""Pairs without an edge that stand for false edges: so many for each edge."""
+_FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
+"""With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
+_ALIKE, _FIRST_ROUNDS = 0.7, 8
+"""Where edges join like with like: the share of them that do not join nodes at random."""
+_SURE = 0.98
+"""What is believed at most about a label before any edge is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class GenuineEdges:
+    """share: of all observed edges that are taken to be genuine. log_odds: (E,), how much likelier each of them is as a
+    genuine one than as one between any two nodes; probability: (E,), that it is genuine; by_chance: (P,), the log-odds
+    of pairs by chance. beliefs: (n, K) about labels; around: (n, K), the same by the edges alone, without what was
+    known about the node itself.
+    """
+
+    share: float
+    log_odds: np.ndarray
+    probability: np.ndarray
+    by_chance: np.ndarray
+    beliefs: np.ndarray
+    around: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """What the edges of a task, and its features unless they say nothing, tell about edges whatever the labels are."""
+
+    task: NodeTask
+    featureless: bool = False
+    seed: int = 0
+
+    @property
+    def edges(self) -> np.ndarray:
+        return self.task.edges
+
+    @cached_property
+    def _noisy(self) -> NoisyEdges:
+        return NoisyEdges(self.edges, self.task.num_nodes)
+
+    @cached_property
+    def _likeness(self) -> Likeness:
+        return Likeness(self.edges, self.task.num_nodes, None if self.featureless else self.task.features)
+
+    @cached_property
+    def _chance(self) -> np.ndarray:
+        return pairs_by_chance(ObservedEdges(self.edges, self.task.num_nodes, self.task.directed), self.seed)
+
+    @cached_property
+    def _alike(self) -> tuple[np.ndarray, np.ndarray]:
+        """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
+        return self._likeness.fixed(self.edges), self._likeness.fixed(self._chance)
+
+    def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
+        nothing = np.zeros(self._chance.shape[1])
+        around = (
+            self._likeness.around(pairs, own, counted)
+            for pairs, own in ((self.edges, counted), (self._chance, nothing))
+        )
+        edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
+        return edges, chance
+
+    def judge(self, prior: np.ndarray, shares: Sequence[float]) -> list[GenuineEdges]:
+        """One for each of the shares, each going on from the one before. prior: (n, K), what features alone say about
+        labels, and one-hot where they are known.
+
+        The objective is the evidence of the observed edges, relative to as many pairs by chance, at a given share pi:
+
+            J(c, B) = log sum_y prod_i prior_i(y_i) prod_ij (pi c_ij B(y_i, y_j) + 1 - pi)
+
+        and that of `PSEUDO_EDGES` more edges at random for B. In turn:
+
+        - labels: belief propagation finds the posterior under c and B as they are. On a tree J is the Bethe free
+          energy of its messages, and the posterior exact: the E-step of EM. On other graphs, and after a few damped
+          rounds, it is an approximation.
+        - edges: genuine with the odds pi / (1 - pi) exp(log_odds). By J the log-odds are log c_ij + log a_ij, where
+          a_ij, the agreement, is the mean of B over the labels of both ends without the edge. Where beliefs are too
+          sure, as they are on graphs with many loops, a_ij is too extreme: so it is one more attribute of the
+          regression, which finds the power that it counts with.
+        - B: how often labels meet on genuine edges, divided by chance. With chance fixed this is the M-step, and J does
+          not fall. Here chance follows the labels of all ends, which moves little.
+        - c: how alike the ends of genuine edges are, compared with those of any pair. A logistic regression in which
+          each edge counts as much as it is believed maximises its own likelihood, which is a consistent estimate of
+          the density ratio but not J; and what is around the ends of an edge is weighed by what is believed of it.
+
+        So J need not rise in a round, and rounds are few. What is said about an edge comes from the graph without it;
+        only the few coefficients of the regression and B have seen all edges.
+        """
+        K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
+        start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
+        believed, found = np.full(self.edges.shape[1], shares[0]), list[GenuineEdges]()
+        if self._chance.shape[1] < _FEWEST_PAIRS:
+            nothing, even = np.zeros(0), np.full_like(start, 1 / K)
+            return [GenuineEdges(s, 0 * believed, np.full_like(believed, s), nothing, start, even) for s in shares]
+        table, messages = _begun(noisy, start, believed)
+        for share in shares:
+            for _ in range(_ROUNDS):
+                counted = believed if self.task.weights is None else believed * self.task.weights
+                edges, chance = self._attributes(counted)
+                alike = density_ratio(edges, chance, counted, rng)(edges)
+                beliefs, messages = noisy.propagate(start, table, expit(alike + logit(share)), messages)
+                edges = np.column_stack([edges, np.log(agreement(messages, table))])
+                by_beliefs = agreement(beliefs[self._chance].reshape(-1, K), table)
+                chance = np.column_stack([chance, np.log(by_beliefs)])
+                odds, by_chance = map(density_ratio(edges, chance, counted, rng), (edges, chance))
+                believed = expit(odds + logit(share))
+                table = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
+            around = beliefs / start
+            around /= around.sum(1, keepdims=True)
+            found.append(GenuineEdges(share, odds, believed, by_chance, beliefs, around))
+        return found
+
+
+def pairs_by_chance(observed: ObservedEdges, seed: int) -> np.ndarray:
+    """(2, P): pairs without an edge."""
+    count = min(_CHANCE_PAIRS * observed.edges.shape[1], _MOST_PAIRS)
+    pairs = np.stack(uniform_pairs(observed.n, count, np.random.default_rng(seed)))
+    return pairs[:, observed.is_free(pairs)]
+
+
+def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A table and messages to begin with: as labels that are known are linked, or like with like; whichever then
+    explains the edges better. False edges may sit at the very nodes whose labels are known."""
+    K = prior.shape[1]
+    known = 1 - entropy(prior, axis=1) / np.log(max(K, 2))
+    first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
+    seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), PSEUDO_EDGES)
+    found = []
+    for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
+        _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
+        suggested = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
+        explained = np.log1p(believed * (agreement(messages, suggested) - 1)).mean()
+        found.append((float(explained), suggested, messages))
+    return max(found, key=lambda one: one[0])[1:]
+
+
+def density_ratio(
+    edges: np.ndarray, chance: np.ndarray, weights: np.ndarray, rng: np.random.Generator
+) -> Callable[[np.ndarray], np.ndarray]:
+    """The log of how many times as often edges, counted by their weights, have such attributes (E, A) as pairs by
+    chance: a function of attributes (P, A)."""
+    centre, spread = chance.mean(0), np.concatenate([edges, chance]).std(0) + 1e-9
+    some = np.arange(len(edges)) if len(edges) <= _MOST_PAIRS else rng.choice(len(edges), _MOST_PAIRS, replace=False)
+    kind = np.concatenate([np.ones(len(some)), np.zeros(len(chance))])
+    counts = np.concatenate([weights[some] / weights[some].sum(), np.full(len(chance), 1 / len(chance))]) * len(some)
+    rows = (np.concatenate([edges[some], chance]) - centre) / spread
+    model = LogisticRegression(max_iter=500).fit(rows, kind, sample_weight=counts)
+    return lambda attributes: np.asarray(model.decision_function((attributes - centre) / spread))

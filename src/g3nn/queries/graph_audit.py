@@ -1,0 +1,286 @@
+"""`GraphAudit`: how likely every edge and non-edge is, given features, labels and the rest of the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.options import Rule, check
+from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
+from g3nn.graph.tables.frames import html_table, native_frame
+from g3nn.graph.task import NodeTask
+from g3nn.kernels.sparse import is_identity
+from g3nn.queries.genuine import Evidence, GenuineEdges
+from g3nn.queries.learning import AuditOptions, fit_scores
+from g3nn.queries.missing_edges import likely_pairs
+from g3nn.queries.mixture import genuine_by_score
+from g3nn.queries.sampling import SampledGraph, sample_graph
+from g3nn.queries.scores import ObservedEdges, PairScores, log_odds
+from g3nn.queries.survey import Survey
+from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.progress import Course
+
+DENSITIES = ("balanced", "observed", "genuine")
+
+_SHARE = 0.5
+"""Of the edges that may be genuine, before they are looked at."""
+
+_LEAST_EDGES = 3
+
+_ROUNDING = 1e-3
+
+_COUNT = Rule(int, "how many pairs to list", low=0)
+
+_ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
+
+
+LABEL_ROW = np.dtype(
+    [("rank", np.int64), ("node", np.int64), ("given", object), ("answer", object), ("probability", np.float64)]
+)
+
+
+def probably_wrong(table: np.ndarray) -> np.ndarray:
+    """The labels that are more probably wrong than right, and something else."""
+    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTables:
+    """Structured arrays with the columns rank (from 1), source, target and probability.
+
+    edges:   every observed edge, the most suspicious first.
+    missing: pairs without an edge that probably should have one, the likeliest first.
+    labels:  every given label, the most suspicious first, with the columns rank, node, given, answer (what it probably
+             is) and probability (that the given label is wrong), by models that have not seen it.
+    """
+
+    edges: np.ndarray
+    missing: np.ndarray
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
+
+    def to_frame(self) -> tuple[Any, Any]:
+        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
+        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
+
+    def _repr_html_(self) -> str:
+        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
+        tables["Labels, the most suspicious first"] = self.labels
+        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
+
+
+def _arrow(rows: np.ndarray) -> pa.Table:
+    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
+
+
+@dataclass(frozen=True, eq=False)
+class GraphAudit:
+    """For pairs without an edge p(e_ij = 1 | X, G) = sum_kl q_ik q_jl p(e_ij = 1 | X, G, y_i = k, y_j = l).
+
+    The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
+    trained on the graph term of the objective alone, with the beliefs q about labels held fixed. Observed edges have
+    the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said about an edge comes from
+    the graph without it. The direction of an arc does not count there.
+
+    Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
+    if there were as many of the one as of the other": good for ranking and to look at. With `density="observed"` all
+    log-odds are shifted by the one number at which as many edges are expected as were observed (near
+    log(edges / non-edges) where the model is calibrated): the probability that a pair is linked in a graph as sparse as
+    this one. With `density="genuine"` it is the probability that an edge with these log-odds is genuine, and not one
+    between two nodes by chance, once it has been observed; see `genuine_by_score`.
+
+    genuine: (2, m), log-odds and this probability at each of them; None if too few pairs by chance were judged.
+    """
+
+    task: NodeTask
+    q: np.ndarray
+    scores: PairScores
+    genuine: np.ndarray | None = None
+
+    @classmethod
+    def fit(
+        cls,
+        task: NodeTask,
+        q: Any,
+        *,
+        judged: GenuineEdges | None = None,
+        seed: int = 0,
+        device: str = "auto",
+        progress: Course | None = None,
+        **options: Any,
+    ) -> GraphAudit:
+        """Learn what the edges of a task look like.
+
+        q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
+        judged:  which edges are genuine. None: as q has it, which is less certain where q has heard of false edges.
+        options: see `AuditOptions`.
+        """
+        problems = Problems()
+        beliefs = _checked_beliefs(q, task, problems)
+        check(options, [AuditOptions], problems)
+        seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
+        check_graph(task, problems)
+        problems.raise_if_any()
+        chosen, whole = AuditOptions(**options), seeds[0] % 2**63
+        judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
+        learned = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
+        genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None
+        return cls(task, beliefs, PairScores(**learned, odds=judged.log_odds), genuine)
+
+    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+        """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
+
+        pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
+        """
+        problems = Problems()
+        problems.name("density", density, DENSITIES)
+        checked = _checked_pairs(pairs, self.task.num_nodes, problems)
+        problems.raise_if_any()
+        if density == "genuine":
+            return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
+        return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
+
+    @property
+    def genuine_share(self) -> float:
+        """The expected share of genuine edges among those observed."""
+        return float(self.edge_proba(self.task.edges, "genuine").mean())
+
+    def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
+        return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
+
+    def suspicious(self) -> np.ndarray:
+        """Every observed edge, the least probable first; see `AuditTables.edges`."""
+        probability = self._probability(self.task.edges)
+        return _table(self.task.edges, probability, np.argsort(probability, kind="stable"))
+
+    def missing(self, count: int = 100) -> np.ndarray:
+        """The `count` likeliest pairs without an edge; see `AuditTables.missing`.
+
+        They are searched in time about linear in the size of the graph: among nodes with a common neighbour, and where
+        features and labels make edges likely. In a small graph all pairs are looked at.
+        """
+        problems = Problems()
+        if not _COUNT.accepts(plain(count)):
+            problems.add("count", repr(count), _COUNT.allowed())
+        problems.raise_if_any()
+        # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
+        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * count + 1000)
+        probability = self._probability(pairs)
+        return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
+
+    def tables(self, missing: int = 100) -> AuditTables:
+        """All observed edges, the most suspicious first, and the given number of likely missing ones."""
+        return AuditTables(self.suspicious(), self.missing(missing))
+
+    def sample(self, seed: int = 0) -> SampledGraph:
+        """A new graph as dense as the observed one: labels drawn from q, then each edge with its probability given the
+        rest of the observed graph."""
+        problems = Problems()
+        seeds = checked_seeds(1, seed, problems)
+        problems.raise_if_any()
+        rng = np.random.default_rng(seeds[0] % 2**63)
+        return sample_graph(self.scores, self._survey, self.q, self._observed, rng)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """What was learned, as plain arrays; `from_state` takes them back."""
+        return dict(vars(self.scores)) | ({} if self.genuine is None else {"genuine": self.genuine})
+
+    @classmethod
+    def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
+        """The audit that was fitted to this task with these beliefs. Release 0.2.0 did not store what is genuine."""
+        n, K = task.num_nodes, task.num_classes
+        nothing = np.zeros(0)
+        width = state.get("left", nothing).shape[-1]
+        # Release 0.2.0 stored the log-odds of edges without those of their labels.
+        edges = "edges" if "edges" in state else "odds"
+        shapes = {"left": (n, width), "right": (n, width), "table": (K, K), edges: (task.num_edges,)}
+        known = {"genuine": (2, max(state["genuine"].shape[-1], 1))} if "genuine" in state else {}
+        for name, shape in (shapes | known).items():
+            if state.get(name, nothing).shape != shape:
+                raise DataError(f"the audit does not belong to this graph: {name} should have shape {shape}")
+            if not np.isfinite(state[name]).all():
+                raise DataError(f"the audit is damaged: {name} holds values that are not finite")
+        problems = Problems()
+        beliefs = _checked_beliefs(q, task, problems)
+        check_graph(task, problems)
+        problems.raise_if_any()
+        scores = PairScores(state["left"], state["right"], state["table"], state[edges])
+        if edges == "edges":
+            i, j = task.edges
+            scores = replace(scores, odds=log_odds(scores.linked(beliefs[i], beliefs[j], scores.odds)))
+        return cls(task, beliefs, scores, state.get("genuine"))
+
+    @cached_property
+    def _observed(self) -> ObservedEdges:
+        return ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed)
+
+    @cached_property
+    def _genuine(self) -> np.ndarray:
+        """Where no pair by chance was judged, edges with log-odds t are taken to be e^t times as frequent among edges
+        as among pairs by chance: edges with the weight e^-t stand for those."""
+        if self.genuine is not None:
+            return self.genuine
+        odds = log_odds(self._probability(self.task.edges))
+        return genuine_by_score(odds, odds, np.exp(-odds))
+
+    @cached_property
+    def _survey(self) -> Survey:
+        return Survey.of(self.scores, self.q, self._observed)
+
+
+def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Rows in the given order, ranked from 1."""
+    table = np.empty(order.size, dtype=_ROW)
+    table["rank"] = np.arange(1, order.size + 1)
+    table["source"], table["target"] = pairs[:, order]
+    table["probability"] = probability[order]
+    return table
+
+
+def check_graph(task: NodeTask, problems: Problems) -> None:
+    """Whether anything can be learned about the edges of a task."""
+    n = task.num_nodes
+    pairs = n * (n - 1) if task.directed else n * (n - 1) // 2
+    if task.num_edges < _LEAST_EDGES:
+        given = f"a graph with {task.num_edges or 'no'} edge{'' if task.num_edges == 1 else 's'}"
+        advice = "That is too little to learn what an edge looks like."
+        problems.add("edges", given, f"at least {_LEAST_EDGES} edges to audit", advice)
+    elif task.num_edges == pairs:
+        problems.add("edges", "a graph where every pair is linked", "at least one pair without an edge")
+
+
+def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
+    """(n, K) in double precision, rows that sum to one."""
+    beliefs, shape = to_numpy(q), (task.num_nodes, task.num_classes)
+    if beliefs.shape != shape:
+        problems.add("q", f"shape {beliefs.shape}", f"a probability for each node and class, shape {shape}")
+    elif beliefs.dtype.kind not in "biuf" or not np.isfinite(beliefs).all():
+        problems.add("q", "values that are not finite numbers", "probabilities")
+    elif (beliefs < 0).any() or (abs(beliefs.sum(1) - 1) > _ROUNDING).any():
+        problems.add("q", "negative values, or rows that do not sum to 1", "probabilities")
+    else:
+        return beliefs.astype(np.float64) / beliefs.sum(1, keepdims=True, dtype=np.float64)
+    return np.zeros(shape)
+
+
+def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
+    """(2, P) int64."""
+    given = pair_array("pairs", pairs, problems)
+    if given.size == 0:
+        return NO_EDGES
+    if given.ndim != 2 or given.shape[0] != 2:
+        problems.add("pairs", f"shape {given.shape}", "shape (2, P) or (P, 2)")
+    elif given.dtype.kind not in "iu":
+        problems.add("pairs", f"values of type {given.dtype}", "node numbers (integers)")
+    elif given.min() < 0 or given.max() >= n:
+        problems.add("pairs", f"node numbers {given.min()}..{given.max()}", f"node numbers 0..{n - 1}")
+    elif (given[0] == given[1]).any():
+        problems.add("pairs", f"{int((given[0] == given[1]).sum())} pairs of a node with itself", "two different nodes")
+    else:
+        return given.astype(np.int64)
+    return np.zeros((2, 0), dtype=np.int64)

@@ -1,0 +1,224 @@
+"""Measured and published results side by side: what the records of a suite say about each of its cells."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from g3nn.graph.outcomes.calibrate import wilson_interval
+from g3nn.studies.records import Option, Point, Record
+from g3nn.studies.selection import Losses, chosen, losses
+from g3nn.studies.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test
+from g3nn.studies.store import Store
+from g3nn.studies.suite import ESTIMATOR, Entry, Only, Suite, counterpart, label
+
+
+@dataclass(frozen=True)
+class GridPoint:
+    """A point that was tried. mean_val_loss: None if one of its trainings diverged or failed."""
+
+    options: Mapping[str, Option]
+    mean_val_loss: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """One cell under one objective. Whatever was not measured or not published is None.
+
+    trials: the number of trials with a test accuracy, over which mean and std are taken. failed: those without.
+    difference: mean - published, with Welch's 95 % interval. binomial_low, binomial_high: Wilson's 95 % interval of
+    the mean for a test set of this size. p_value, significant, above: compared with the counterpart, the same network
+    without a graph likelihood. best_in: the objectives under which no mean of the table and dataset is higher; a
+    discriminative model is compared with the generative ones of every objective. bold: whether its own objective is
+    among them. chosen: the options that the selection chose. val_loss, val_accuracy, nll, ece: means over the trials.
+    selected: the generative model, or estimator, of lowest validation loss on its dataset and setting, in suites that
+    select one. peers: for such a model, the discriminative models beside it with the p-values of the difference.
+    figures: means of the other numbers in the evidence of the trials. quoted: nothing is measured. runs: the records of
+    all its trials.
+    """
+
+    table: str
+    dataset: str
+    setting: str
+    model: str
+    variant: str
+    objective: str
+    row: str
+    counterpart: str | None
+    published: float | None
+    published_std: float | None
+    published_bold: bool
+    published_underline: bool
+    published_star: bool
+    mean: float | None = None
+    std: float | None = None
+    trials: int = 0
+    failed: int = 0
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    binomial_low: float | None = None
+    binomial_high: float | None = None
+    p_value: float | None = None
+    significant: bool | None = None
+    above: bool | None = None
+    best_in: tuple[str, ...] = ()
+    bold: bool = False
+    underline: bool = False
+    star: bool = False
+    val_loss: float | None = None
+    val_accuracy: float | None = None
+    nll: float | None = None
+    ece: float | None = None
+    chosen: Mapping[str, Option] | None = None
+    selected: bool = False
+    peers: Mapping[str, float | None] = field(default_factory=dict)
+    figures: Mapping[str, float] = field(default_factory=dict)
+    quoted: bool = False
+    selection: list[GridPoint] = field(default_factory=list)
+    runs: list[Record] = field(default_factory=list)
+
+    @property
+    def label(self) -> str:
+        return label(self.model, self.variant)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is compared with its peers, or one of them. A variant of the estimator is a peer of it."""
+        return self.counterpart is not None or (self.model == ESTIMATOR and not self.variant)
+
+    def facts(self) -> dict[str, Any]:
+        """Its fields, but for the points of the selection and the records of the trials: there are thousands."""
+        return {name: value for name, value in vars(self).items() if name not in ("selection", "runs")}
+
+    @property
+    def sample(self) -> Sample | None:
+        """The trials as mean, spread and size."""
+        return None if self.mean is None else Sample(self.mean, self.std, self.trials)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The cells of a suite, in its order."""
+
+    suite: str
+    cells: list[CellResult]
+
+
+def compare(suite: Suite, store: Store, only: Only = None) -> Comparison:
+    """Every cell of the suite, or of a part of it; marks refer to the whole. Cells without records are included."""
+    wanted = set(suite.entries(only))
+    entries = suite.entries()
+    records = store.records(evidence=True)
+    known = losses(records)
+    by_point: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        by_point[record.point.key].append(record)
+    cells = [_cell(suite, entry, known, by_point) for entry in entries]
+    marked = [_marked(cell, cells, suite) for cell in cells]
+    return Comparison(suite.name, [cell for entry, cell in zip(entries, marked, strict=True) if entry in wanted])
+
+
+def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequence[Record]]) -> CellResult:
+    """A cell on its own: what was published, how it was chosen, and its trials."""
+    cell, points = entry.cell, suite.points(entry)
+    choice = chosen(points, known, suite.protocol)
+    trials = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
+    accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
+    names = ("table", "dataset", "setting", "model", "variant", "row", "published", "published_std", "quoted")
+    result = CellResult(
+        **{name: getattr(cell, name) for name in names},
+        **{f"published_{mark}": getattr(cell, mark) for mark in ("bold", "underline", "star")},
+        objective=entry.objective,
+        counterpart=counterpart(cell.model),
+        trials=len(accuracies),
+        failed=len(trials) - len(accuracies),
+        chosen=choice.options if choice else None,
+        selection=[tried for point in points if (tried := _grid_point(point, by_point.get(point.key, ())))],
+        runs=trials,
+    )
+    sample = Sample.of(accuracies)
+    return result if sample is None else _measured(result, sample, suite.published_trials)
+
+
+def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
+    """How a point did in the selection; None if it was not tried."""
+    values = list(losses(records).values())
+    if not values:
+        return None
+    mean = statistics.fmean(values)
+    return GridPoint(point.options, mean if math.isfinite(mean) else None, len(values))
+
+
+def _measured(cell: CellResult, sample: Sample, published_trials: int) -> CellResult:
+    """The cell with the numbers of its trials, and their difference from what was published."""
+    shown = [record.evidence for record in cell.runs if record.evidence is not None]
+    binomial = wilson_interval(sample.mean, shown[0].test_nodes) if shown else (None, None)
+    difference, welch = None, None
+    if cell.published is not None:
+        difference = sample.mean - cell.published
+        welch = difference_interval(sample, Sample(cell.published, cell.published_std, published_trials))
+    low, high = welch or (None, None)
+    return replace(
+        cell,
+        mean=sample.mean,
+        std=sample.std,
+        difference=difference,
+        difference_low=low,
+        difference_high=high,
+        binomial_low=binomial[0],
+        binomial_high=binomial[1],
+        val_loss=_mean(record.val_loss for record in cell.runs),
+        val_accuracy=_mean(record.val_accuracy for record in cell.runs),
+        nll=_mean(evidence.nll for evidence in shown),
+        ece=_mean(evidence.ece for evidence in shown),
+        figures=_figures([evidence.figures for evidence in shown]),
+    )
+
+
+def _figures(trials: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    names = dict.fromkeys(name for figures in trials for name in figures)
+    return {name: statistics.fmean(figures[name] for figures in trials if name in figures) for name in names}
+
+
+def _mean(values: Iterable[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def _marked(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> CellResult:
+    """The cell compared with the others: with its counterpart, within its table, and with its peers."""
+    sample = cell.sample
+    if sample is None:
+        return cell
+    beside = [other for other in cells if (other.dataset, other.setting) == (cell.dataset, cell.setting)]
+    networks = [other.sample for other in beside if other.model == cell.counterpart and not other.variant]
+    if networks and networks[0] is not None:
+        above = sample.mean > networks[0].mean + TOLERANCE
+        p_value = t_test(sample, networks[0])
+        significant = None if p_value is None else p_value < LEVEL
+        star = above and bool(significant)
+        cell = replace(cell, p_value=p_value, significant=significant, above=above, underline=above, star=star)
+    best = {
+        objective: max(other.mean or 0.0 for other in beside if _in_contest(other, cell.table, objective))
+        for objective in suite.objectives
+        if _in_contest(cell, cell.table, objective)
+    }
+    best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
+    cell = replace(cell, best_in=best_in, bold=cell.objective in best_in)
+    ours = [other.val_loss for other in beside if other.ours and other.val_loss is not None]
+    if suite.selects and cell.ours and cell.val_loss is not None and cell.val_loss <= min(ours):
+        peers = {other.label: other.sample for other in beside if not other.ours and not other.quoted}
+        tests = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
+        cell = replace(cell, selected=True, peers=tests)
+    return cell
+
+
+def _in_contest(cell: CellResult, table: str, objective: str) -> bool:
+    """Whether a cell is compared in a table under an objective: a discriminative model is under every objective."""
+    return cell.table == table and (cell.counterpart is None or cell.objective == objective)
