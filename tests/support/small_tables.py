@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import G3NNWarning
 from g3nn.cli.fit import fit
 from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, load_edges
-from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nodes, read_tables
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import Encoded
 

@@ -41,8 +41,8 @@ def predict(
     from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
     from g3nn.graph.tables.files import Source
+    from g3nn.graph.tables.fitted_tables import read_new_nodes
     from g3nn.graph.tables.frames import write_table
-    from g3nn.graph.tables.new_nodes import read_new_nodes
     from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()

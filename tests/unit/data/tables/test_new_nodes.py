@@ -10,8 +10,7 @@ import pytest
 from small_tables import labels, matrix, read_graph, text_file
 
 from g3nn.base.errors import G3NNWarning
-from g3nn.graph.tables.fitted_tables import FittedTables
-from g3nn.graph.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.remarks import Remarks
 
 ROWS = "id,y,age,city,same,z\nu,a,1,Rome,1,5\nv,b,,Oslo,1,6\nw,a,4,Rome,1,7\nx,b,8,Oslo,1,5\n"

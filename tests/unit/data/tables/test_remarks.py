@@ -26,9 +26,9 @@ def test_columns_with_the_same_oddity_share_a_note():
 
 def test_a_strict_caller_gets_problems_instead_but_for_what_was_asked_for():
     remarks = Remarks(strict=True)
-    remarks.note("n.csv", ODD)
+    remarks.note("n.csv", *ODD)
     remarks.column("n.csv", "a", ODD)
-    remarks.say("edges were dropped")
+    remarks.notes.append("edges were dropped")
     with pytest.warns(G3NNWarning, match="^edges were dropped$"):
         remarks.tell()
     expected = [Problem(place, "no value", "values", "Fill it.") for place in ("n.csv", "n.csv, column 'a'")]

@@ -12,11 +12,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_tables import matrix, one_column, said
 
 from g3nn.base.errors import G3NNWarning
-from g3nn.graph.tables.cells import NULL_WORDS
-from g3nn.graph.tables.columns import plain
-from g3nn.graph.tables.encoders import Category, Number, Text
+from g3nn.graph.tables.cells import NULL_WORDS, plain
+from g3nn.graph.tables.encoders import MOST_CATEGORIES, Category, Number, Text
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import MOST_CATEGORIES, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import Encoded, FeatureSchema
 
 NAN = float("nan")
 
