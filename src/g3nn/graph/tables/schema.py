@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -78,13 +77,7 @@ class FeatureSchema:
 
     @classmethod
     def fit(
-        cls,
-        name: str,
-        table: pa.Table,
-        typed: bool,
-        chosen: Mapping[str, str],
-        nulls: tuple[str, ...],
-        remarks: Remarks,
+        cls, name: str, table: pa.Table, typed: bool, chosen: dict[str, str], nulls: tuple[str, ...], remarks: Remarks
     ) -> FeatureSchema:
         """Learn from the feature columns of a table. `chosen`: kinds that the caller asked for."""
         columns, read = dict[str, Column](), []
