@@ -195,9 +195,6 @@ def _keep(fetched: dict[str, bytes]) -> None:
             with replacing(folder / file) as draft:
                 draft.write_bytes(content)
     except (OSError, DataError) as error:
-        warnings.warn(
-            f"{folder}: downloaded files could not be kept ({error}), so the next run downloads them again. "
-            "Set G3NN_CACHE to a folder that can be written.",
-            G3NNWarning,
-            stacklevel=2,
-        )
+        lost = f"downloaded files could not be kept ({error}), so the next run downloads them again"
+        advice = "Set G3NN_CACHE to a folder that can be written."
+        warnings.warn(f"{folder}: {lost}. {advice}", G3NNWarning, stacklevel=2)

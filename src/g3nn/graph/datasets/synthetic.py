@@ -130,32 +130,25 @@ def _check(given: dict[str, Any]) -> None:
     problems, given = Problems(), {**given, "test": 0 if given["test"] is None else given["test"]}
     problems.name("model", given["model"], MODELS)
     accepted = check_arguments(given, _RULES, problems)
-    if accepted >= _SIZES.keys():
-        nodes, classes = given["nodes"], given["classes"]
-        if nodes < 2 * classes:
-            problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
-        else:
-            if accepted >= _SPLIT.keys():
-                _check_split(nodes, classes, problems, **{name: given[name] for name in _SPLIT})
-            if accepted >= _LINKS.keys():
-                _check_degree(nodes, classes, given["degree"], given["homophily"], problems)
+    nodes, classes, degree, homophily = given["nodes"], given["classes"], given["degree"], given["homophily"]
+    sizes = accepted >= _SIZES.keys()
+    if sizes and nodes < 2 * classes:
+        problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
+        problems.raise_if_any()
+    if sizes and accepted >= _SPLIT.keys():
+        labels = given["labels_per_class"]
+        smallest, used = nodes // classes, labels * classes + given["val"] + given["test"]
+        if labels > smallest:
+            problems.add("labels_per_class", labels, f"at most {smallest}, the size of a class")
+        elif used > nodes:
+            advice = "Ask for more nodes, or for fewer in the split."
+            problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
+    if sizes and accepted >= _LINKS.keys():
+        for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
+            if p >= 1:
+                allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"
+                problems.add("degree", f"{degree:g} with homophily {homophily:g}", allowed)
     problems.raise_if_any()
-
-
-def _check_split(nodes: int, classes: int, problems: Problems, labels_per_class: int, val: int, test: int) -> None:
-    smallest, used = nodes // classes, labels_per_class * classes + val + test
-    if labels_per_class > smallest:
-        problems.add("labels_per_class", labels_per_class, f"at most {smallest}, the size of a class")
-    elif used > nodes:
-        advice = "Ask for more nodes, or for fewer in the split."
-        problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
-
-
-def _check_degree(nodes: int, classes: int, degree: float, homophily: float, problems: Problems) -> None:
-    for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
-        if p >= 1:
-            allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"
-            problems.add("degree", f"{degree:g} with homophily {homophily:g}", allowed)
 
 
 def synthetic_values(

@@ -17,18 +17,7 @@ from g3nn.graph.outcomes import calibrate
 from g3nn.graph.outcomes.base import Outcome, PanelModel, Targets
 from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.class_panel import models_for_classes
-from g3nn.graph.outcomes.labels import (
-    Labels,
-    Split,
-    check_names,
-    check_parts,
-    check_validation_nodes,
-    flat_values,
-    is_known,
-    is_missing,
-    name_array,
-    quoted,
-)
+from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, is_known, is_missing, name_array, quoted
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 
@@ -130,7 +119,7 @@ class Classes(Outcome):
         if wrong.any():
             outside = f"{int(wrong.sum())} values outside the classes, e.g. {int(codes[wrong][0])}"
             problems.add("labels", outside, f"-1..{K - 1}")
-        parts = check_parts(codes, split, problems)
+        parts = cls.check_parts(codes, split, problems)
         if "train" in parts:
             _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
             if parts["train"].size == codes.size and "val" in parts:
@@ -140,7 +129,7 @@ class Classes(Outcome):
 
     @classmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
-        check_validation_nodes(labels.values, val, problems)
+        super().check_validation(labels, val, problems)
         _check_classes("val", labels, np.setdiff1d(labels.labelled, val), problems)
 
     @classmethod
@@ -271,6 +260,7 @@ class Classes(Outcome):
         from sklearn.metrics import precision_recall_fscore_support
 
         probabilities = np.exp(answer)
+        log_prob = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
         given, each = probabilities.argmax(1), np.arange(self.columns)
         precision, recall, f1, support = precision_recall_fscore_support(labels, given, labels=each, zero_division=0.0)
         seen = np.isin(each, np.union1d(labels, given))
@@ -280,9 +270,7 @@ class Classes(Outcome):
             "accuracy": float((given == labels).mean()),
             "balanced_accuracy": float(recall[support > 0].mean()),
             "f1_macro": float(f1[seen].mean()),
-            "nll": calibrate.negative_log_likelihood(
-                np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels
-            ),
+            "nll": calibrate.negative_log_likelihood(log_prob, labels),
             "ece": calibrate.expected_calibration_error(probabilities, labels),
             "brier": calibrate.brier_score(probabilities, labels),
             "classes": dict(zip(map(str, names.tolist()), rows, strict=True)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,6 +114,11 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     return rows, None
 
 
+def raw_labels(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """The `table_values` of labels in columns, the `flat_values` of others."""
+    return table_values(y) or (flat_values(y), None)
+
+
 def is_missing(value: Any) -> bool:
     """None, NaN, and what data frames have for them."""
     if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
@@ -142,30 +146,3 @@ def quoted(names: Sequence[Any]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more
-
-
-def check_parts(values: np.ndarray, split: Split, problems: Problems) -> dict[str, np.ndarray]:
-    """The parts of a split that could be read: each must hold labelled nodes only, and no node may be in two."""
-    parts = {key: nodes for key, nodes in split.items() if nodes is not None}
-    labelled = has_label(values)
-    for key, nodes in parts.items():
-        missing = int((~labelled[nodes]).sum())
-        if missing:
-            problems.add(key, f"{missing} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
-    for first, second in itertools.combinations(parts, 2):
-        shared = np.intersect1d(parts[first], parts[second]).size
-        if shared:
-            problems.add(f"{first} and {second}", f"{shared} nodes in both", "disjoint sets of nodes")
-    if "val" in parts and parts["val"].size == 0:
-        advice = "Early stopping needs it."
-        problems.add("val", "no validation node", "at least one labelled node outside train", advice)
-    return parts
-
-
-def check_validation_nodes(values: np.ndarray, val: np.ndarray, problems: Problems) -> None:
-    """Validation nodes that the caller chose must be labelled."""
-    unknown = int((~has_label(values)[val]).sum())
-    if unknown:
-        problems.add("val", f"{unknown} nodes without a label", "labelled nodes only", "Take them out of val.")
-    if val.size == 0:
-        problems.add("val", "no node", "at least one labelled node", "Leave val out to have a share split off.")

@@ -63,7 +63,7 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: damaged or cut short: {shortened(str(error) or repr(error))}") from error
 
 
-def read_text(path: Path, remarks: Remarks) -> bytes:
+def _read_text(path: Path, remarks: Remarks) -> bytes:
     """The content of a text file in UTF-8, decompressed if it is gzipped.
 
     A file is in UTF-8, in UTF-16 if it says so, else in what Windows uses in the West; anything but UTF-8 is noted.
@@ -104,8 +104,9 @@ def _decodes(content: bytes, decoder: codecs.IncrementalDecoder, final: bool = F
     return True
 
 
-def header(path: Path, content: bytes) -> tuple[list[str], str]:
-    """The names in the first line that is not blank, and what separates them."""
+def open_csv(path: Path, remarks: Remarks) -> tuple[bytes, list[str], str]:
+    """The content in UTF-8, the names in the first line that is not blank, and what separates them."""
+    content = _read_text(path, remarks)
     with readable(path):
         lines = _lines(path, content)
         first = next((line for line in lines if line.strip()), "")
@@ -116,7 +117,7 @@ def header(path: Path, content: bytes) -> tuple[list[str], str]:
         delimiter = "\t" if tabs else max(DELIMITERS, key=unquoted.count)
         try:
             # A name in quotes may continue on the next line.
-            return next(csv.reader(chain([first], lines), delimiter=delimiter, strict=True)), delimiter
+            return content, next(csv.reader(chain([first], lines), delimiter=delimiter, strict=True)), delimiter
         except csv.Error:
             _check_quotes(path, content, delimiter)
             raise

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
 from g3nn.graph.tables.cells import date_formats, dates, decimal_of, floats, is_number, is_text, numbers, some, texts
-from g3nn.graph.tables.remarks import Oddity, counted
+from g3nn.graph.tables.remarks import Oddity, counted, listed
 
 LARGEST = 1e150
 """Squares of larger numbers overflow."""
@@ -289,3 +289,22 @@ def _categories(given: pa.Array, n: int, keep: bool = False) -> Column | Oddity:
     if not keep and sum(count for count, _ in kept) < LEAST_COVERED * len(given):
         return NAMES
     return Category(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
+
+
+def check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) -> None:
+    """A column that held numbers or dates must still do so, mostly."""
+    given = cells.drop_null()
+    if isinstance(how, Category | Text) or len(given) == 0:
+        return
+    kind = given.type
+    if is_text(kind):
+        readable = np.isnan(how.encode(given)[:, 0]).mean() <= LEAST_NUMBERS
+    elif isinstance(how, Date):
+        readable = is_date(kind)
+    else:
+        readable = is_number(kind) or pa.types.is_boolean(kind) or (pa.types.is_temporal(kind) and not is_date(kind))
+    if readable and isinstance(how, Number) and np.nanmax(np.abs(how.encode(given))) > LARGEST:
+        problems.add(place, *HUGE)
+    if not readable:
+        what = f"{listed(pc.unique(given))}, which are no {'dates' if isinstance(how, Date) else 'numbers'}"
+        problems.add(place, what, f"values like those of the fit ({how.kind})")

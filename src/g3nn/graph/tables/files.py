@@ -25,16 +25,7 @@ from g3nn.base.errors import DataError, Problems, suggestion
 from g3nn.base.parse import is_frame
 from g3nn.graph.outcomes.labels import is_missing
 from g3nn.graph.tables.cells import NULL_WORDS
-from g3nn.graph.tables.csv_files import (
-    PER_BYTE,
-    SAVE_AS,
-    check_memory,
-    header,
-    read_csv,
-    read_text,
-    readable,
-    shortened,
-)
+from g3nn.graph.tables.csv_files import PER_BYTE, SAVE_AS, check_memory, open_csv, read_csv, readable, shortened
 from g3nn.graph.tables.remarks import Remarks, listed
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
@@ -86,8 +77,7 @@ class Source:
             return cls(name, _distinct(name, content.column_names), content=content)
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
-        text = read_text(path, remarks)
-        raw, delimiter = header(path, text)
+        text, raw, delimiter = open_csv(path, remarks)
         return cls(name, _distinct(name, raw), False, path, text, delimiter)
 
     def place(self, column: str | None) -> str:

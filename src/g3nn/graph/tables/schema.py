@@ -10,23 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
-from g3nn.graph.tables.cells import NULL_WORDS, date_formats, is_number, is_text, known, means_text, texts
-from g3nn.graph.tables.encoders import (
-    HUGE,
-    LARGEST,
-    LEAST_NUMBERS,
-    MISSING,
-    SENTENCES,
-    Category,
-    Column,
-    Date,
-    Number,
-    Text,
-    is_date,
-    learned,
-)
+from g3nn.graph.tables.cells import NULL_WORDS, date_formats, is_text, known, means_text, texts
+from g3nn.graph.tables.encoders import MISSING, SENTENCES, Category, Column, Date, Text, check_kind, learned
 from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
 
 LEFT_OUT = "left out"
@@ -119,7 +105,7 @@ class FeatureSchema:
                 continue
             cells = _cells(table[column].combine_chunks(), self.nulls)
             if not quiet:
-                _check_kind(f"{name}, column {column!r}", cells, how, problems)
+                check_kind(f"{name}, column {column!r}", cells, how, problems)
                 _remark_on_values(name, column, how, cells, remarks)
             if len(problems.found) == before:
                 blocks.append(how.encode(cells))
@@ -173,22 +159,3 @@ def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, rem
         for other in date_formats(given)[1:]:
             found = f"dates that can be read as {how.format} and as {other}"
             remarks.note(place, found, "dates such as 2020-12-31", f"read as {how.format}")
-
-
-def _check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) -> None:
-    """A column that held numbers or dates must still do so, mostly."""
-    given = cells.drop_null()
-    if isinstance(how, Category | Text) or len(given) == 0:
-        return
-    kind = given.type
-    if is_text(kind):
-        readable = np.isnan(how.encode(given)[:, 0]).mean() <= LEAST_NUMBERS
-    elif isinstance(how, Date):
-        readable = is_date(kind)
-    else:
-        readable = is_number(kind) or pa.types.is_boolean(kind) or (pa.types.is_temporal(kind) and not is_date(kind))
-    if readable and isinstance(how, Number) and np.nanmax(np.abs(how.encode(given))) > LARGEST:
-        problems.add(place, *HUGE)
-    if not readable:
-        what = f"{listed(pc.unique(given))}, which are no {'dates' if isinstance(how, Date) else 'numbers'}"
-        problems.add(place, what, f"values like those of the fit ({how.kind})")
