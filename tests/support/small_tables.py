@@ -80,7 +80,7 @@ def read_nodes(path: Any, id: str | None, *labels: str, **options: Any) -> NodeT
     """A node table as `g3nn fit` reads it; all its problems are one error. Options: those of `NodeColumns`."""
     remarks = Remarks()
     nodes = load_nodes(path, NodeColumns(id, labels, **options), remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert nodes is not None
     return nodes
 
@@ -89,7 +89,7 @@ def read_edges(path: Any, *names: Any, **options: Any) -> EdgeTable:
     """An edge table, likewise. Arguments: those of `EdgeColumns`."""
     remarks = Remarks()
     edges = load_edges(path, EdgeColumns(*names, **options), remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert edges is not None
     return edges
 

@@ -46,7 +46,7 @@ def predict(
     from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
-    remarks = Remarks(problems, strict)
+    remarks = Remarks(problems.found, strict)
     check_file(out, [nodes, edges], problems)
     check_share("alpha", alpha, problems)
     if (out.parent / RECORD).is_file():

@@ -73,7 +73,7 @@ def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
     remarks = Remarks()
     asked = read_new_nodes(tables, X, edges, remarks)
     remarks.tell()
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert asked is not None
     return asked
 

@@ -81,7 +81,7 @@ def with_labels(
     assert read is not None
     remarks = Remarks()
     kept, val, test = check_split(graph.nodes.name, read, graph.nodes.split, Classes.name, remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     columns = graph.nodes.columns
     ignored = tuple(name for name in columns.ignore if name != column)
     columns = replace(columns, labels=(column,), ignore=ignored, outcome=Classes.name)

@@ -100,7 +100,7 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
 
 
 def _standard(name: str, seed: int) -> NodeTask:
-    """A dataset with its standard split. What goes wrong in another package is told under its name."""
+    """A dataset with its standard split. An error in another package names that package."""
     package = ALL_DATASETS.package(name)
     if package is None:
         return ALL_DATASETS[name](seed=seed) if name in GRAPHS else ALL_DATASETS[name]()

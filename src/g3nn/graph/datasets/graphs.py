@@ -62,7 +62,7 @@ ARRAYS = ("edge_index", "y", *_FEATURES)
 
 @dataclass(frozen=True)
 class Folder:
-    """Where nobody can download from. what: is in the folder that the variable names."""
+    """A folder of files that cannot be downloaded. variable: names the folder. what: it holds, in words."""
 
     variable: str
     what: str
@@ -102,7 +102,7 @@ ATTACKED_FOLDER = Folder("G3NN_ATTACKED", "the poisoned graphs of the Pro-GNN st
 
 
 def folder_of(name: str, setting: str) -> Folder | None:
-    """The folder that a dataset is read from in a setting, if nobody can download it."""
+    """The folder that a dataset is read from in a setting, if it cannot be downloaded."""
     return ATTACKED_FOLDER if setting in METATTACK else GRAPHS_FOLDER if name in GRAPHS else None
 
 

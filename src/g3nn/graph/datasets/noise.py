@@ -70,8 +70,8 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attacker knows
     the labels of all nodes; nodes whose label is unknown are left alone.
     """
-    problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
-    _check_classes(task, problems)
+    _checked(task, {"rate": rate, "seed": seed}, number(0))
+    _check_classes(task, Problems())
     labels, n, flips, rng = task.labels, task.num_nodes, round(rate * task.num_edges), np.random.default_rng(seed)
 
     def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
@@ -132,13 +132,12 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
     return NoisyTask.of(task.with_edges(edges[:, order], weights, setting=setting), injected=order >= kept.sum())
 
 
-def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> Problems:
+def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
     problems = Problems()
     check_arguments(given, {name: whole(0) if name == "seed" else amount for name in given}, problems)
     if task.directed:
         problems.add("task", "directed edges", "an undirected graph")
     problems.raise_if_any()
-    return problems
 
 
 def _check_classes(task: NodeTask, problems: Problems) -> None:

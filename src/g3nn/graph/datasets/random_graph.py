@@ -24,7 +24,7 @@ _CHUNK = 1 << 20
 """Candidate pairs held at once."""
 
 _MANY = 4_000_000
-"""From so many expected edges on, every node draws its own, on all cores."""
+"""With at least this many expected edges, every node draws its own, on all cores."""
 
 _CALIBRATION_PAIRS = 200_000
 """Pairs drawn to solve for an intercept; the mean degree then comes out within a fraction of a percent."""

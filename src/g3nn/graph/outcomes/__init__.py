@@ -22,7 +22,8 @@ MANY_CLASSES = 20
 
 
 def guessed_outcome(columns: int, numbers: np.ndarray | None) -> type[Outcome]:
-    """What label columns probably hold, if nobody says so. numbers: the values of the only one, if it holds numbers."""
+    """What label columns probably hold, where the caller does not say. numbers: the values of the only column, if it
+    holds numbers."""
     if columns > 1:
         return Tags
     if numbers is None or numbers.size == 0:

@@ -15,7 +15,7 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, is_frame, to_numpy
 
 _LONGEST = 100
-"""Characters of a name in an array of numpy's strings, each of which takes the room of the longest."""
+"""Characters of a name in an array of numpy's strings, each of which takes as much memory as the longest."""
 
 _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 
@@ -127,8 +127,8 @@ def is_missing(value: Any) -> bool:
 
 
 def name_array(names: Iterable[Any]) -> np.ndarray:
-    """Names of classes or columns. Texts are objects where numpy's strings would take much room, or lose zeros at the
-    end and with them the difference between two names."""
+    """Names of classes or columns. Texts are objects where numpy's strings would take much memory, or lose zeros at
+    the end and with them the difference between two names."""
     items = list(names)
     plain = all(not isinstance(name, str) or (len(name) <= _LONGEST and not name.endswith("\0")) for name in items)
     return np.array(items, dtype=None if plain else object)

@@ -52,23 +52,23 @@ class EdgeTable:
 
 def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
     """Read an edge table; None if its ids cannot be read."""
-    source, problems = Source.open(table, "edges", remarks), remarks.problems
-    before, ends, weights, asked = len(problems.found), list[pa.Array](), None, columns.weight
+    source = Source.open(table, "edges", remarks)
+    before, ends, weights, asked = len(remarks.found), list[pa.Array](), None, columns.weight
     named = None if asked == NO_WEIGHT else asked
-    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, problems)
-    with problems.gathered():
+    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, remarks)
+    with remarks.gathered():
         names = _end_names(source, columns)
         likely = (name for name in source.names if name.lower() in WEIGHT_NAMES)
         weight = next(likely, None) if asked is None else named
         columns = EdgeColumns(*names, weight if weight not in names else None)
-    if len(problems.found) > before:
+    if len(remarks.found) > before:
         return None
     content = source.read(text=names, only={*names, *([] if columns.weight is None else [columns.weight])})
     for name in names:
-        with problems.gathered():
+        with remarks.gathered():
             ends.append(identifiers(source.place(name), content[name], source.typed))
     if columns.weight is not None:
-        with problems.gathered():
+        with remarks.gathered():
             weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
         if asked is None:
             found, done = f"a column {columns.weight!r}", "its numbers are the weights of the edges"
@@ -86,7 +86,7 @@ def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable 
         return None
     if source.typed and is_text(ends[0].type) != is_text(ends[1].type):
         given = f"text in one of the columns {listed(names)} and whole numbers in the other"
-        problems.add(source.name, given, "ids of one type")
+        remarks.add(source.name, given, "ids of one type")
         return None
     return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed)
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import refuse
 from g3nn.graph.tables.cells import date_formats, dates, decimal_of, floats, is_number, is_text, numbers, some, texts
 from g3nn.graph.tables.remarks import Oddity, counted, listed
 
@@ -32,7 +32,7 @@ LEAST_NUMBERS = 0.5
 """Share of the cells that must be numbers for the others to be mistakes."""
 
 _KEEP = "--categorical or --text keeps it."
-HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
+_HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
 
 EMPTY = Oddity("no value at all", "columns with values", "left out")
 CONSTANT = Oddity("the same value in every row", "columns whose values differ", "left out")
@@ -205,10 +205,8 @@ def is_date(kind: pa.DataType) -> bool:
     return pa.types.is_date(kind) or pa.types.is_timestamp(kind)
 
 
-def learned(
-    place: str, cells: pa.Array, as_text: bool, chosen: str | None, problems: Problems
-) -> Column | Oddity | None:
-    """How to read a column; why it is left out; or None if it cannot be used.
+def learned(place: str, cells: pa.Array, as_text: bool, chosen: str | None) -> Column | Oddity:
+    """How to read a column, or why it is left out. An `InputError` says why it cannot be used.
 
     as_text: whether numbers that are written as text are meant as text.
     """
@@ -218,8 +216,7 @@ def learned(
     of_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     if not (is_text(kind) or is_number(kind) or of_time or pa.types.is_boolean(kind)):
         advice = "Take it out with --ignore, or write one column for each number in it."
-        problems.add(place, f"values of type {kind}", "numbers, booleans, dates or text", advice)
-        return None
+        refuse(place, f"values of type {kind}", "numbers, booleans, dates or text", advice)
     given = cells.drop_null()
     if chosen == Category.kind:
         return _categories(given, len(cells), keep=True)
@@ -233,17 +230,17 @@ def learned(
     if is_date(kind):
         return Date.fit(cells, "") if len(pc.unique(given)) > 1 else CONSTANT
     if is_number(kind) or pa.types.is_temporal(kind):
-        return _numbers(place, cells, ".", problems)
-    return _words(place, cells, given, as_text, problems)
+        return _numbers(place, cells, ".")
+    return _words(place, cells, given, as_text)
 
 
-def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool, problems: Problems) -> Column | Oddity | None:
+def _words(place: str, cells: pa.Array, given: pa.Array, as_text: bool) -> Column | Oddity:
     """How to read a column of text: as numbers, dates, categories or sentences."""
     if cells.null_count == 0 and len(pc.unique(given)) == 1:
         return CONSTANT
     if pc.any(pc.match_substring_regex(some(given), "[0-9]")).as_py():
         if not as_text and (decimal := _decimal(given)):
-            return _numbers(place, cells, decimal, problems)
+            return _numbers(place, cells, decimal)
         if formats := date_formats(given):
             return Date.fit(cells, formats[0]) if len(pc.unique(given)) > 1 else CONSTANT
     category = _categories(given, len(cells))
@@ -263,14 +260,13 @@ def _decimal(given: pa.Array) -> str:
     return decimal if numbers(given, decimal).null_count < (1 - LEAST_NUMBERS) * len(given) else ""
 
 
-def _numbers(place: str, cells: pa.Array, decimal: Any, problems: Problems) -> Column | Oddity | None:
+def _numbers(place: str, cells: pa.Array, decimal: Any) -> Column | Oddity:
     values = floats(numbers(cells, decimal) if is_text(cells.type) else as_numbers(cells))
     values = values[~np.isnan(values)]
     if values.size == 0:
         return EMPTY
     if np.abs(values).max() > LARGEST:
-        problems.add(place, *HUGE)
-        return None
+        refuse(place, *_HUGE)
     if values.min() == values.max() and values.size == len(cells):
         return CONSTANT
     first = values[0]
@@ -291,8 +287,8 @@ def _categories(given: pa.Array, n: int, keep: bool = False) -> Column | Oddity:
     return Category(tuple(sorted(value for _, value in kept)), other=len(kept) < len(by_rows))
 
 
-def check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) -> None:
-    """A column that held numbers or dates must still do so, mostly."""
+def check_kind(place: str, cells: pa.Array, how: Column) -> None:
+    """A column that held numbers or dates must still do so, mostly. An `InputError` says what it holds instead."""
     given = cells.drop_null()
     if isinstance(how, Category | Text) or len(given) == 0:
         return
@@ -304,7 +300,7 @@ def check_kind(place: str, cells: pa.Array, how: Column, problems: Problems) -> 
     else:
         readable = is_number(kind) or pa.types.is_boolean(kind) or (pa.types.is_temporal(kind) and not is_date(kind))
     if readable and isinstance(how, Number) and np.nanmax(np.abs(how.encode(given))) > LARGEST:
-        problems.add(place, *HUGE)
+        refuse(place, *_HUGE)
     if not readable:
         what = f"{listed(pc.unique(given))}, which are no {'dates' if isinstance(how, Date) else 'numbers'}"
-        problems.add(place, what, f"values like those of the fit ({how.kind})")
+        refuse(place, what, f"values like those of the fit ({how.kind})")

@@ -78,7 +78,7 @@ class NewNodes:
     """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
 
     ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
-    content: all columns of the table. known: whether rows have ids by which nodes of the fit can be told.
+    content: all columns of the table. known: whether rows have ids, so that nodes of the fit are recognised.
     """
 
     ids: pa.Array
@@ -99,8 +99,7 @@ def read_new_nodes(
     tables: FittedTables, nodes_table: Any, edges_table: Any, remarks: Remarks, *, drop_unknown: bool = False
 ) -> NewNodes | None:
     """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
-    problems, before = remarks.problems, len(remarks.problems.found)
-    nodes, edges, pairs, weights = None, None, NO_EDGES, None
+    before, nodes, edges, pairs, weights = len(remarks.found), None, None, NO_EDGES, None
     with remarks.of_table("nodes"):
         source = Source.open(nodes_table, "nodes", remarks)
         nodes = load_nodes(source, _columns(tables, source), remarks)
@@ -109,9 +108,9 @@ def read_new_nodes(
             edges = load_edges(edges_table, tables.edge_columns, remarks)
     if nodes is None:
         return None
-    with problems.gathered():
+    with remarks.gathered():
         check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, tables.node_ids, tables.typed)
-    if len(problems.found) > before:
+    if len(remarks.found) > before:
         return None
     ids, fitted = of_one_type(nodes.ids, tables.node_ids)
     if tables.node_columns.id is None:
@@ -122,9 +121,9 @@ def read_new_nodes(
     features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), remarks)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
-        with problems.gathered():
+        with remarks.gathered():
             pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
-    if features is None or len(problems.found) > before:
+    if features is None or len(remarks.found) > before:
         return None
     if not new.all():
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"

@@ -85,10 +85,10 @@ class NodeTable:
 
 def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
     """Read a node table; None if its ids cannot be read."""
-    source, problems = Source.open(table, "nodes", remarks), remarks.problems
+    source = Source.open(table, "nodes", remarks)
     roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
     roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
-    source.check_roles(roles, problems)
+    source.check_roles(roles, remarks)
     content = source.read(text={*columns.special, *columns.chosen}, nulls=columns.nulls)
     if content.num_rows == 0:
         raise DataError(f"{source.name}: has a header but no rows.")
@@ -97,7 +97,7 @@ def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable 
     if columns.id is None:
         ids = pa.array(np.arange(content.num_rows))
     elif columns.id in source.names:
-        with problems.gathered():
+        with remarks.gathered():
             ids = identifiers(source.place(columns.id), content[columns.id], source.typed)
             values, rows = pc.value_counts(ids).flatten()
             if len(repeated := pc.filter(values, pc.greater(rows, 1))):
@@ -107,7 +107,7 @@ def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable 
         found = read_labels(source, content, columns.labels, columns.outcome, columns.nulls, remarks)
         columns, labels = replace(columns, outcome=found[0]), found[1]
     if columns.split in source.names:
-        with problems.gathered():
+        with remarks.gathered():
             parts = split_parts(source.place(columns.split), content[columns.split])
     if ids is None:
         return None
@@ -231,9 +231,8 @@ def read_tables(
 
     Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
     """
-    remarks = Remarks(Problems() if problems is None else problems, strict)
-    problems = remarks.problems
-    problems.name("outcome", outcome, (AUTO, *OUTCOMES))
+    remarks = Remarks([] if problems is None else problems.found, strict)
+    remarks.name("outcome", outcome, (AUTO, *OUTCOMES))
     columns = NodeColumns(
         id,
         labels=(label,) if isinstance(label, str) else tuple(label),
@@ -263,10 +262,10 @@ def read_tables(
             remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
         if links is not None:
             edge_columns = links.columns
-            with problems.gathered():
+            with remarks.gathered():
                 pairs, weights = join(links, read.ids, read.typed, remarks, drop_unknown=drop_unknown_edges)
     remarks.tell()
-    problems.raise_if_any()
+    remarks.raise_if_any()
     assert read is not None
     assert schema is not None
     features = schema.encode(read.name, read.features, remarks, quiet=True)

@@ -25,7 +25,6 @@ def read_labels(
     source: Source, table: pa.Table, names: Sequence[str], outcome: str, nulls: tuple[str, ...], remarks: Remarks
 ) -> tuple[str, Labels | None]:
     """The outcome, guessed if it is "auto", and the labels; None where a problem was recorded."""
-    problems = remarks.problems
     columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
         raw, first = plain(table[names[0]], source.typed), columns[names[0]]
@@ -37,12 +36,12 @@ def read_labels(
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."
-        problems.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
+        remarks.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
         return outcome, None
     read = []
     for name, column in columns.items():
         values = label_values(column, source.typed, classes=rule is Classes)
-        read.append(rule.read(values, table.num_rows, problems, source.place(name), in_table=True))
+        read.append(rule.read(values, table.num_rows, remarks, source.place(name), in_table=True))
     labels = [column for column in read if column is not None]
     if len(labels) < len(names):
         return outcome, None
@@ -111,9 +110,9 @@ def check_split(
 ) -> tuple[Labels, np.ndarray | None, np.ndarray]:
     """The labels without those of test nodes, the labelled nodes for validation if the split names any, and those for
     test. There must be enough to train on."""
-    rule, refused, nobody = OUTCOMES[outcome], Problems(), np.zeros(0, dtype=np.int64)
+    rule, refused, none = OUTCOMES[outcome], Problems(), np.zeros(0, dtype=np.int64)
     parts = [labels.labelled[split[labels.labelled] == part] for part in ("val", "test")] if split is not None else []
-    val, test = parts or (nobody, nobody)
+    val, test = parts or (none, none)
     labels = replace(labels, values=without_labels_of(labels.values, test))
     if not labels.labelled.size:
         refused.add("", "test labels only", "labels to train on")
@@ -122,5 +121,5 @@ def check_split(
     else:
         rule.hold_out(labels, 0.5, np.random.RandomState(0), refused)
     place = f"{table}, {'split' if val.size or test.size else 'labels'}"
-    remarks.problems.found += [replace(problem, argument=place) for problem in refused.found]
+    remarks.found += [replace(problem, argument=place) for problem in refused.found]
     return labels, val if val.size else None, test

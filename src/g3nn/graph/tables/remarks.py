@@ -36,13 +36,12 @@ class Oddity(NamedTuple):
 
 
 @dataclass
-class Remarks:
+class Remarks(Problems):
     """Problems of tables, which end a command, and notes, which do not.
 
     strict: whether every oddity is a problem. A note that is added to `notes` directly never is.
     """
 
-    problems: Problems = field(default_factory=Problems)
     strict: bool = False
     notes: list[str] = field(default_factory=list)
     _columns: dict[tuple[str, Oddity], list[str]] = field(default_factory=lambda: defaultdict(list))
@@ -50,7 +49,7 @@ class Remarks:
     def note(self, place: str, found: str, allowed: str, done: str, advice: str = "") -> None:
         """An `Oddity` of a place."""
         if self.strict:
-            self.problems.add(place, found, allowed, advice)
+            self.add(place, found, allowed, advice)
         else:
             self.notes.append(f"{place}: {found}; {done}{'. ' if advice else ''}{advice}")
 
@@ -70,7 +69,7 @@ class Remarks:
     def of_table(self, argument: str) -> Iterator[None]:
         """Collect what is wrong with a table and with its content."""
         try:
-            with self.problems.gathered():
+            with self.gathered():
                 yield
         except DataError as error:
-            self.problems.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")
+            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")

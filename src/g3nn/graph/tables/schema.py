@@ -70,19 +70,18 @@ class FeatureSchema:
         for column in table.column_names:
             raw = table[column].combine_chunks()
             cells = _cells(raw, nulls)
-            place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
-            made = learned(place, cells, as_text, chosen.get(column), remarks.problems)
-            if made is None:
-                continue
-            if isinstance(made, Oddity):
-                remarks.column(name, column, made)
-                read.append(ColumnRead(column, LEFT_OUT, cells.null_count, made.found))
-                continue
-            if isinstance(made, Text) and column not in chosen:
-                remarks.column(name, column, SENTENCES)
-            _remark_on_values(name, column, made, cells, remarks)
-            columns[column] = made
-            read.append(ColumnRead(column, made.kind, cells.null_count, str(made)))
+            with remarks.gathered():
+                place, as_text = f"{name}, column {column!r}", means_text(raw, cells, typed)
+                made = learned(place, cells, as_text, chosen.get(column))
+                if isinstance(made, Oddity):
+                    remarks.column(name, column, made)
+                    read.append(ColumnRead(column, LEFT_OUT, cells.null_count, made.found))
+                    continue
+                if isinstance(made, Text) and column not in chosen:
+                    remarks.column(name, column, SENTENCES)
+                _remark_on_values(name, column, made, cells, remarks)
+                columns[column] = made
+                read.append(ColumnRead(column, made.kind, cells.null_count, str(made)))
         return cls(columns, tuple(read), nulls)
 
     @property
@@ -91,11 +90,10 @@ class FeatureSchema:
 
     def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> Encoded | None:
         """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
-        problems, before = remarks.problems, len(remarks.problems.found)
-        present, left_out = set(table.column_names), self.left_out
+        before, present, left_out = len(remarks.found), set(table.column_names), self.left_out
         absent = [column for column in self.columns if column not in present]
         if absent:
-            problems.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
+            remarks.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
         for column in table.column_names:
             if column not in self.columns and column not in left_out:
                 remarks.column(name, column, EXTRA)
@@ -105,11 +103,12 @@ class FeatureSchema:
                 continue
             cells = _cells(table[column].combine_chunks(), self.nulls)
             if not quiet:
-                check_kind(f"{name}, column {column!r}", cells, how, problems)
+                with remarks.gathered():
+                    check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
-            if len(problems.found) == before:
+            if len(remarks.found) == before:
                 blocks.append(how.encode(cells))
-        if len(problems.found) > before:
+        if len(remarks.found) > before:
             return None
         widths = [block.shape[1] for block in blocks]
         kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)

@@ -191,7 +191,7 @@ def test_a_split_that_leaves_too_little():
     for outcome, values, split, words in cases:
         remarks = Remarks()
         check_split("n.csv", labels_of(values, outcome), None if split is None else np.array(split), outcome, remarks)
-        (problem,) = remarks.problems.found
+        (problem,) = remarks.found
         assert words in str(problem)
 
 

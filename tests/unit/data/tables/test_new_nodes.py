@@ -29,7 +29,7 @@ def tables(tmp_path: Path) -> FittedTables:
 def read(tables: FittedTables, nodes: Any, edges: Any = None, **options: Any) -> tuple[NewNodes, list[str]]:
     remarks = Remarks()
     new = read_new_nodes(tables, nodes, edges, remarks, **options)
-    assert remarks.problems.found == []
+    assert remarks.found == []
     assert new is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
@@ -40,7 +40,7 @@ def read(tables: FittedTables, nodes: Any, edges: Any = None, **options: Any) ->
 def problems(tables: FittedTables, nodes: Any, edges: Any = None) -> list[str]:
     remarks = Remarks()
     assert read_new_nodes(tables, nodes, edges, remarks) is None
-    return [str(problem).split("; ")[0] for problem in remarks.problems.found]
+    return [str(problem).split("; ")[0] for problem in remarks.found]
 
 
 def test_new_and_old_rows(tables, tmp_path):
