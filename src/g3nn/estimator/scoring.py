@@ -10,7 +10,7 @@ from sklearn.metrics import r2_score
 from g3nn.base.errors import Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.outcomes.classes import is_unknown
-from g3nn.graph.outcomes.labels import flat_values, is_missing, raw_labels
+from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
 
 
 def share_of_classes(answers: np.ndarray, y: Any, classes: np.ndarray, weight: Any) -> float:
@@ -54,7 +54,8 @@ def _checked(answers: np.ndarray, values: np.ndarray, known: np.ndarray, weight:
 
 def _numbers(y: Any) -> np.ndarray:
     """(n, T) with NaN where nothing is known."""
-    raw, _ = raw_labels([] if y is None else y)
+    table = table_values(y)
+    raw = table[0] if table is not None else flat_values([] if y is None else y)
     if raw.dtype.kind not in "biuf":
         raw = np.array([np.nan if is_missing(value) else value for value in raw.ravel().tolist()]).reshape(raw.shape)
     return raw.astype(np.float64).reshape(len(raw), -1)
