@@ -418,7 +418,7 @@ REPLACED = {
     r"(hear|hears|heard)": "receives, depends on",
     r"told": "receives, given",
     r"at its word": "as true",
-    r"so many": "a number, or at most k",
+    r"so many (seconds|neighbours|edges|nodes|labels|epochs)": "a number, or at most k",
     r"mended": "fixed",
 }
 """Words that are no longer used in pages, where models are not persons, and what to write instead."""
