@@ -168,7 +168,7 @@ def _read_model(content: bytes, folder: Path) -> None:
 
 
 def _suites() -> list[bytes]:
-    folder = Path(g3nn.__file__).parent / "experiments" / "suites"
+    folder = Path(g3nn.__file__).parent / "studies" / "suites"
     suites = [sorted(suite.glob("*.toml")) for suite in sorted(folder.iterdir()) if suite.is_dir()]
     return [packed({path.name: path.read_bytes() for path in paths}) for paths in suites if paths]
 
