@@ -27,8 +27,8 @@ from small_tables import edge_columns, node_columns, write
 
 import g3nn
 from g3nn.base.errors import G3NNError
+from g3nn.graph.calibrate import Bin
 from g3nn.graph.datasets.unpickle import array, neighbour_lists
-from g3nn.graph.outcomes.calibrate import Bin
 from g3nn.graph.tables.graph import read_tables
 from g3nn.studies.records import Evidence, Point, Record
 from g3nn.studies.store import Store

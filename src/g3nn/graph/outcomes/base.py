@@ -16,7 +16,7 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.options import NoOptions
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.labels import Labels, Split, has_label, is_known
 
 PanelModel = tuple[str, str, Mapping[str, Any]]

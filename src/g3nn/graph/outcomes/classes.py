@@ -13,9 +13,9 @@ from torch import Tensor
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, to_numpy
-from g3nn.graph.outcomes import calibrate
+from g3nn.graph import calibrate
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import Outcome, PanelModel, Targets
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.class_panel import models_for_classes
 from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, is_known, is_missing, name_array, quoted
 from g3nn.kernels import node_terms

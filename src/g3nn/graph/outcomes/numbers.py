@@ -15,8 +15,8 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.options import flag
 from g3nn.base.parse import SHOWN, UNKNOWN
+from g3nn.graph.calibrate import Scaling, best_temperature, conformal_threshold
 from g3nn.graph.outcomes.base import Outcome, Targets, as_stack
-from g3nn.graph.outcomes.calibrate import Scaling, best_temperature, conformal_threshold
 from g3nn.graph.outcomes.labels import Labels, Split, check_names, is_missing, name_array, quoted, raw_labels
 
 _GROUPS = 5
