@@ -12,13 +12,13 @@ from pathlib import Path
 
 from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.datasets import folder_of
+from g3nn.studies.executors import Executor
 from g3nn.studies.job import Job
 from g3nn.studies.progress import Tally, watching
 from g3nn.studies.records import Record
 from g3nn.studies.schedule import MOST_REPLICAS, schedule
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, Cell, Only, Suite
-from g3nn.studies.worker import Executor
 
 Kind = tuple[str, str, str, str, str, str]
 """Of a failure: its fields, without the number of trainings."""

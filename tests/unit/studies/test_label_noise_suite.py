@@ -14,7 +14,7 @@ import g3nn.graph.datasets
 from g3nn.base.errors import InputError
 from g3nn.cli import app
 from g3nn.graph.datasets import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
-from g3nn.studies import run, worker
+from g3nn.studies import executors, run
 from g3nn.studies.comparison import compare
 from g3nn.studies.executors import LocalExecutor
 from g3nn.studies.job import Job, run_job
@@ -134,7 +134,7 @@ def test_each_seed_has_labels_of_its_own(graph, tiny, store):
     jobs = schedule(tiny, store, {"dataset": "cora", "model": "gcn", "setting": "pair-30"}, 32).jobs
     plain = [job for job in jobs if job.stage == "trial"]
     assert [job.seeds for job in plain] == [(0,), (1,)]
-    one, other = map(worker.task_for, plain)
+    one, other = map(executors.task_for, plain)
     assert not np.array_equal(one.labels, other.labels)
     assert np.array_equal(other.labels, load("cora", "pair-30", seed=1).labels)
 
