@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from g3nn.studies.job import Job, stack_key
 from g3nn.studies.records import Point
-from g3nn.studies.selection import Losses, Phase, chosen, current_round, losses
+from g3nn.studies.selection import Phase, current_phase, losses
 from g3nn.studies.store import Store
-from g3nn.studies.suite import Only, Protocol, Suite
+from g3nn.studies.suite import Only, Suite
 
 MOST_REPLICAS = {"cpu": 32, "cuda": 256}
 """Replicas in one job, by device: enough to keep it busy, few enough that an interrupted run loses little."""
@@ -36,16 +36,15 @@ def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off:
     with exactly the stacks that it would have trained.
     """
     records = store.records()
-    done = {(record.stage, record.point.key, record.seed) for record in records}.union(
-        *(job.trainings for job in put_off)
-    )
+    done = {(record.stage, record.point.key, record.seed) for record in records}
+    done |= {(job.stage, point.key, seed) for job in put_off for point, seed in job.replicas}
     known = losses(records)
     # Two cells that need the same points share one phase.
     grids: dict[tuple[Point, ...], int] = {}
     for entry in suite.entries(only):
         if points := tuple(suite.points(entry)):
             grids[points] = max(grids.get(points, 0), suite.trials(entry.cell))
-    phases = [_phase(points, known, replace(suite.protocol, trials=trials)) for points, trials in grids.items()]
+    phases = [current_phase(points, known, replace(suite.protocol, trials=trials)) for points, trials in grids.items()]
     groups: dict[tuple[str, tuple[str, int | None]], dict[tuple[Point, int], None]] = {}
     for phase in phases:
         for training in phase.trainings:
@@ -58,16 +57,6 @@ def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off:
                 points, seeds = zip(*missing, strict=True)
                 jobs.append(Job(stage, points, seeds))
     return _with_estimate(jobs, phases, max_replicas)
-
-
-def _phase(points: tuple[Point, ...], known: Losses, protocol: Protocol) -> Phase:
-    under_way = current_round(points, known, protocol)
-    if under_way is not None:
-        return under_way
-    point = chosen(points, known, protocol)
-    assert point is not None
-    seeds = range(protocol.first_seed, protocol.first_seed + protocol.trials)
-    return Phase("trial", tuple((point, seed) for seed in seeds))
 
 
 def _with_estimate(jobs: list[Job], phases: list[Phase], max_replicas: int) -> Schedule:
