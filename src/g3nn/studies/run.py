@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Self
 
 from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.datasets import folder_of
 from g3nn.studies.executors import Executor
 from g3nn.studies.job import Job
-from g3nn.studies.progress import Tally, watching
 from g3nn.studies.records import Record
-from g3nn.studies.schedule import MOST_REPLICAS, schedule
+from g3nn.studies.schedule import MOST_REPLICAS, Schedule, schedule
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, Cell, Only, Suite
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Kind = tuple[str, str, str, str, str, str]
 """Of a failure: its fields, without the number of trainings."""
@@ -68,18 +72,15 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     suite = _possible(suite, only)
     postponed: dict[Job, str] = {}
     with executor, Store.open(store_path, environment=executor.environment()) as store:
-        tally, most = Tally(executor.workers), MOST_REPLICAS[executor.device]
-        with watching(tally) as tell:
-            while (plan := schedule(suite, store, only, most, postponed)).jobs:
-                tally.expect(plan.stacks, plan.trainings)
-                tell(None, ())
+        with Tally(executor.workers) as tally:
+            while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device], postponed)).jobs:
+                tally.expect(plan)
                 for job, ended in executor.execute(plan.jobs):
                     if isinstance(ended, DeviceMemoryError):
                         postponed[job] = str(ended)
                         ended = []
                     store.append(ended)
                     tally.add(job, ended)
-                    tell(job, ended)
         records = store.records()
     return _report(suite, only, tally, records, postponed, time.perf_counter() - start)
 
@@ -132,3 +133,79 @@ def _report(
 
 def _failures(kinds: Counter[Kind]) -> tuple[Failure, ...]:
     return tuple(Failure(*kind, count) for kind, count in sorted(kinds.items()))
+
+
+class Tally:
+    """What a run has done, what is left, and how long that may take: a bar on a terminal, else a line for each job on
+    standard error. `workers` jobs run at once."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self.stacks = self.trainings = self._stacks_left = 0
+        self._left: Counter[tuple[str, str]] = Counter()
+        self._done: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[tuple[str, str], float] = defaultdict(float)
+        self._bar = _bar() if sys.stderr.isatty() else None
+
+    def __enter__(self) -> Self:
+        if self._bar is not None:
+            self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def expect(self, plan: Schedule) -> None:
+        """What is left now."""
+        self._stacks_left, self._left = plan.stacks, Counter(plan.trainings)
+        self._show(f"to do: {self._left.total()} trainings in about {plan.stacks} stacks")
+
+    def add(self, job: Job, records: Sequence[Record]) -> None:
+        """records: none if the job was put off."""
+        kind = (job.first.dataset, job.first.model)
+        self._stacks_left -= 1
+        self._left[kind] -= job.size
+        if not records:
+            self._show(f"[{self._position}] {job}: no memory for {job.size} trainings, which are put off")
+            return
+        seconds = sum(record.seconds for record in records)
+        self.stacks += 1
+        self.trainings += job.size
+        self._done[kind] += job.size
+        self._seconds[kind] += seconds
+        bad = Counter(record.status for record in records if record.status in ("diverged", "failed"))
+        notes = "".join(f", {count} {status}" for status, count in sorted(bad.items()))
+        self._show(f"[{self._position}] {job}: {job.size} trainings{notes}, {seconds:.1f} s, {self._time_left()}")
+
+    @property
+    def _position(self) -> str:
+        return f"{self.stacks}/{self.stacks + self._stacks_left}"
+
+    def _time_left(self) -> str:
+        """By the mean time of trainings of the same dataset and model, else of all. Empty before the first."""
+        if not self.trainings:
+            return ""
+        overall = sum(self._seconds.values()) / self.trainings
+        means = {kind: self._seconds[kind] / count for kind, count in self._done.items()}
+        seconds = sum(count * means.get(kind, overall) for kind, count in self._left.items())
+        return f"{timedelta(seconds=round(seconds / self._workers))} left"
+
+    def _show(self, line: str) -> None:
+        if self._bar is None:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            total = self.trainings + self._left.total()
+            row, left = self._bar.task_ids[0], self._time_left()
+            self._bar.update(row, completed=self.trainings, total=total, stacks=self._position, left=left)
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    texts = (TextColumn("trainings,"), TextColumn("{task.fields[stacks]} stacks"), TextColumn("{task.fields[left]}"))
+    columns = (BarColumn(bar_width=10), MofNCompleteColumn(), *texts, TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True)
+    bar.add_task("", total=None, stacks="", left="")
+    return bar

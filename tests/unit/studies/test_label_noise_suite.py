@@ -15,16 +15,16 @@ from g3nn.base.errors import InputError
 from g3nn.cli import app
 from g3nn.graph.datasets import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
 from g3nn.studies import executors, run
+from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
 from g3nn.studies.executors import LocalExecutor
 from g3nn.studies.job import Job, run_job
-from g3nn.studies.label_figures import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.records import Point
 from g3nn.studies.schedule import schedule
+from g3nn.studies.single_job import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, ESTIMATOR, Suite
 from g3nn.studies.suite_file import load_suite
-from g3nn.studies.suite_page import views
 from g3nn.studies.tables import render
 
 LABELS = ["gcn", "appnp", "gcn, forward", CLEANED, ESTIMATOR, "g3nn, given"]

@@ -17,15 +17,15 @@ from g3nn.graph.datasets import EDGE_NOISE, NOISE, load, load_noisy, settings_of
 from g3nn.graph.datasets.attacked import METATTACK
 from g3nn.kernels.sparse import cosine_similarity
 from g3nn.studies import executors
+from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
-from g3nn.studies.estimator_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Point
 from g3nn.studies.schedule import schedule
+from g3nn.studies.single_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.studies.store import Store
 from g3nn.studies.suite import ESTIMATOR, Suite
 from g3nn.studies.suite_file import load_suite
-from g3nn.studies.suite_page import views
 from g3nn.studies.tables import render
 
 MODELS = ["gcn", "gat", "gcn-jaccard", "gcn-svd", "gnnguard", "rgcn", "g3nn"]
