@@ -121,8 +121,8 @@ class Case:
         return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
 
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-        """(R, n, width), or for a likelihood what it says of each pair: (R, P, K, K), or (R, P) at given numbers; for a
-        channel what it says of nodes and pairs, about which all replicas believe the same."""
+        """(R, n, width), or for a likelihood its terms for all pairs: (R, P, K, K), or (R, P) at given numbers; for a
+        channel its terms for nodes and pairs, with the same answers in all replicas."""
         part = self.part(model)
         if self.kind == "channel":
             return _through(part, inputs)
@@ -210,7 +210,7 @@ def listed_cases(
     return list(dict.fromkeys(cases))
 
 
-# What a channel hears, the same for all replicas
+# Inputs of channels, the same for all replicas
 
 
 def answers_of(channel: Channel, seed: int = 0) -> Tensor:
@@ -238,7 +238,7 @@ def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
 
 
 def _through(channel: Any, inputs: Inputs) -> Tensor:
-    """(R, ...): all that a channel says."""
+    """(R, ...): all terms of a channel."""
     q, targets = answers_of(channel), inputs.targets
     if isinstance(channel, LabelChannel):
         sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
@@ -263,7 +263,7 @@ def _inputs(
     assert labels is not None
     rng = np.random.default_rng(feature_seed)
     x = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
-    # What a model of the features says, as a distribution: log-probabilities, log-odds, or means and log-variances.
+    # The distribution that a model of the features predicts: log-probabilities, log-odds, or means and log-variances.
     beliefs = x @ np.random.default_rng(9).standard_normal((d, K * outcome.numbers_per_column))
     task = NodeTask.build(
         sp.csr_array(x),
