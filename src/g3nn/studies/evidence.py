@@ -7,13 +7,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import (
-    brier_score,
-    degree_bins,
-    expected_calibration_error,
-    negative_log_likelihood,
-    reliability_bins,
-)
+from g3nn.graph.outcomes import calibrate
 from g3nn.graph.task import NodeTask
 from g3nn.studies.records import Evidence
 from g3nn.training import FitResult
@@ -49,13 +43,13 @@ def of_answers(
     return Evidence(
         test_nodes=len(labels),
         # A probability that was rounded to zero counts as the smallest positive number.
-        nll=negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
-        ece=expected_calibration_error(answers, labels),
-        brier=brier_score(answers, labels),
+        nll=calibrate.negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
+        ece=calibrate.expected_calibration_error(answers, labels),
+        brier=calibrate.brier_score(answers, labels),
         epochs=list(epochs),
         curves=curves or {},
-        reliability=reliability_bins(answers, labels),
-        degrees=degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
+        reliability=calibrate.reliability_bins(answers, labels),
+        degrees=calibrate.degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
         confusion=np.bincount(labels * K + answers.argmax(1), minlength=K * K).reshape(K, K).tolist(),
         figures=figures or {},
     )
@@ -73,5 +67,5 @@ def degrees(task: NodeTask) -> np.ndarray:
 
 
 def finite(value: float) -> float | None:
-    """None, which JSON and SQLite know, for a number that is not finite."""
+    """None for a number that is not finite: neither JSON nor SQLite can hold it."""
     return float(value) if math.isfinite(value) else None

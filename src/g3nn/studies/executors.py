@@ -266,7 +266,7 @@ def cluster(device: str, workers: int | None) -> Iterator[tuple[str, int, float]
 def share(device: str, workers: int | None, resources: Mapping[str, float]) -> tuple[str, int, float]:
     """Where jobs run on a cluster with these resources, how many at once, and the number of GPUs for each of them.
 
-    Raises if the cluster lacks what was asked for.
+    Raises if the cluster lacks the device.
     """
     gpus = int(resources.get("GPU", 0)) if device != "cpu" else 0
     if gpus:

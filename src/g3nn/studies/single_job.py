@@ -27,11 +27,11 @@ from g3nn.training import FitResult, fit
 FOLDS = 5
 
 AUDIT_AUC, COSINE_AUC = "audit AUC", "cosine AUC"
-"""How well injected edges are told from the others: by `edge_proba`, and by the similarity of features alone."""
+"""How well injected edges are separated from the others: by `edge_proba`, and by the similarity of features alone."""
 AUDIT_ECE = "audit ECE"
 """The expected calibration error of the probability that an edge is genuine."""
 LABELS_AUC = "labels AUC"
-"""How well wrong labels are told from the others by the probability that a label is wrong; none without wrong ones."""
+"""How well the probability that a label is wrong separates wrong labels from the others; none without wrong ones."""
 LABELS_EXPECTED = "labels expected"
 """The expected share of wrong labels, the mean of these probabilities."""
 

@@ -245,7 +245,7 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _tolerant(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Damaged text is read too, for the digest of its row to tell."""
+    """Damaged text can be read: the digest of its row will not match."""
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     return connection
 

@@ -264,7 +264,7 @@ def _json(comparison: Comparison) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers to six digits, and types that JSON knows."""
+    """Numbers to six digits, and types that JSON has."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     return dict(value) if hasattr(value, "items") else value

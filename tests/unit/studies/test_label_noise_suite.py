@@ -20,7 +20,7 @@ from g3nn.studies.comparison import compare
 from g3nn.studies.executors import LocalExecutor
 from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Point
-from g3nn.studies.schedule import schedule
+from g3nn.studies.run import schedule
 from g3nn.studies.single_job import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, ESTIMATOR, Suite

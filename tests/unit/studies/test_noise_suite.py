@@ -21,7 +21,7 @@ from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
 from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Point
-from g3nn.studies.schedule import schedule
+from g3nn.studies.run import schedule
 from g3nn.studies.single_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.studies.store import Store
 from g3nn.studies.suite import ESTIMATOR, Suite
