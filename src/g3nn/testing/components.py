@@ -132,7 +132,7 @@ def every_trained_parameter_gets_a_gradient(case: Case) -> None:
     for name, parameter in trained.items():
         assert parameter.grad is not None, f"{name} gets no gradient"
         reached = parameter.grad.flatten(1) != 0
-        # No likelihood rectifies anything unless it is asked to, so each of its numbers must count.
+        # Likelihoods have no rectifiers by default, so each of their numbers must count.
         reaches = reached.all() if case.kind == "likelihood" else reached.any(1).all()
         assert reaches, f"some of {name} gets no gradient"
 

@@ -100,7 +100,7 @@ def declarations_are_complete(case: OutcomeCase) -> None:
     others = [one for one in OUTCOMES.values() if one is not kind]
     assert kind.score_key not in [one.score_key for one in others], f"another has the score_key {kind.score_key!r}, too"
     named = kind.__name__ in [one.__name__ for one in others]
-    assert not named, f"another class is called {kind.__name__}, too, and saved models tell them by that"
+    assert not named, f"another class is called {kind.__name__}, too, and saved models are read by class name"
     assert kind.view in VIEWS, f"view is {kind.view!r}, expected one of {', '.join(VIEWS)}"
     declared_options(kind.Options)
 
@@ -170,7 +170,7 @@ def every_model_of_its_panel_can_be_trained(case: OutcomeCase) -> None:
 
 
 def targets_hide_what_training_may_not_see(case: OutcomeCase) -> None:
-    """Of a node that is not for training, `observed`, `label` and `as_inputs` tell nothing."""
+    """Of a node that is not for training, `observed`, `label` and `as_inputs` reveal nothing."""
     task, outcome, targets = case.task, case.outcome, case.targets
     np.testing.assert_array_equal(targets.known.numpy(), is_known(task.labels))
     hidden = np.setdiff1d(np.arange(N), task.train)

@@ -23,7 +23,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, NodeState, Pairs
+from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, Pairs
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.posteriors.mlp import MLPPosterior
 from g3nn.model.priors import LabelPrior
@@ -222,12 +222,19 @@ def answers_of(channel: Channel, seed: int = 0) -> Tensor:
     return outcome.answer(scores, start).expand(R, -1, -1)
 
 
-def likelihood_for(channel: Channel) -> tuple[GraphLikelihood, NodeState]:
-    """The last likelihood of g3nn that serves the outcome and needs no features, and its state."""
+def beliefs_of(channel: Channel, inputs: Inputs) -> Tensor:
+    """(R, n, width): what enters the graph term for random answers."""
+    q = answers_of(channel)
+    _, beliefs = channel.outcome.node_terms(q, q, inputs.targets, True, (1.0, 1.0))
+    return beliefs
+
+
+def likelihood_for(channel: Channel) -> GraphLikelihood:
+    """The last likelihood of g3nn that serves the outcome and needs no features, and so no state of nodes."""
     outcome, R = channel.outcome, next(channel.parameters()).shape[0]
     kinds = [one for one in LIKELIHOODS.own.values() if isinstance(outcome, one.outcomes) and not one.uses_features]
     likelihood = kinds[-1](Sizes(d, outcome.columns, kind=outcome), Replicas((3,) * R)).double()
-    return likelihood.requires_grad_(False), None
+    return likelihood.requires_grad_(False)
 
 
 def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
@@ -244,10 +251,11 @@ def _through(channel: Any, inputs: Inputs) -> Tensor:
         sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
         return torch.cat([sums, channel.supervised(q, targets), beliefs.flatten(1)], dim=1)
     assert isinstance(channel, EdgeChannel)
-    likelihood, state = likelihood_for(channel)
-    _, beliefs = channel.outcome.node_terms(q, q, targets, True, (1.0, 1.0))
-    said = (channel.expected_log_prob, channel.expected_edge)
-    return torch.cat([one(likelihood, state, beliefs, pairs) for one in said for pairs in judged_pairs(len(q))], dim=1)
+    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel, inputs)
+    terms = (channel.expected_log_prob, channel.expected_edge)
+    return torch.cat(
+        [term(likelihood, None, beliefs, pairs) for term in terms for pairs in judged_pairs(len(q))], dim=1
+    )
 
 
 # The task
