@@ -15,7 +15,7 @@ from g3nn.base.folders import replacing
 from g3nn.studies.comparison import compare
 from g3nn.studies.store import Store
 from g3nn.studies.suite_file import load_suite
-from g3nn.studies.suite_views import rates
+from g3nn.studies.suite_page import rates
 
 
 def drawing(store: Store) -> str:

@@ -20,7 +20,7 @@ OTHER_MEANINGS = [
     ("pages/model_views.py", "classes", 1, "the name of a view"),
     ("pages/model_views.py", "tags", 1, "the name of a view"),
     ("pages/model_views.py", "counts", 1, "a key of the data of a page"),
-    ("studies/suite_views.py", "classes", 1, "a column of the table of datasets"),
+    ("studies/suite_page.py", "classes", 1, "a column of the table of datasets"),
 ]
 """File, name, how often it does not mean an outcome there, and what it means. Keys that are looked up, such as
 `record["classes"]`, need no line here."""

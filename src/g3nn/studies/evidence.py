@@ -1,22 +1,15 @@
-"""What a training leaves behind: its scores, and of a trial also calibration, curves, and where it errs."""
+"""What a trial leaves behind beside its accuracy: calibration, curves, and where it errs."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
-from g3nn.graph.calibrate import (
-    brier_score,
-    degree_bins,
-    expected_calibration_error,
-    negative_log_likelihood,
-    reliability_bins,
-)
+from g3nn.graph import calibrate
 from g3nn.graph.task import NodeTask
-from g3nn.studies.records import Evidence, Point, Record
+from g3nn.studies.records import Evidence
 from g3nn.training import FitResult
 
 MOST_EPOCHS = 60
@@ -46,41 +39,19 @@ def of_answers(
     figures: Mapping[str, float] | None = None,
 ) -> Evidence:
     """From the answers (n, K) of whatever model."""
-    answers, labels = probabilities[task.test].astype(np.float64), task.labels[task.test]
+    answers, labels, K = probabilities[task.test].astype(np.float64), task.labels[task.test], task.num_classes
     return Evidence(
         test_nodes=len(labels),
         # A probability that was rounded to zero counts as the smallest positive number.
-        nll=negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
-        ece=expected_calibration_error(answers, labels),
-        brier=brier_score(answers, labels),
+        nll=calibrate.negative_log_likelihood(np.log(np.maximum(answers, np.finfo(np.float32).tiny)), labels),
+        ece=calibrate.expected_calibration_error(answers, labels),
+        brier=calibrate.brier_score(answers, labels),
         epochs=list(epochs),
         curves=curves or {},
-        reliability=reliability_bins(answers, labels),
-        degrees=degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
-        confusion=_confusion(answers, labels, task.num_classes),
+        reliability=calibrate.reliability_bins(answers, labels),
+        degrees=calibrate.degree_bins(answers, labels, degrees(task)[task.test], DEGREE_BINS),
+        confusion=np.bincount(labels * K + answers.argmax(1), minlength=K * K).reshape(K, K).tolist(),
         figures=figures or {},
-    )
-
-
-def scored(
-    answers: np.ndarray,
-    task: NodeTask,
-    point: Point,
-    stage: str,
-    figures: Mapping[str, float] | None = None,
-    **ended: Any,
-) -> Record:
-    """The record of answers (n, K) of whatever model. figures: of a trial. ended: the other fields of a record."""
-    right, trial = answers.argmax(1) == task.labels, stage == "trial"
-    held_out = np.log(np.maximum(answers[task.val], np.finfo(np.float32).tiny))
-    return Record(
-        point=point,
-        stage=stage,
-        val_loss=finite(negative_log_likelihood(held_out, task.labels[task.val])),
-        val_accuracy=float(right[task.val].mean()),
-        test_accuracy=float(right[task.test].mean()) if trial else None,
-        evidence=of_answers(answers, task, figures=figures) if trial else None,
-        **ended,
     )
 
 
@@ -95,11 +66,6 @@ def degrees(task: NodeTask) -> np.ndarray:
     return np.bincount(task.edges.ravel(), minlength=task.num_nodes)
 
 
-def _confusion(answers: np.ndarray, labels: np.ndarray, K: int) -> list[list[int]]:
-    counts: list[list[int]] = np.bincount(labels * K + answers.argmax(1), minlength=K * K).reshape(K, K).tolist()
-    return counts
-
-
 def finite(value: float) -> float | None:
-    """None, which JSON and SQLite know, for a number that is not finite."""
+    """None for a number that is not finite: neither JSON nor SQLite can hold it."""
     return float(value) if math.isfinite(value) else None

@@ -20,8 +20,8 @@ from g3nn.model.generative import ModelSpec, listed_channels
 from g3nn.model.objective import Objective
 from g3nn.studies.evidence import evidence, finite
 from g3nn.studies.records import Evidence, Point, Record
-from g3nn.studies.suite import ESTIMATOR, NO_STACKS
-from g3nn.training import FitResult, TrainingOptions, fit
+from g3nn.studies.suite import NO_STACKS
+from g3nn.training import TrainingOptions, fit
 from g3nn.training.checks import checked_device
 from g3nn.training.memory import lacks_memory
 
@@ -47,9 +47,8 @@ class Job:
         return len(self.points)
 
     @property
-    def trainings(self) -> set[tuple[str, str, int]]:
-        """The stage, the key of the point and the seed of each."""
-        return {(self.stage, point.key, seed) for point, seed in zip(self.points, self.seeds, strict=True)}
+    def replicas(self) -> list[tuple[Point, int]]:
+        return list(zip(self.points, self.seeds, strict=True))
 
     @property
     def task_seed(self) -> int:
@@ -98,20 +97,55 @@ def run_job(job: Job, device: str, task: NodeTask) -> list[Record]:
     loses its test labels before anything is trained.
     """
     _check_device(job, device)
+    split = split_hash(task)
     visible = task.without_test() if job.stage == "select" else task
     start = time.perf_counter()
     try:
-        if job.first.model in NO_STACKS:
-            return _one_by_one(job, device, visible, split_hash(task))
-        result = _train(job, device, visible)
-        shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
+        with warnings.catch_warnings():
+            # The status of a record says what the warning would.
+            warnings.simplefilter("ignore", G3NNWarning)
+            return (_one_by_one if job.first.model in NO_STACKS else _as_stack)(job, device, visible, split)
     except torch.AcceleratorError as error:
         raise _broken(job, error) from error
     except Exception as error:
+        text = f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
         if lacks_memory(error):
-            raise DeviceMemoryError(f"no memory left on {device} ({_text(error)})") from error
-        return _failed(job, split_hash(task), error, time.perf_counter() - start)
-    return _records(job, split_hash(task), result, shown)
+            raise DeviceMemoryError(f"no memory left on {device} ({text})") from error
+        seconds = (time.perf_counter() - start) / job.size
+        return [
+            Record(point, job.stage, seed, split, "failed", None, None, None, 0, 0, seconds, error=text)
+            for point, seed in job.replicas
+        ]
+
+
+def _one_by_one(job: Job, device: str, task: NodeTask, split: str) -> list[Record]:
+    # Here, since it loads scikit-learn, which would make every `g3nn train` start two seconds later.
+    from g3nn.studies.single_job import single_record
+
+    return [single_record(point, job.stage, seed, split, device, task) for point, seed in job.replicas]
+
+
+def _as_stack(job: Job, device: str, task: NodeTask, split: str) -> list[Record]:
+    names, options = (job.first.model, job.first.objective), job.options()
+    result = fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
+    shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
+    return [
+        Record(
+            point=point,
+            stage=job.stage,
+            seed=seed,
+            split=split,
+            status=result.status[t],
+            val_loss=finite(result.val_loss[t]),
+            val_accuracy=finite(result.val_accuracy[t]),
+            test_accuracy=finite(result.test_accuracy[t]),
+            epochs=int(result.epochs[t]),
+            best_epoch=int(result.best_epoch[t]),
+            seconds=result.seconds / job.size,
+            evidence=shown[t],
+        )
+        for t, (point, seed) in enumerate(job.replicas)
+    ]
 
 
 def _check_device(job: Job, device: str) -> None:
@@ -136,30 +170,6 @@ def _broken(job: Job, error: Exception) -> TrainingError:
     )
 
 
-def _train(job: Job, device: str, task: NodeTask) -> FitResult:
-    names = job.first.model, job.first.objective
-    with warnings.catch_warnings():
-        # The status of a record says what the warning would.
-        warnings.simplefilter("ignore", G3NNWarning)
-        options = job.options()
-        return fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
-
-
-def _one_by_one(job: Job, device: str, task: NodeTask, split: str) -> list[Record]:
-    # Here, since they load scikit-learn, which would make every `g3nn train` start two seconds later.
-    if job.first.model == ESTIMATOR:
-        from g3nn.studies.estimator_job import estimator_record as train
-    else:
-        from g3nn.studies.cleaned_job import cleaned_record as train
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", G3NNWarning)
-        return [
-            train(point, job.stage, seed, split, device, task)
-            for point, seed in zip(job.points, job.seeds, strict=True)
-        ]
-
-
 def split_hash(task: NodeTask) -> str:
     """16 hex digits that differ between tasks with different training, validation or test nodes."""
     digest = hashlib.sha256()
@@ -167,35 +177,3 @@ def split_hash(task: NodeTask) -> str:
         digest.update(f"{nodes.size};".encode())
         digest.update(np.ascontiguousarray(nodes, dtype="<i8").tobytes())
     return digest.hexdigest()[:16]
-
-
-def _records(job: Job, split: str, result: FitResult, shown: list[Evidence | None]) -> list[Record]:
-    return [
-        Record(
-            point=point,
-            stage=job.stage,
-            seed=seed,
-            split=split,
-            status=result.status[t],
-            val_loss=finite(result.val_loss[t]),
-            val_accuracy=finite(result.val_accuracy[t]),
-            test_accuracy=finite(result.test_accuracy[t]),
-            epochs=int(result.epochs[t]),
-            best_epoch=int(result.best_epoch[t]),
-            seconds=result.seconds / job.size,
-            evidence=shown[t],
-        )
-        for t, (point, seed) in enumerate(zip(job.points, job.seeds, strict=True))
-    ]
-
-
-def _text(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"[:_LONGEST_ERROR]
-
-
-def _failed(job: Job, split: str, error: Exception, seconds: float) -> list[Record]:
-    shared, text = seconds / job.size, _text(error)
-    return [
-        Record(point, job.stage, seed, split, "failed", None, None, None, 0, 0, shared, error=text)
-        for point, seed in zip(job.points, job.seeds, strict=True)
-    ]

@@ -73,7 +73,7 @@ class Evidence:
     epochs: the epochs at which `curves` were kept. curves: the values of each term of the loss at those epochs.
     reliability: test nodes by confidence. degrees: test nodes by degree.
     confusion: confusion[k][l] counts the test nodes of class k that were answered l.
-    figures: other numbers, by name, where they were asked for.
+    figures: other numbers, by name.
     """
 
     test_nodes: int

@@ -1,24 +1,35 @@
-"""Running a suite until nothing is left to do. Results are stored at once: a run can stop and go on at any time."""
+"""Running a suite until nothing is left to do. Results are stored at once: a run can stop and go on at any time.
+
+What is left follows from the suite and the records in the store, as jobs that can run now.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.datasets import folder_of
-from g3nn.studies.job import Job
-from g3nn.studies.progress import Tally, watching
-from g3nn.studies.records import Record
-from g3nn.studies.schedule import MOST_REPLICAS, schedule
+from g3nn.studies.executors import Executor
+from g3nn.studies.job import Job, stack_key
+from g3nn.studies.records import Point, Record
+from g3nn.studies.selection import Phase, current_phase, losses
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, Cell, Only, Suite
-from g3nn.studies.worker import Executor
+
+MOST_REPLICAS = {"cpu": 32, "cuda": 256}
+"""Replicas in one job, by device: enough to keep it busy, few enough that an interrupted run loses little."""
 
 Kind = tuple[str, str, str, str, str, str]
 """Of a failure: its fields, without the number of trainings."""
@@ -57,6 +68,18 @@ class RunReport:
     postponed: tuple[Failure, ...]
 
 
+@dataclass(frozen=True)
+class Schedule:
+    """The jobs that can run now, and an estimate of all that is left, including them and the rounds to come.
+
+    trainings: by dataset and model, which determine the time of one more than anything else.
+    """
+
+    jobs: list[Job]
+    stacks: int
+    trainings: Mapping[tuple[str, str], int]
+
+
 def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = None) -> RunReport:
     """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
 
@@ -68,25 +91,69 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     suite = _possible(suite, only)
     postponed: dict[Job, str] = {}
     with executor, Store.open(store_path, environment=executor.environment()) as store:
-        tally, most = Tally(executor.workers), MOST_REPLICAS[executor.device]
-        with watching(tally) as tell:
-            while (plan := schedule(suite, store, only, most, postponed)).jobs:
-                tally.expect(plan.stacks, plan.trainings)
-                tell(None, ())
+        with Tally(executor.workers) as tally:
+            while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device], postponed)).jobs:
+                tally.expect(plan)
                 for job, ended in executor.execute(plan.jobs):
                     if isinstance(ended, DeviceMemoryError):
                         postponed[job] = str(ended)
                         ended = []
                     store.append(ended)
                     tally.add(job, ended)
-                    tell(job, ended)
         records = store.records()
     return _report(suite, only, tally, records, postponed, time.perf_counter() - start)
 
 
+def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off: Iterable[Job] = ()) -> Schedule:
+    """What is missing in the store and not put off, in an order that depends on nothing but the suite.
+
+    Stacks are cut from all trainings of a phase and then lose those that are done, so that an interrupted run goes on
+    with exactly the stacks that it would have trained.
+    """
+    records = store.records()
+    done = {(record.stage, record.point.key, record.seed) for record in records}
+    done |= {(job.stage, point.key, seed) for job in put_off for point, seed in job.replicas}
+    known = losses(records)
+    # Two cells that need the same points share one phase.
+    grids: dict[tuple[Point, ...], int] = {}
+    for entry in suite.entries(only):
+        if points := tuple(suite.points(entry)):
+            grids[points] = max(grids.get(points, 0), suite.trials(entry.cell))
+    phases = [current_phase(points, known, replace(suite.protocol, trials=trials)) for points, trials in grids.items()]
+    groups: dict[tuple[str, tuple[str, int | None]], dict[tuple[Point, int], None]] = {}
+    for phase in phases:
+        for training in phase.trainings:
+            groups.setdefault((phase.stage, stack_key(*training)), {})[training] = None
+    jobs = []
+    for (stage, _), group in groups.items():
+        for stack in _evenly(list(group), max_replicas):
+            missing = [(point, seed) for point, seed in stack if (stage, point.key, seed) not in done]
+            if missing:
+                points, seeds = zip(*missing, strict=True)
+                jobs.append(Job(stage, points, seeds))
+    return _with_estimate(jobs, phases, max_replicas)
+
+
+def _with_estimate(jobs: list[Job], phases: list[Phase], max_replicas: int) -> Schedule:
+    stacks, trainings = len(jobs), Counter[tuple[str, str]]()
+    for job in jobs:
+        trainings[job.first.dataset, job.first.model] += job.size
+    for phase in phases:
+        point, _ = phase.trainings[0]
+        trainings[point.dataset, point.model] += sum(phase.later)
+        stacks += sum(-(-count // max_replicas) for count in phase.later)
+    return Schedule(jobs, stacks, +trainings)
+
+
+def _evenly(group: list[tuple[Point, int]], most: int) -> list[list[tuple[Point, int]]]:
+    """As few stacks as possible, of sizes that differ by one at most."""
+    count = -(-len(group) // most)
+    cuts = [len(group) * k // count for k in range(count + 1)]
+    return [group[start:end] for start, end in pairwise(cuts)]
+
+
 def _possible(suite: Suite, only: Only) -> Suite:
-    """The suite with nothing to train in cells that need a package, or a file that nobody can download, that is not
-    there."""
+    """The suite without training in cells that need a package, or a file that cannot be downloaded, that is missing."""
     lacking = {cell: lack for cell in suite.cells if not cell.quoted and (lack := _lack(cell))}
     wanted = {entry.cell for entry in suite.entries(only)}
     by_advice: dict[str, list[str]] = {}
@@ -132,3 +199,75 @@ def _report(
 
 def _failures(kinds: Counter[Kind]) -> tuple[Failure, ...]:
     return tuple(Failure(*kind, count) for kind, count in sorted(kinds.items()))
+
+
+class Tally:
+    """What a run has done, what is left, and how long that may take: a bar on a terminal, else a line for each job on
+    standard error. `workers` jobs run at once."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self.stacks = self.trainings = self._stacks_left = 0
+        self._left: Counter[tuple[str, str]] = Counter()
+        self._done: Counter[tuple[str, str]] = Counter()
+        self._seconds: dict[tuple[str, str], float] = defaultdict(float)
+        self._bar = _bar()
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if not self._bar.disable:  # else it prints an empty line
+            self._bar.stop()
+
+    def expect(self, plan: Schedule) -> None:
+        """What is left now."""
+        self._stacks_left, self._left = plan.stacks, Counter(plan.trainings)
+        self._show(f"to do: {self._left.total()} trainings in about {plan.stacks} stacks")
+
+    def add(self, job: Job, records: Sequence[Record]) -> None:
+        """records: none if the job was put off."""
+        kind = (job.first.dataset, job.first.model)
+        self._stacks_left -= 1
+        self._left[kind] -= job.size
+        if not records:
+            self._show(f"[{self._position}] {job}: no memory for {job.size} trainings, which are put off")
+            return
+        seconds = sum(record.seconds for record in records)
+        self.stacks += 1
+        self.trainings += job.size
+        self._done[kind] += job.size
+        self._seconds[kind] += seconds
+        bad = Counter(record.status for record in records if record.status in ("diverged", "failed"))
+        notes = "".join(f", {count} {status}" for status, count in sorted(bad.items()))
+        self._show(f"[{self._position}] {job}: {job.size} trainings{notes}, {seconds:.1f} s, {self._time_left()}")
+
+    @property
+    def _position(self) -> str:
+        return f"{self.stacks}/{self.stacks + self._stacks_left}"
+
+    def _time_left(self) -> str:
+        """By the mean time of trainings of the same dataset and model, else of all. Empty before the first."""
+        if not self.trainings:
+            return ""
+        overall = sum(self._seconds.values()) / self.trainings
+        means = {kind: self._seconds[kind] / count for kind, count in self._done.items()}
+        seconds = sum(count * means.get(kind, overall) for kind, count in self._left.items())
+        return f"{timedelta(seconds=round(seconds / self._workers))} left"
+
+    def _show(self, line: str) -> None:
+        if self._bar.disable:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            total = self.trainings + self._left.total()
+            row, left = self._bar.task_ids[0], self._time_left()
+            self._bar.update(row, completed=self.trainings, total=total, stacks=self._position, left=left)
+
+
+def _bar() -> Progress:
+    texts = (TextColumn("trainings,"), TextColumn("{task.fields[stacks]} stacks"), TextColumn("{task.fields[left]}"))
+    columns = (BarColumn(bar_width=10), MofNCompleteColumn(), *texts, TimeElapsedColumn())
+    bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+    bar.add_task("", total=None, stacks="", left="")
+    return bar

@@ -27,35 +27,33 @@ def losses(records: Sequence[Record]) -> dict[tuple[str, int], float]:
     return {(record.point.key, record.seed): _loss(record) for record in records if record.stage == "select"}
 
 
-def current_round(points: Sequence[Point], known: Losses, protocol: Protocol) -> Phase | None:
-    """The round of selection that is under way; None when the choice can be made.
+def current_phase(points: Sequence[Point], known: Losses, protocol: Protocol) -> Phase:
+    """What a grid is waiting for: a round of selection or, when the choice can be made, the trials of the best point.
 
-    First round: all points with the same few seeds. Second round: the best of them with more seeds.
+    First round: all points with the same few seeds. Second round: the best of them, the finalists, with more seeds. The
+    lowest mean over all seeds wins; of equal points the one with the lowest key. A grid of one point needs no losses.
     """
-    if len(points) < 2:
-        return None
-    finalists = min(len(points), protocol.finalists)
-    further = _seeds(protocol, protocol.finalist_seeds)[protocol.selection_seeds :] if finalists > 1 else ()
-    first = tuple((point, seed) for point in points for seed in _seeds(protocol, protocol.selection_seeds))
-    if _incomplete(first, known):
-        return Phase("select", first, (finalists * len(further), protocol.trials))
-    second = tuple((point, seed) for point in _finalists(points, known, protocol) for seed in further)
-    return Phase("select", second, (protocol.trials,)) if _incomplete(second, known) else None
+    finalists = points
+    if len(points) > 1:
+        count = min(len(points), protocol.finalists)
+        further = _seeds(protocol, protocol.finalist_seeds)[protocol.selection_seeds :] if count > 1 else ()
+        first = tuple((point, seed) for point in points for seed in _seeds(protocol, protocol.selection_seeds))
+        if _incomplete(first, known):
+            return Phase("select", first, (count * len(further), protocol.trials))
+        finalists = _ranked(points, _seeds(protocol, protocol.selection_seeds), known)[:count]
+        second = tuple((point, seed) for point in finalists for seed in further)
+        if _incomplete(second, known):
+            return Phase("select", second, (protocol.trials,))
+    if len(finalists) > 1:
+        finalists = _ranked(finalists, _seeds(protocol, protocol.finalist_seeds), known)
+    seeds = range(protocol.first_seed, protocol.first_seed + protocol.trials)
+    return Phase("trial", tuple((finalists[0], seed) for seed in seeds))
 
 
 def chosen(points: Sequence[Point], known: Losses, protocol: Protocol) -> Point | None:
-    """The finalist with the lowest mean validation loss over all its seeds; None while a training is missing.
-
-    A grid of one point needs no losses. Of equal points the one with the lowest key is taken.
-    """
-    if not points or current_round(points, known, protocol) is not None:
-        return None
-    if len(points) == 1:
-        return points[0]
-    finalists = _finalists(points, known, protocol)
-    if len(finalists) == 1:
-        return finalists[0]
-    return _ranked(finalists, _seeds(protocol, protocol.finalist_seeds), known)[0]
+    """The point that the trials report; None while a training of the selection is missing."""
+    phase = current_phase(points, known, protocol) if points else None
+    return phase.trainings[0][0] if phase and phase.stage == "trial" else None
 
 
 def _loss(record: Record) -> float:
@@ -70,10 +68,6 @@ def _seeds(protocol: Protocol, count: int) -> range:
 
 def _incomplete(trainings: Sequence[tuple[Point, int]], known: Losses) -> bool:
     return any((point.key, seed) not in known for point, seed in trainings)
-
-
-def _finalists(points: Sequence[Point], known: Losses, protocol: Protocol) -> list[Point]:
-    return _ranked(points, _seeds(protocol, protocol.selection_seeds), known)[: protocol.finalists]
 
 
 def _ranked(points: Sequence[Point], seeds: range, known: Losses) -> list[Point]:

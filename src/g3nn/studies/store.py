@@ -16,21 +16,18 @@ from typing import Any, NamedTuple, Self, TypeVar
 from g3nn.base.errors import DataError
 from g3nn.base.folders import tidy
 from g3nn.studies.records import Environment, Evidence, Point, Record
-from g3nn.studies.store_file import PLAIN, create, damage, digest, explained, rows, snapshot, writable
+from g3nn.studies.store_file import PLAIN, RESULT, UNSEALED, create, damage, explained, rows, seal, snapshot, writable
 
 T = TypeVar("T")
 
 _DIGITS = 5
 """Significant digits of the numbers in the evidence of a trial: more than a page can show."""
 
-_RESULT = ("split", "status", "val_loss", "val_accuracy", "test_accuracy", "epochs", "best_epoch", "error")
-"""What a training must give again wherever it runs. Time, machine and evidence may differ."""
-
 _POINT = ("dataset", "setting", "model", "objective", "options")
 _INSERT = f"""
 INSERT INTO trials (point, {", ".join(PLAIN)}, environment, evidence, digest)
 VALUES ((SELECT id FROM points WHERE key = ?), {", ".join("?" * len(PLAIN))},
-        (SELECT id FROM environments WHERE key = ?), ?, ?) ON CONFLICT DO NOTHING
+        (SELECT id FROM environments WHERE key = ?), ?, {UNSEALED}) ON CONFLICT DO NOTHING
 """
 _POINTS = f"SELECT key, {', '.join(_POINT)} FROM points"
 _INSERT_POINT = f"INSERT INTO points (key, {', '.join(_POINT)}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
@@ -83,11 +80,9 @@ class Store:
         if not records:
             return
         environment = self._environment = self._environment or Environment.current()
-        made_in = _environment_row(environment)
+        made_in = _environment_row(environment)[0]
         with self._transaction():
-            self._connection.execute(_INSERT_ENVIRONMENT, made_in)
-            self._connection.executemany(_INSERT_POINT, map(_point_row, {record.point for record in records}))
-            self._connection.executemany(_INSERT, [_row(record, made_in[0]) for record in records])
+            self._insert({record.point for record in records}, [environment], [_row(one, made_in) for one in records])
 
     def merge(self, others: Iterable[str | os.PathLike[str]]) -> MergeReport:
         """Add the rows of other stores: all of them, or none if one of the files cannot be used."""
@@ -96,11 +91,9 @@ class Store:
         with self._transaction():
             for theirs in sources:
                 # A row begins with what was trained (point, stage, seed), followed by its result.
-                held = {row[:3]: row[3 : 3 + len(_RESULT)] for row in rows(self._connection)}
-                self._connection.executemany(_INSERT_POINT, map(_point_row, theirs.points.values()))
-                self._connection.executemany(_INSERT_ENVIRONMENT, map(_environment_row, theirs.environments))
-                self._connection.executemany(_INSERT, theirs.rows)
-                results = [(held.get(row[:3]), row[3 : 3 + len(_RESULT)]) for row in theirs.rows]
+                held = {row[:3]: row[3 : 3 + len(RESULT)] for row in rows(self._connection)}
+                self._insert(theirs.points.values(), theirs.environments, theirs.rows)
+                results = [(held.get(row[:3]), row[3 : 3 + len(RESULT)]) for row in theirs.rows]
                 added += sum(old is None for old, _ in results)
                 present += sum(old == new for old, new in results)
                 conflicts += sum(old not in (None, new) for old, new in results)
@@ -108,7 +101,7 @@ class Store:
 
     def records(self, evidence: bool = False) -> list[Record]:
         """All records, ordered by point key, stage and seed."""
-        with self._reading():
+        with explained(self.path, "read"):
             held = self._contents()
             return [
                 Record(
@@ -116,12 +109,12 @@ class Store:
                     **dict(zip(PLAIN, plain, strict=True)),
                     evidence=Evidence.from_json(json.loads(zlib.decompress(blob))) if evidence and blob else None,
                 )
-                for key, *plain, _, blob, _ in held.rows
+                for key, *plain, _, blob in held.rows
             ]
 
     def environments(self) -> list[Environment]:
         """All environments that records were made in."""
-        with self._reading():
+        with explained(self.path, "read"):
             return self._contents().environments
 
     def close(self) -> None:
@@ -137,23 +130,16 @@ class Store:
     def _transaction(self) -> Iterator[None]:
         if self._connection.execute("PRAGMA query_only").fetchone()[0]:
             raise DataError(f"{self.path}: opened for reading only. Use Store.open to append.")
-        with explained(self.path):
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
-                self._connection.execute("COMMIT")
-            finally:
-                # SQLite has rolled back some failures itself.
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
+        with explained(self.path), self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
 
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        try:
-            with explained(self.path, "read"):
-                yield
-        except (zlib.error, ValueError, LookupError, TypeError) as error:
-            raise DataError(f"{self.path}: {damage(str(error))}") from error
+    def _insert(self, points: Iterable[Point], environments: Iterable[Environment], new: Iterable[Any]) -> None:
+        """new: as `rows` gives them."""
+        self._connection.executemany(_INSERT_POINT, map(_point_row, points))
+        self._connection.executemany(_INSERT_ENVIRONMENT, map(_environment_row, environments))
+        self._connection.executemany(_INSERT, new)
+        seal(self._connection)
 
     def _contents(self) -> _Contents:
         """Everything in the file. Raises unless all of it is sound."""
@@ -170,7 +156,7 @@ class Store:
             try:
                 if os.path.exists(file) and os.path.samefile(file, self.path):
                     raise DataError(f"{file}: the store itself. Leave it out.")
-                with Store.read(file) as other, other._reading():
+                with Store.read(file) as other, explained(file, "read"):
                     found.append(other._contents())
             except DataError as error:
                 problems.append(f"\n  - {error}")
@@ -210,15 +196,7 @@ def _sound(stored: Iterable[Any], made: Callable[..., T], row: Callable[[T], tup
 
 def _row(record: Record, environment: str) -> tuple[Any, ...]:
     blob = None if record.evidence is None else packed(record.evidence)
-    row = (record.point.key, *(_stored(getattr(record, name), kind) for name, kind in PLAIN.items()), environment, blob)
-    return (*row, digest(row))
-
-
-def _stored(value: Any, kind: type) -> Any:
-    """As SQLite gives it back, for the digest to agree with what is read: it has no NaN and no negative zero."""
-    if value is None or value != value:
-        return None
-    return float(value) + 0.0 if kind is float else kind(value)
+    return (record.point.key, *(getattr(record, name) for name in PLAIN), environment, blob)
 
 
 def _point(dataset: str, setting: str, model: str, objective: str, options: str) -> Point:

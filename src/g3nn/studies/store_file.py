@@ -13,6 +13,7 @@ import os
 import shutil
 import sqlite3
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -29,27 +30,20 @@ VERSION = 2
 PATIENCE = 60.0
 """Seconds to wait for other processes that are using the file."""
 
-PLAIN: dict[str, type] = {
-    "stage": str,
-    "seed": int,
-    "split": str,
-    "status": str,
-    "val_loss": float,
-    "val_accuracy": float,
-    "test_accuracy": float,
-    "epochs": int,
-    "best_epoch": int,
-    "error": str,
-    "seconds": float,
-}
-"""What a row says in plain columns, and as what SQLite gives it back."""
+RESULT = ("split", "status", "val_loss", "val_accuracy", "test_accuracy", "epochs", "best_epoch", "error")
+"""What a training must give again wherever it runs. Time, machine and evidence may differ."""
+PLAIN = ("stage", "seed", *RESULT, "seconds")
+"""What a row says in plain columns."""
 
 # A row whose point or environment is gone must not vanish without a word.
 _ROWS = f"""
-SELECT points.key, {", ".join(PLAIN)}, environments.key, evidence, %s FROM trials
+SELECT points.key, {", ".join(PLAIN)}, environments.key, evidence, digest, point FROM trials
 LEFT JOIN points ON points.id = trials.point LEFT JOIN environments ON environments.id = trials.environment
-ORDER BY points.key, stage, seed
+%s ORDER BY points.key, stage, seed
 """
+
+UNSEALED = f"x'{'00' * 12}'"
+"""In the place of a digest until `seal`."""
 
 # Evidence takes whole pages, so small pages waste less space.
 _SCHEMA = f"""
@@ -102,18 +96,27 @@ def digest(row: Sequence[Any]) -> bytes:
     return hashlib.sha256(text.encode()).digest()[:12]
 
 
+def seal(connection: sqlite3.Connection) -> None:
+    """Give new rows their digests: of the values as SQLite has stored them, for it has no NaN and no negative zero."""
+    new = connection.execute(_ROWS % f"WHERE digest = {UNSEALED}").fetchall()
+    connection.executemany(
+        "UPDATE trials SET digest = ? WHERE (point, stage, seed) = (?, ?, ?)",
+        [(digest(row[:-2]), row[-1], *row[1:3]) for row in new],
+    )
+
+
 def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
-    """What `digest` takes, and the digest, for all rows by point, stage and seed. Raises unless every row is sound."""
-    found = connection.execute(_ROWS % "digest").fetchall()
-    if damaged := [row for row in found if digest(row[:-1]) != row[-1]]:
-        key, stage, seed, *_, written = damaged[0]
+    """What `digest` takes, for all rows by point, stage and seed. Raises unless every row agrees with its digest."""
+    found = connection.execute(_ROWS % "").fetchall()
+    if damaged := [row for row in found if digest(row[:-2]) != row[-2]]:
+        key, stage, seed, *_, written, _ = damaged[0]
         place = f"digest = x'{written.hex()}'" if isinstance(written, bytes) else "typeof(digest) <> 'blob'"
         raise DataError(
             f"{len(damaged)} of {len(found)} rows are damaged: they do not agree with their digests. The first is "
             f"{stage!r} of point {key!r} with seed {seed!r}. Take a sound copy, or remove such a row, and the next run "
             f'trains it again: sqlite3 FILE "DELETE FROM trials WHERE {place}"'
         )
-    return found
+    return [row[:-2] for row in found]
 
 
 def create(path: Path) -> None:
@@ -137,8 +140,7 @@ def writable(path: Path) -> sqlite3.Connection:
             connection.execute("PRAGMA foreign_keys = ON")
             # SQLite notices that it may not write only when it first changes something.
             connection.execute("BEGIN IMMEDIATE")
-            older = _upgraded(connection, _version(connection))
-            connection.execute("COMMIT" if older else "ROLLBACK")
+            connection.execute("COMMIT" if _upgraded(connection) else "ROLLBACK")
             connection.execute("PRAGMA journal_mode = DELETE")  # another program may have left a write-ahead log
     except BaseException:
         connection.close()
@@ -212,15 +214,16 @@ def _back_up(path: Path, mode: str, target: sqlite3.Connection) -> None:
         source.backup(target)
     if (verdict := target.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(verdict)
-    _upgraded(target, version)
+    _upgraded(target)
 
 
-def _upgraded(connection: sqlite3.Connection, version: int) -> bool:
-    """Bring a file of this version to the current one; whether there was anything to do."""
+def _upgraded(connection: sqlite3.Connection) -> bool:
+    """Bring a file to the current version; whether there was anything to do."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
     for older in range(version, VERSION):
         MIGRATIONS[older](connection)
     connection.execute(f"PRAGMA user_version = {VERSION}")
-    return version < VERSION
+    return bool(version < VERSION)
 
 
 def _add_digests(connection: sqlite3.Connection) -> None:
@@ -228,21 +231,12 @@ def _add_digests(connection: sqlite3.Connection) -> None:
     # The oldest files refuse every change of a row.
     for (trigger,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
         connection.execute(f'DROP TRIGGER "{trigger}"')
-    connection.execute("ALTER TABLE trials ADD COLUMN digest BLOB NOT NULL DEFAULT x''")
-    places = connection.execute(_ROWS % "point, stage, seed").fetchall()
-    connection.executemany(
-        "UPDATE trials SET digest = ? WHERE (point, stage, seed) = (?, ?, ?)",
-        [(digest(row[:-3]), *row[-3:]) for row in places],
-    )
+    connection.execute(f"ALTER TABLE trials ADD COLUMN digest BLOB NOT NULL DEFAULT {UNSEALED}")
+    seal(connection)
 
 
 MIGRATIONS: dict[int, Callable[[sqlite3.Connection], None]] = {1: _add_digests}
 """For each version but the current one: what turns a file into one of the next version."""
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    version: int = connection.execute("PRAGMA user_version").fetchone()[0]
-    return version
 
 
 def _connect(path: Path, mode: str) -> sqlite3.Connection:
@@ -251,11 +245,12 @@ def _connect(path: Path, mode: str) -> sqlite3.Connection:
 
 
 def _tolerant(connection: sqlite3.Connection) -> sqlite3.Connection:
-    """Damaged text is read too, for the digest of its row to tell."""
+    """Damaged text can be read: the digest of its row will not match."""
     connection.text_factory = lambda text: text.decode(errors="surrogateescape")
     return connection
 
 
+_UNREADABLE = (zlib.error, ValueError, LookupError, TypeError)
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL)
 _OTHER_FILE = "Check the name, or give --store a new file."
 _TROUBLE = {
@@ -271,14 +266,14 @@ _TROUBLE = {
 
 @contextmanager
 def explained(path: Path, access: str = "written") -> Iterator[None]:
-    """Say what a failure means for the store and what to do. Errors of the caller pass through."""
+    """Say what a failure means for the store and what to do. Errors of a caller who writes pass through."""
     try:
         yield
-    except (sqlite3.IntegrityError, sqlite3.ProgrammingError) as error:
-        if access == "read":
-            raise DataError(f"{path}: {damage(str(error))}") from error
-        raise
-    except (sqlite3.DatabaseError, DataError, OSError, UnicodeDecodeError) as error:
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError, *_UNREADABLE) as error:
+        if access != "read":
+            raise
+        raise DataError(f"{path}: {damage(str(error))}") from error
+    except (sqlite3.DatabaseError, DataError, OSError) as error:
         raise DataError(f"{path}: {_reason(error, access)}") from error
 
 

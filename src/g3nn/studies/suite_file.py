@@ -60,6 +60,8 @@ _TYPES: dict[Any, tuple[str, Callable[[Any], bool]]] = {
 }
 """What the value of a field of some type may be, and whether it is. Numbers and flags have rules."""
 
+_hints = cache(get_type_hints)
+
 _RULES = {int: Rule(int, "", low=1), float: Rule(float, "", low=0), bool: Rule(bool, "")}
 """For fields that declare no rule of their own."""
 
@@ -175,11 +177,6 @@ def _contents(path: Path, problems: Problems) -> tuple[_File, dict[str, list[tup
         if not (once | lists).get(name):
             problems.add(f"{path.name}, {name}", "nothing", _TYPES[_hints(_File)[name]][0])
     return _File(**once), lists
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind)
 
 
 def _parsed(kind: type[Parsed], data: TomlTable, place: str, problems: Problems, **given: Any) -> Parsed | None:

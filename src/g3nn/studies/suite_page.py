@@ -1,24 +1,70 @@
-"""The page of a suite: its tables beside the published ones, and the details of every cell."""
+"""The page of a suite: tables beside the published ones, key figures, how it was run, and the details of each cell."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from g3nn.pages import assets
+from g3nn.pages.assets import count, number, signed
 from g3nn.pages.averages import curves, pooled
-from g3nn.studies import suite_views as views
-from g3nn.studies.comparison import CellResult, compare
-from g3nn.studies.records import Evidence
-from g3nn.studies.statistics import LEVEL
+from g3nn.studies.comparison import LEVEL, CellResult, Comparison, compare
+from g3nn.studies.records import Environment, Evidence
 from g3nn.studies.store import Store
-from g3nn.studies.suite import Suite
-from g3nn.studies.tables import REPRODUCED_WITHIN, layouts, summaries
+from g3nn.studies.suite import ESTIMATOR, Suite
+from g3nn.studies.tables import DISCRIMINATIVE, REPRODUCED_WITHIN, layouts, summaries
+
+Value = TypeVar("Value")
+
+GENERATIVE = "generative"
+
+FULL_COLOUR = 0.03
+"""A difference from the published value of this size or more has the strongest colour."""
+
+
+@dataclass(frozen=True)
+class CellView:
+    """One cell, ready to print.
+
+    label: what a screen reader says. bold: no mean of its dataset is higher; a discriminative model is compared with
+    the generative ones of every objective, which the page narrows down to those that the reader looks at. strength: how
+    much of the full colour its difference has, in percent.
+    """
+
+    id: str
+    result: CellResult
+    label: str
+    bold: bool
+    strength: int
+
+    @property
+    def direction(self) -> str:
+        difference = self.result.difference
+        if difference is None or signed(difference) == signed(0.0):
+            return "same"
+        return "above" if difference > 0 else "below"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers."""
+
+    id: str
+    result: CellResult
+    peer: CellResult | None
+
+    @property
+    def p_value(self) -> str:
+        """Of a t-test between the two, as the table prints it."""
+        p = None if self.peer is None else self.result.peers.get(self.peer.label)
+        return "< 0.001" if p is not None and p < 0.001 else number(p)
 
 
 def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
@@ -26,34 +72,34 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
     assets.check_target(out_path)
     with Store.read(store_path) as store:
         comparison = compare(suite, store)
-        environments = views.environments(store.environments())
+        made_in = environments(store.environments())
     cells = comparison.cells
-    rates = views.rates(cells)
+    by_noise = rates(cells)
     text = assets.render(
         "paper.html.j2",
         styles=["paper.css"],
         scripts=["evidence.js", "drawer.js", "paper.js", "rates.js"],
         data={
             "cells": [_details(cell) for cell in cells],
-            "datasets": views.datasets(suite),
-            "rates": rates,
-            "full_colour": views.FULL_COLOUR,
+            "datasets": datasets(suite),
+            "rates": by_noise,
+            "full_colour": FULL_COLOUR,
             "level": LEVEL,
         },
         suite=suite,
-        introduction=views.introduction(cells),
+        introduction=introduction(cells),
         summaries=summaries(comparison),
-        group_label=views.group_label,
+        group_label=group_label,
         close=REPRODUCED_WITHIN,
-        choices=views.choices(comparison),
-        rates=rates,
-        filters=views.filters(cells),
-        full_colour=views.FULL_COLOUR,
+        choices=choices(comparison),
+        rates=by_noise,
+        filters=filters(cells),
+        full_colour=FULL_COLOUR,
         level=LEVEL,
         layouts=layouts(cells),
-        view=partial(views.view, suite),
-        protocol=views.protocol(suite),
-        environments=environments,
+        view=partial(view, suite),
+        protocol=protocol(suite),
+        environments=made_in,
     )
     assets.write(out_path, text)
 
@@ -62,8 +108,8 @@ def _details(cell: CellResult) -> dict[str, Any]:
     """What the drawer of a cell shows. A run is [seed, test accuracy, validation loss, epochs, status, error]."""
     return {
         **cell.facts(),
-        "id": views.cell_id(cell),
-        "kind": views.kind_of(cell),
+        "id": cell_id(cell),
+        "kind": kind_of(cell),
         "label": cell.label,
         "grid": _grid(cell),
         "runs": [[run.seed, run.test_accuracy, run.val_loss, run.epochs, run.status, run.error] for run in cell.runs],
@@ -99,3 +145,170 @@ def _grid(cell: CellResult) -> dict[str, Any]:
             for own, point in zip(options, cell.selection, strict=True)
         ],
     }
+
+
+def kind_of(cell: CellResult) -> str:
+    return DISCRIMINATIVE if cell.counterpart is None else GENERATIVE
+
+
+def cell_id(cell: CellResult) -> str:
+    return ".".join((cell.table, cell.setting, cell.dataset, cell.label, cell.objective))
+
+
+def view(suite: Suite, cell: CellResult) -> CellView:
+    where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
+    bold = cell.bold
+    if kind_of(cell) == GENERATIVE:
+        where += f", {cell.objective} objective"
+    else:
+        bold = set(cell.best_in) == set(suite.objectives)
+    measured = (
+        "quoted" if cell.quoted else "not measured" if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"
+    )
+    published = "" if cell.published is None else f", published {_spread(cell.published, cell.published_std)}"
+    difference = "" if cell.difference is None else f", difference {signed(cell.difference)}"
+    strength = round(100 * min(abs(cell.difference or 0.0) / FULL_COLOUR, 1))
+    chosen = ", chosen by validation" if cell.selected and cell.counterpart else ""
+    return CellView(cell_id(cell), cell, f"{where}: {measured}{published}{difference}{chosen}", bold, strength)
+
+
+def _spread(mean: float, std: float | None) -> str:
+    return number(mean) if std is None else f"{number(mean)} ± {number(std)}"
+
+
+def choices(comparison: Comparison) -> list[Choice]:
+    """One for each setting and dataset of a suite that selects a model; none for other suites."""
+    settings, datasets = _distinct(cell.setting for cell in comparison.cells), _datasets(comparison.cells)
+    chosen = [cell for cell in comparison.cells if cell.selected]
+    choices = []
+    for cell in sorted(chosen, key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))):
+        beside = [peer for peer in comparison.cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
+        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
+        choices.append(Choice(cell_id(cell), cell, max(peers, key=lambda peer: peer.mean or 0.0, default=None)))
+    return choices
+
+
+def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
+    """The values that a reader can pick from, by what they are values of. The name also stands in the address."""
+    offered = {
+        "setting": _distinct(cell.setting for cell in cells),
+        "dataset": _datasets(cells),
+        "objective": _distinct(cell.objective for cell in cells if kind_of(cell) == GENERATIVE),
+        "kind": _distinct(kind_of(cell) for cell in cells),
+    }
+    return {name: values for name, values in offered.items() if len(values) > 1}
+
+
+def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
+    """For each kind of noise and dataset the accuracy of every model by the amount of noise, in percent.
+
+    A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting, else
+    the amount 0 of another kind. A quoted model has its published accuracy.
+    """
+    known = [cell for cell in cells if _accuracy(cell) is not None]
+    named = {cell.setting: found.groups() for cell in known if (found := _AMOUNT.fullmatch(cell.setting))}
+    zeros = [setting for setting, (_, amount) in named.items() if int(amount) == 0]
+    sound = "standard" if not zeros or any(cell.setting == "standard" for cell in known) else zeros[0]
+    panels = []
+    for kind, dataset in _distinct((named[cell.setting][0], cell.dataset) for cell in known if cell.setting in named):
+        own = [cell for cell in known if cell.dataset == dataset]
+        at = {int(amount): setting for setting, (one, amount) in named.items() if one == kind}
+        at = {0: sound, **at}
+        lines = []
+        for label in _distinct(cell.label for cell in own):
+            mine = {cell.setting: cell for cell in own if cell.label == label}
+            there = {amount: mine[at[amount]] for amount in sorted(at) if at[amount] in mine}
+            if any(there):
+                lines.append(_line(label, there))
+        panels.append({"title": f"{kind.capitalize()} on {dataset.capitalize()}", "lines": lines})
+    return panels
+
+
+_AMOUNT = re.compile(r"(\w+)-(\d+)")
+"""A setting with noise: what kind, and how much in percent."""
+
+
+def _line(label: str, there: dict[int, CellResult]) -> dict[str, Any]:
+    first = next(iter(there.values()))
+    return {
+        "label": f"{label} (published)" if first.quoted else label,
+        "ours": first.ours,
+        "quoted": first.quoted,
+        "rates": list(there),
+        "means": [_accuracy(cell) for cell in there.values()],
+        "stds": [cell.published_std if cell.quoted else cell.std for cell in there.values()],
+    }
+
+
+def _accuracy(cell: CellResult) -> float | None:
+    return cell.published if cell.quoted else cell.mean
+
+
+def group_label(name: str) -> str:
+    if name == ESTIMATOR:
+        return "Estimator"
+    return "Discriminative" if name == DISCRIMINATIVE else f"Generative, {name} objective"
+
+
+def introduction(cells: Sequence[CellResult]) -> str:
+    """What is compared, in a sentence."""
+    models = _distinct(cell.label for cell in cells if not cell.quoted)
+    settings = _distinct(cell.setting for cell in cells)
+    datasets = [name.capitalize() for name in _datasets(cells)]
+    where = " and ".join(filter(None, (", ".join(datasets[:-1]), *datasets[-1:])))
+    trials = [cell.trials for cell in cells if cell.mean is not None]
+    measured = f"each the mean of {_range(trials, 'trial')}" if trials else "not measured yet"
+    return (
+        f"Test accuracy of {count(len(models), 'model')} on {where} under {count(len(settings), 'setting')}, "
+        f"{measured}, beside the published value."
+    )
+
+
+def protocol(suite: Suite) -> list[str]:
+    """How the numbers were made, in two paragraphs."""
+    first = suite.protocol.first_seed
+    counts = _distinct(suite.trials(cell) for cell in suite.cells)
+    trials = " or ".join(f"seeds {first} to {first + many - 1}" if many > 1 else f"seed {first}" for many in counts)
+    return [
+        _selection(suite),
+        f"The chosen point is trained with {trials}, which had no part in the choice. The tables show the mean and "
+        "the standard deviation of the test accuracy.",
+    ]
+
+
+def _selection(suite: Suite) -> str:
+    rules = suite.protocol
+    sizes = [len(suite.points(entry)) for entry in suite.entries() if not entry.cell.quoted]
+    if max(sizes, default=0) < 2:
+        return "Every cell has one point, so nothing is chosen."
+    text = f"The grid of a cell has {_range(sizes, 'point')}, each trained with "
+    text += f"{count(rules.selection_seeds, 'seed')}, starting at seed {rules.first_selection_seed}"
+    if rules.finalists > 1 and rules.finalist_seeds > rules.selection_seeds:
+        text += f", and the best {rules.finalists} of them with {rules.finalist_seeds} seeds in all"
+    return f"{text}. The lowest mean validation loss is chosen; no test label is used."
+
+
+def _range(numbers: Sequence[int], singular: str) -> str:
+    few, many = min(numbers), max(numbers)
+    return count(many, singular) if few == many else f"{few} to {count(many, singular)}"
+
+
+def datasets(suite: Suite) -> dict[str, Any]:
+    """The table of datasets, for the script."""
+    rows = [[row.dataset.capitalize(), row.nodes, row.edges, row.classes, row.mean_two_hop] for row in suite.datasets]
+    columns = {"dataset": None, "nodes": 0, "edges": 0, "classes": 0, "in 2 hops": 1}
+    return {"caption": "Datasets", "columns": columns, "rows": rows}
+
+
+def environments(stored: Iterable[Environment]) -> list[str]:
+    """One line for each machine and set of versions."""
+    lines = ([*environment.hardware.items(), *environment.software.items()] for environment in stored)
+    return list(_distinct(", ".join(f"{name} {value}" for name, value in line) for line in lines))
+
+
+def _datasets(cells: Sequence[CellResult]) -> tuple[str, ...]:
+    return _distinct(cell.dataset for cell in cells)
+
+
+def _distinct(values: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(dict.fromkeys(values))

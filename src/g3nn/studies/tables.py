@@ -23,8 +23,8 @@ _ESCAPES = str.maketrans(
 )
 
 
-WriteCell = Callable[[CellResult | None, str], str]
-"""The text of a cell, None where the suite has none, in a table under an objective."""
+WriteCell = Callable[[CellResult, str], str]
+"""The text of a cell that was measured, in a table under an objective."""
 
 
 class Row(NamedTuple):
@@ -117,13 +117,19 @@ def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
     return groups
 
 
-def printed_tables(comparison: Comparison, write: WriteCell) -> list[PrintedTable]:
-    """The tables in the order of the suite, each once for every objective."""
+def printed_tables(comparison: Comparison, write: WriteCell, missing: str = "-") -> list[PrintedTable]:
+    """The tables in the order of the suite, each once for every objective. missing: where there is no number."""
+
+    def text(cell: CellResult | None, objective: str) -> str:
+        if cell is not None and cell.quoted:
+            return f"{cell.published:.3f} published"
+        return missing if cell is None or cell.mean is None else write(cell, objective)
+
     printed = []
     for table, setting, cells, datasets, groups in layouts(comparison.cells):
         for objective in dict.fromkeys(cell.objective for cell in cells):
             rows = [
-                [[label(row.model, row.variant), *(write(cell, objective) for cell in row.cells)] for row in group]
+                [[label(row.model, row.variant), *(text(cell, objective) for cell in row.cells)] for row in group]
                 for name, group in groups.items()
                 if name in (DISCRIMINATIVE, ESTIMATOR, objective)
             ]
@@ -152,11 +158,6 @@ def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
         trials=(min(trials, default=0), max(trials, default=0)),
         failed=sum(cell.failed for cell in cells),
     )
-
-
-def selected(comparison: Comparison) -> list[CellResult]:
-    """Those of our models with the lowest validation loss, one for each dataset and setting."""
-    return [cell for cell in comparison.cells if cell.selected]
 
 
 def _noted(cell: CellResult) -> str:
@@ -195,11 +196,7 @@ def _text_table(printed: PrintedTable) -> str:
     return "\n".join(lines)
 
 
-def _text_cell(cell: CellResult | None, objective: str) -> str:
-    if cell is not None and cell.quoted:
-        return f"{cell.published:.3f} published"
-    if cell is None or cell.mean is None:
-        return "-"
+def _text_cell(cell: CellResult, objective: str) -> str:
     marks = (("b", objective in cell.best_in), ("u", cell.underline), ("*", cell.star))
     shown = "".join(mark for mark, there in marks if there)
     spread = "" if cell.std is None else "±" + f"{cell.std:.3f}".removeprefix("0")
@@ -216,18 +213,13 @@ def _signed(value: float) -> str:
 class _Style:
     """How a markup language writes the parts of a cell."""
 
-    missing: str
     bold: str
     underline: str
     spread: str
     star: str
     difference: str
 
-    def cell(self, cell: CellResult | None, objective: str) -> str:
-        if cell is not None and cell.quoted:
-            return f"{cell.published:.3f} published"
-        if cell is None or cell.mean is None:
-            return self.missing
+    def cell(self, cell: CellResult, objective: str) -> str:
         text = f"{cell.mean:.3f}"
         text = self.bold % text if objective in cell.best_in else text
         text = self.underline % text if cell.underline else text
@@ -236,13 +228,13 @@ class _Style:
         return text + (self.difference % _signed(cell.difference) if cell.difference is not None else "")
 
 
-_MARKDOWN = _Style("–", "**%s**", "<u>%s</u>", " ± %.3f", "\\*", " (%s)")
-_LATEX = _Style("--", r"\textbf{%s}", r"\underline{%s}", r" $\pm$ {\small %.3f}", "$^*$", " ($%s$)")
+_MARKDOWN = _Style("**%s**", "<u>%s</u>", " ± %.3f", "\\*", " (%s)")
+_LATEX = _Style(r"\textbf{%s}", r"\underline{%s}", r" $\pm$ {\small %.3f}", "$^*$", " ($%s$)")
 
 
 def _markdown(comparison: Comparison) -> str:
     tables = []
-    for title, datasets, groups in printed_tables(comparison, _MARKDOWN.cell):
+    for title, datasets, groups in printed_tables(comparison, _MARKDOWN.cell, "–"):
         rows = [["model", *datasets], ["---"] * (len(datasets) + 1), *itertools.chain(*groups)]
         tables.append("\n".join([f"### {title}", "", *(f"| {' | '.join(row)} |" for row in rows)]))
     legend = (
@@ -255,7 +247,7 @@ def _markdown(comparison: Comparison) -> str:
 def _latex(comparison: Comparison) -> str:
     lines = [r"% Needs \usepackage{booktabs}."]
     what = r"mean $\pm$ standard deviation of the test accuracy, in brackets the difference from the published mean"
-    for title, datasets, groups in printed_tables(comparison, _LATEX.cell):
+    for title, datasets, groups in printed_tables(comparison, _LATEX.cell, "--"):
         lines += [r"\begin{table}", r"\centering", rf"\caption{{{title.translate(_ESCAPES)}: {what}.}}"]
         lines += [rf"\begin{{tabular}}{{l{'l' * len(datasets)}}}", r"\toprule"]
         lines.append(" & ".join(["", *(name.translate(_ESCAPES) for name in datasets)]) + r" \\")
@@ -272,7 +264,7 @@ def _json(comparison: Comparison) -> str:
 
 
 def _plain(value: Any) -> Any:
-    """Numbers to six digits, and types that JSON knows."""
+    """Numbers to six digits, and types that JSON has."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
     return dict(value) if hasattr(value, "items") else value

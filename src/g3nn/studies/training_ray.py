@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from g3nn.base.errors import G3NNError, Problems, TrainingError
 from g3nn.graph.task import NodeTask
-from g3nn.studies.executors_ray import check_installed, connect, share
+from g3nn.studies.executors import check_cluster, cluster
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 
@@ -42,39 +42,28 @@ class SharedTraining:
     def fit(self, device: str = "auto", workers: int | None = None) -> FitResult:
         """Train with so many processes, by default one for each GPU of the cluster, or for each CPU if it has none."""
         problems = Problems()
-        problems.name("device", device, ("auto", "cpu", "cuda"))
-        check_installed(problems)
+        check_cluster(device, problems)
         if workers is not None and workers < 1:
             problems.add("workers", workers, "a whole number of at least 1")
         if not self.plan.training.batch:
             advice = "Only a training in batches can be shared."
             problems.add("batch", "0 on a Ray cluster", "a number of labelled nodes", advice)
         problems.raise_if_any()
-        import ray
-
-        started = connect(workers)
-        try:
-            place, processes, _ = share(device, workers, ray.cluster_resources())
-            return self._fit(place == "cuda", processes)
-        finally:
-            if started:
-                ray.shutdown()
-
-    def _fit(self, use_gpu: bool, processes: int) -> FitResult:
         from ray.exceptions import RayError
         from ray.train import FailureConfig, RunConfig, ScalingConfig
         from ray.train.torch import TorchTrainer
         from ray.train.v2.api.exceptions import TrainingFailedError
 
-        trainer: Any = TorchTrainer(
-            cast(Any, self),
-            scaling_config=ScalingConfig(num_workers=processes, use_gpu=use_gpu),
-            run_config=RunConfig(failure_config=FailureConfig(max_failures=_RESTARTS)),
-        )
-        try:
-            found: FitResult | G3NNError = trainer.fit().return_value
-        except (TrainingFailedError, RayError) as error:
-            raise TrainingError(f"the cluster could not train: {error}") from None
+        with cluster(device, workers) as (place, processes, _):
+            trainer: Any = TorchTrainer(
+                cast(Any, self),
+                scaling_config=ScalingConfig(num_workers=processes, use_gpu=place == "cuda"),
+                run_config=RunConfig(failure_config=FailureConfig(max_failures=_RESTARTS)),
+            )
+            try:
+                found: FitResult | G3NNError = trainer.fit().return_value
+            except (TrainingFailedError, RayError) as error:
+                raise TrainingError(f"the cluster could not train: {error}") from None
         if isinstance(found, G3NNError):
             raise found
         return found

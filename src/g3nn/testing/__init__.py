@@ -110,7 +110,8 @@ def checks(
     if kind == "outcome":
         if component not in makers:
             raise TypeError(f"{component.__name__}: there are no labels to test it with; {advice}")
-        return [Check(promise, OutcomeCase(component, makers[component])) for promise in OUTCOME_PROMISES]
+        case = OutcomeCase(component, makers[component])
+        return [Check(promise, case) for promise in OUTCOME_PROMISES]
     found = [
         Check(one.check, case)
         for one in _PROMISES

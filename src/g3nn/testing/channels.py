@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
-from torch import Tensor
 from torch.autograd import gradcheck
 from torch.nn.functional import one_hot
 
 from g3nn.base.options import rules
 from g3nn.model.channels import EdgeChannel, LabelChannel
 from g3nn.testing.components import close
-from g3nn.testing.situations import Case, answers_of, judged_pairs, likelihood_for, n
+from g3nn.testing.situations import Case, answers_of, beliefs_of, judged_pairs, likelihood_for, n
 
 
 def a_channel_declares_when_it_is_clear(case: Case) -> None:
@@ -54,17 +51,17 @@ def a_clear_channel_changes_nothing(case: Case) -> None:
     """With the options in `clear`, terms and beliefs are those of the outcome, and of the likelihood."""
     channel = case.part(case.model(case.component.clear))
     if isinstance(channel, EdgeChannel):
-        likelihood, state = likelihood_for(channel)
+        likelihood = likelihood_for(channel)
         for pairs in judged_pairs(case.R):
-            q = _beliefs(case, channel)
-            expected = likelihood.expected_log_prob(state, q, pairs)
-            close(channel.expected_log_prob(likelihood, state, q, pairs), expected, atol=1e-9)
+            q = beliefs_of(channel, case.inputs)
+            expected = likelihood.expected_log_prob(None, q, pairs)
+            close(channel.expected_log_prob(likelihood, None, q, pairs), expected, atol=1e-9)
         return
     outcome, targets = channel.outcome, case.inputs.targets
     q, p = answers_of(channel), answers_of(channel, 1)
     for of_posterior in (True, False):
-        asked = (q, p, targets, of_posterior, (0.5, 0.25))
-        for found, expected in zip(channel.node_terms(*asked), outcome.node_terms(*asked), strict=True):
+        arguments = (q, p, targets, of_posterior, (0.5, 0.25))
+        for found, expected in zip(channel.node_terms(*arguments), outcome.node_terms(*arguments), strict=True):
             close(found, expected, atol=1e-9)
     close(channel.supervised(q, targets), outcome.supervised(q, targets), atol=1e-9)
     close(channel.observed_prior(q, p, targets), outcome.observed_prior(q, p, targets), atol=1e-9)
@@ -101,36 +98,29 @@ def the_expectation_over_labels_is_right(case: Case) -> None:
     channel = case.part(case.model())
     if isinstance(channel, LabelChannel):
         return
-    likelihood, state = likelihood_for(channel)
+    likelihood = likelihood_for(channel)
     values = case.inputs.targets.values
     certain = one_hot(values, case.K).double() if case.of_classes else values
     certain = certain.expand(case.R, *certain.shape)
     spread = [torch.zeros_like(certain)] * (channel.outcome.numbers_per_column - 1)
     for pairs in judged_pairs(case.R):
-        odds = likelihood.log_odds(state, certain, pairs)
-        asked = (likelihood, state, torch.cat([certain, *spread], dim=2), pairs)
-        close(channel.expected_log_prob(*asked), channel.log_prob(odds, pairs.present), atol=1e-6)
+        odds = likelihood.log_odds(None, certain, pairs)
+        arguments = (likelihood, None, torch.cat([certain, *spread], dim=2), pairs)
+        close(channel.expected_log_prob(*arguments), channel.log_prob(odds, pairs.present), atol=1e-6)
         of_edge = channel.genuine if pairs.present else channel.missing
-        close(channel.expected_edge(*asked), of_edge(odds), atol=1e-6)
+        close(channel.expected_edge(*arguments), of_edge(odds), atol=1e-6)
 
 
 def a_channel_has_the_right_gradient(case: Case) -> None:
     """The gradients of its terms and beliefs by the answers are those of finite differences."""
     channel, targets = case.part(case.model()), case.inputs.targets
     if isinstance(channel, EdgeChannel):
-        likelihood, state = likelihood_for(channel)
-        q = _beliefs(case, channel).clone().requires_grad_()
+        likelihood = likelihood_for(channel)
+        q = beliefs_of(channel, case.inputs).clone().requires_grad_()
         for pairs in judged_pairs(case.R, few=True):
-            assert gradcheck(lambda q, pairs=pairs: channel.expected_log_prob(likelihood, state, q, pairs), q)
+            assert gradcheck(lambda q, pairs=pairs: channel.expected_log_prob(likelihood, None, q, pairs), q)
         return
     q, p = (answers_of(channel, seed).clone().requires_grad_() for seed in (0, 1))
     assert gradcheck(lambda q: channel.supervised(q, targets), q)
     assert gradcheck(lambda q, p: channel.observed_prior(q, p, targets), (q, p))
     assert gradcheck(lambda q: channel.beliefs(q, targets), q)
-
-
-def _beliefs(case: Case, channel: Any) -> Tensor:
-    """(R, n, width): what enters the graph term for random answers."""
-    return channel.outcome.node_terms(answers_of(channel), answers_of(channel), case.inputs.targets, True, (1.0, 1.0))[
-        1
-    ]

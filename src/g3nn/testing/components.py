@@ -27,6 +27,18 @@ def close(found: Tensor, expected: Tensor, atol: float = 1e-12, rtol: float = 0.
     torch.testing.assert_close(found, expected, atol=atol, rtol=rtol)
 
 
+def declared_options(options: type) -> dict[str, Rule]:
+    """The rule of each option by name. Raises unless all have a default within their limits and a description."""
+    found = {}
+    for field in dataclasses.fields(options):
+        rule = field.metadata.get("rule")
+        assert isinstance(rule, Rule), f"{field.name} is not made by number, integer, choice, counts or flag"
+        assert rule.help.strip(), f"{field.name} has no description"
+        assert rule.accepts(field.default), f"{field.name}: its default {field.default!r} is not {rule.allowed()}"
+        found[field.name] = rule
+    return found
+
+
 # What holds for all of them
 
 
@@ -36,13 +48,9 @@ def declarations_are_complete(case: Case) -> None:
     component, known = case.component, all_options()
     assert vars(component).get("__doc__"), "it has no docstring"
     assert component.Options.__dataclass_params__.frozen, "Options is not frozen"
-    for field in dataclasses.fields(component.Options):
-        rule = field.metadata.get("rule")
-        assert isinstance(rule, Rule), f"{field.name} is not made by number, integer, choice, counts or flag"
-        assert rule.help.strip(), f"{field.name} has no description"
-        assert rule.accepts(field.default), f"{field.name}: its default {field.default!r} is not {rule.allowed()}"
-        same = field.name not in known or known[field.name].kind is rule.kind
-        assert same, f"{field.name} is of another kind than the option of this name in g3nn"
+    for name, rule in declared_options(component.Options).items():
+        same = name not in known or known[name].kind is rule.kind
+        assert same, f"{name} is of another kind than the option of this name in g3nn"
     declared = "uses_graph" if case.kind == "posterior" else "uses_features"
     if case.kind != "channel":
         assert isinstance(getattr(component, declared, None), bool), f"{declared} is not declared"
@@ -89,8 +97,8 @@ def replicas_can_be_selected_and_restored(case: Case) -> None:
 
 
 def a_stack_equals_single_replicas(case: Case) -> None:
-    """A replica knows nothing of the others: their parameters do not change it, and alone, with its own seed, it gives
-    the same, dropout included."""
+    """Replicas are independent: the parameters of others do not change one, and alone, with its own seed, it gives the
+    same, dropout included."""
     model, inputs = case.model(), case.inputs
     part, generator = case.part(model), torch.Generator().manual_seed(2)
     before = case.output(model, inputs)
@@ -124,13 +132,13 @@ def every_trained_parameter_gets_a_gradient(case: Case) -> None:
     for name, parameter in trained.items():
         assert parameter.grad is not None, f"{name} gets no gradient"
         reached = parameter.grad.flatten(1) != 0
-        # No likelihood rectifies anything unless it is asked to, so each of its numbers must count.
+        # Likelihoods have no rectifiers by default, so each of their numbers must count.
         reaches = reached.all() if case.kind == "likelihood" else reached.any(1).all()
         assert reaches, f"some of {name} gets no gradient"
 
 
 def renumbering_the_nodes_renumbers_the_answer(case: Case) -> None:
-    """The order of the nodes means nothing: what is said of a node moves with it, as does what is learned for it."""
+    """The order of the nodes means nothing: the answer for a node moves with it, as does what is learned for it."""
     for inputs in (case.inputs, weighted(case.inputs)):
         model = case.model()
         expected = case.output(model, inputs)
@@ -208,7 +216,7 @@ def edges_are_normalised(case: Case) -> None:
 
 
 def renumbering_the_nodes_renumbers_the_pairs(case: Case) -> None:
-    """The order of the nodes means nothing: what is said of a pair moves with its ends."""
+    """The order of the nodes means nothing: the term of a pair moves with its ends."""
     likelihood = case.part(case.model())
     moved, place = renumbered(case.inputs)
     here, there = likelihood.node_state(case.inputs, None), likelihood.node_state(moved, None)

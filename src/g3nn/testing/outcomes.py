@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cached_property
+from inspect import isfunction
 from typing import Any
 
 import numpy as np
 import torch
 
 from g3nn.base.errors import Problems
-from g3nn.base.options import Rule
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.panel import candidates, check_candidates
 from g3nn.estimator.request import COMMON
@@ -20,15 +19,19 @@ from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, i
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.task import NodeTask
 from g3nn.pages.model_views import VIEWS
+from g3nn.testing.components import declared_options
 from g3nn.testing.situations import LabelsOf
 
 N, LABELLED, REPLICAS, ALPHA = 60, 50, 3, 0.2
 """Nodes, how many of them have a label, replicas, and how often a region may miss."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OutcomeCase:
-    """An outcome with labels as a caller has them. make: makes them."""
+    """An outcome with labels as a caller has them, their task, and random answers of several replicas.
+
+    make: makes the labels.
+    """
 
     component: type[Outcome]
     make: LabelsOf = field(repr=False)
@@ -46,19 +49,35 @@ class OutcomeCase:
             y[3, 0] = y[4, 1] = y[45, 1] = None
         return y
 
-    @property
-    def read(self) -> Read:
-        return _read(self)
+    @cached_property
+    def labels(self) -> Labels:
+        """As read."""
+        problems = Problems()
+        labels = self.component.read(self.given, N, problems)
+        problems.raise_if_any()
+        assert labels is not None, "read gave None for good labels"
+        return labels
 
+    @cached_property
+    def task(self) -> NodeTask:
+        problems, labels, kind = Problems(), self.labels, self.component
+        val = kind.hold_out(labels, 0.3, np.random.RandomState(0), problems)
+        problems.raise_if_any()
+        train = np.setdiff1d(labels.labelled, val)
+        pairs = np.stack([np.arange(N - 1), np.arange(1, N)])
+        classes = len(labels.names)
+        return NodeTask.build(np.eye(N), pairs, labels.values, train, val, num_classes=classes, outcome=kind.name)
 
-@dataclass(frozen=True, eq=False)
-class Read:
-    """Labels as read, their task, and random answers of several replicas."""
+    @cached_property
+    def outcome(self) -> Outcome:
+        return self.component.of(self.task.labels[self.task.train], self.task.num_classes, self.component.Options())
 
-    labels: Labels
-    task: NodeTask
-    outcome: Outcome
-    answers: torch.Tensor
+    @cached_property
+    def answers(self) -> torch.Tensor:
+        outcome, generator = self.outcome, torch.Generator().manual_seed(1)
+        scores = torch.randn(REPLICAS, N, outcome.num_scores, generator=generator, dtype=torch.float64)
+        start = torch.tensor(outcome.start, dtype=torch.float64).expand(REPLICAS, -1) if outcome.start else None
+        return outcome.answer(scores, start)
 
     @property
     def answer(self) -> np.ndarray:
@@ -67,25 +86,6 @@ class Read:
     @property
     def targets(self) -> Targets:
         return self.outcome.targets(self.task.labels, self.task.train, "cpu", torch.float64)
-
-
-@cache
-def _read(case: OutcomeCase) -> Read:
-    problems = Problems()
-    kind = case.component
-    labels = kind.read(case.given, N, problems)
-    problems.raise_if_any()
-    assert labels is not None, "read gave None for good labels"
-    val = kind.hold_out(labels, 0.3, np.random.RandomState(0), problems)
-    problems.raise_if_any()
-    train = np.setdiff1d(labels.labelled, val)
-    pairs = np.stack([np.arange(N - 1), np.arange(1, N)])
-    task = NodeTask.build(np.eye(N), pairs, labels.values, train, val, num_classes=len(labels.names), outcome=kind.name)
-    outcome = kind.of(task.labels[task.train], task.num_classes, kind.Options())
-    generator = torch.Generator().manual_seed(1)
-    scores = torch.randn(REPLICAS, N, outcome.num_scores, generator=generator, dtype=torch.float64)
-    start = torch.tensor(outcome.start, dtype=torch.float64).expand(REPLICAS, -1) if outcome.start else None
-    return Read(labels, task, outcome, outcome.answer(scores, start))
 
 
 def declarations_are_complete(case: OutcomeCase) -> None:
@@ -100,13 +100,9 @@ def declarations_are_complete(case: OutcomeCase) -> None:
     others = [one for one in OUTCOMES.values() if one is not kind]
     assert kind.score_key not in [one.score_key for one in others], f"another has the score_key {kind.score_key!r}, too"
     named = kind.__name__ in [one.__name__ for one in others]
-    assert not named, f"another class is called {kind.__name__}, too, and saved models tell them by that"
+    assert not named, f"another class is called {kind.__name__}, too, and saved models are read by class name"
     assert kind.view in VIEWS, f"view is {kind.view!r}, expected one of {', '.join(VIEWS)}"
-    for one in dataclasses.fields(kind.Options):
-        rule = one.metadata.get("rule")
-        assert isinstance(rule, Rule), f"{one.name} is not made by number, integer, choice, counts or flag"
-        assert rule.help.strip(), f"{one.name} has no description"
-        assert rule.accepts(one.default), f"{one.name}: its default {one.default!r} is not {rule.allowed()}"
+    declared_options(kind.Options)
 
 
 # Reading
@@ -114,7 +110,7 @@ def declarations_are_complete(case: OutcomeCase) -> None:
 
 def labels_are_read_as_they_are(case: OutcomeCase) -> None:
     """`read` keeps every value, and knows which are unknown; `encode` gives the same for labels to judge by."""
-    y, labels = case.given, case.read.labels
+    y, labels = case.given, case.labels
     values = labels.values
     assert labels.labelled.tolist() == list(range(LABELLED)), "other nodes are labelled than those given"
     np.testing.assert_array_equal(is_known(values), y != None)  # noqa: E711 - entry by entry
@@ -140,7 +136,7 @@ def anything_else_is_a_problem_of_its_argument(case: OutcomeCase) -> None:
 def held_out_nodes_are_a_share_of_the_labelled_ones(case: OutcomeCase) -> None:
     """`hold_out` takes a share of the labelled nodes, sorted, the same for the same seed, and leaves enough;
     `check_validation` refuses to hold out all of them."""
-    problems, labels, kind = Problems(), case.read.labels, case.component
+    problems, labels, kind = Problems(), case.labels, case.component
     val = kind.hold_out(labels, 0.3, np.random.RandomState(5), problems)
     kind.check_validation(labels, val, problems)
     assert problems.found == [], f"its own choice is refused: {problems.found}"
@@ -154,7 +150,7 @@ def held_out_nodes_are_a_share_of_the_labelled_ones(case: OutcomeCase) -> None:
 
 def a_task_holds_the_labels_and_says_what_they_are(case: OutcomeCase) -> None:
     """A task keeps the labels as read, and its description says how many classes or columns there are."""
-    task, labels, outcome = case.read.task, case.read.labels, case.read.outcome
+    task, labels, outcome = case.task, case.labels, case.outcome
     np.testing.assert_array_equal(task.labels, labels.values)
     assert task.num_classes == outcome.columns == len(labels.names), "the numbers of columns differ"
     assert f"{outcome.columns} {outcome.columns_title}" in repr(task), repr(task)
@@ -174,8 +170,8 @@ def every_model_of_its_panel_can_be_trained(case: OutcomeCase) -> None:
 
 
 def targets_hide_what_training_may_not_see(case: OutcomeCase) -> None:
-    """Of a node that is not for training, `observed`, `label` and `as_inputs` tell nothing."""
-    task, outcome, targets = case.read.task, case.read.outcome, case.read.targets
+    """Of a node that is not for training, `observed`, `label` and `as_inputs` reveal nothing."""
+    task, outcome, targets = case.task, case.outcome, case.targets
     np.testing.assert_array_equal(targets.known.numpy(), is_known(task.labels))
     hidden = np.setdiff1d(np.arange(N), task.train)
     assert not targets.observed[hidden].any(), "a hidden label is observed"
@@ -186,12 +182,12 @@ def targets_hide_what_training_may_not_see(case: OutcomeCase) -> None:
 
 def shapes_are_those_of_the_contract(case: OutcomeCase) -> None:
     """Answers (R, n, width), means and variances (R, n, K), terms (R, 4); variances are not negative."""
-    outcome, answers, targets = case.read.outcome, case.read.answers, case.read.targets
+    outcome, answers, targets = case.outcome, case.answers, case.targets
     width = outcome.columns * outcome.numbers_per_column
     assert answers.shape == (REPLICAS, N, width), f"answers have the shape {tuple(answers.shape)}"
     for part in (outcome.mean(answers), outcome.variance(answers)):
         assert part.shape == (REPLICAS, N, outcome.columns), f"mean or variance has the shape {tuple(part.shape)}"
-    assert outcome.supervised(answers, targets).shape == (REPLICAS, len(case.read.task.train))
+    assert outcome.supervised(answers, targets).shape == (REPLICAS, len(case.task.train))
     sums, beliefs = outcome.node_terms(answers, answers, targets, True, (1.0, 1.0))
     assert sums.shape == (REPLICAS, 4), f"the sums of node_terms have the shape {tuple(sums.shape)}"
     assert beliefs.shape[:2] == (REPLICAS, N), f"beliefs have the shape {tuple(beliefs.shape)}"
@@ -200,7 +196,7 @@ def shapes_are_those_of_the_contract(case: OutcomeCase) -> None:
 
 def the_divergence_of_an_answer_from_itself_is_zero(case: OutcomeCase) -> None:
     """KL(q | p) in `node_terms` is zero for p = q and positive for others."""
-    outcome, answers, targets = case.read.outcome, case.read.answers, case.read.targets
+    outcome, answers, targets = case.outcome, case.answers, case.targets
     sums, _ = outcome.node_terms(answers, answers, targets, True, (0.5, 0.25))
     torch.testing.assert_close(sums[:, 2], sums[:, 3])
     sums, _ = outcome.node_terms(answers, answers.roll(1, 0), targets, True, (0.5, 0.25))
@@ -209,7 +205,7 @@ def the_divergence_of_an_answer_from_itself_is_zero(case: OutcomeCase) -> None:
 
 def the_average_of_equal_answers_is_that_answer(case: OutcomeCase) -> None:
     """`mixture` does not depend on the order of the answers; a pooled outcome has the mean of their means."""
-    outcome, answers, answer = case.read.outcome, case.read.answers, case.read.answer
+    outcome, answers, answer = case.outcome, case.answers, case.answer
     one = answers[:1]
     np.testing.assert_allclose(outcome.averaged(one.expand(REPLICAS, -1, -1)), one[0].numpy(), atol=1e-12)
     assert answer.shape == answers.shape[1:], f"the mixture has the shape {answer.shape}"
@@ -223,7 +219,7 @@ def the_average_of_equal_answers_is_that_answer(case: OutcomeCase) -> None:
 
 def a_higher_temperature_is_less_certain_and_keeps_the_mode(case: OutcomeCase) -> None:
     """Temperature 1 changes nothing; the deviation grows with it, and the likeliest value stays."""
-    outcome, answer = case.read.outcome, case.read.answer
+    outcome, answer = case.outcome, case.answer
     np.testing.assert_allclose(outcome.scaled(answer, Scaling()), answer, atol=1e-12)
     cool, warm = (outcome.moments(outcome.scaled(answer, Scaling(temperature))) for temperature in (0.5, 2.0))
     assert (warm[1].sum(1) >= cool[1].sum(1)).all(), "a higher temperature is more certain"
@@ -233,10 +229,10 @@ def a_higher_temperature_is_less_certain_and_keeps_the_mode(case: OutcomeCase) -
 
 def losses_and_scores_are_those_of_validation(case: OutcomeCase) -> None:
     """`loss_and_score` of an answer is what `validation` says of it, and calibration does not raise the loss."""
-    outcome, answers, targets, task = case.read.outcome, case.read.answers, case.read.targets, case.read.task
+    outcome, answers, targets, task = case.outcome, case.answers, case.targets, case.task
     val = torch.from_numpy(task.val)
-    expected = outcome.validation(as_stack(case.read.answer), targets, val)[:, 0].tolist()
-    got = outcome.loss_and_score(case.read.answer[task.val], task.labels[task.val])
+    expected = outcome.validation(as_stack(case.answer), targets, val)[:, 0].tolist()
+    got = outcome.loss_and_score(case.answer[task.val], task.labels[task.val])
     np.testing.assert_allclose(got, expected, rtol=1e-12)
     loss = outcome.validation(answers, targets, val)[0]
     assert (outcome.calibrated_loss(answers, targets, val) <= loss + 1e-12).all(), "calibration raises the loss"
@@ -244,7 +240,7 @@ def losses_and_scores_are_those_of_validation(case: OutcomeCase) -> None:
 
 def the_temperature_has_the_lowest_cost(case: OutcomeCase) -> None:
     """`temperature` has the lowest loss with a standard normal prior on its logarithm, and is 1 without labels."""
-    outcome, answer, labels = case.read.outcome, case.read.answer[:LABELLED], case.read.task.labels[:LABELLED]
+    outcome, answer, labels = case.outcome, case.answer[:LABELLED], case.task.labels[:LABELLED]
     best, count = outcome.temperature(answer, labels), is_known(labels).sum()
 
     def cost(temperature: float) -> float:
@@ -264,10 +260,10 @@ def the_temperature_has_the_lowest_cost(case: OutcomeCase) -> None:
 def conformal_regions_cover_as_promised(case: OutcomeCase) -> None:
     """Labels drawn alike are exchangeable: 200 of them give the scores and 200 others are covered as often as promised,
     up to three standard errors of both halves. Few scores exclude nothing."""
-    outcome, labels = case.read.outcome, case.read.task.labels[:LABELLED]
+    outcome, labels = case.outcome, case.task.labels[:LABELLED]
     known = np.flatnonzero(is_known(labels).reshape(LABELLED, -1).all(1))
     drawn = labels[np.random.default_rng(3).choice(known, 400)]
-    answer = np.repeat(case.read.answer[-1:], 400, axis=0)
+    answer = np.repeat(case.answer[-1:], 400, axis=0)
     scores = np.sort(outcome.conformal_scores(answer[:200], drawn[:200]), axis=0)
     region = outcome.conformal(answer[200:], scores, ALPHA)
     covered = _inside(region, drawn[200:]).mean()
@@ -279,7 +275,7 @@ def conformal_regions_cover_as_promised(case: OutcomeCase) -> None:
 
 def regions_cover_the_nodes_that_gave_the_scores(case: OutcomeCase) -> None:
     """By the rule of split conformal prediction, whatever the labels are."""
-    outcome, answer, labels = case.read.outcome, case.read.answer[:45], case.read.task.labels[:45]
+    outcome, answer, labels = case.outcome, case.answer[:45], case.task.labels[:45]
     scores = np.sort(outcome.conformal_scores(answer, labels), axis=0)
     known = is_known(labels).reshape(45, -1)
     inside = _inside(outcome.conformal(answer, scores, ALPHA), labels).reshape(45, -1)
@@ -299,8 +295,8 @@ def _inside(region: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 def measures_are_numbers_that_a_summary_names(case: OutcomeCase) -> None:
     """`evaluate` gives every key of `measures`, as finite numbers, and by column only for columns that there are."""
-    task, outcome, names = case.read.task, case.read.outcome, case.read.labels.names
-    answer, labels = case.read.answer[task.val], task.labels[task.val]
+    task, outcome, names = case.task, case.outcome, case.labels.names
+    answer, labels = case.answer[task.val], task.labels[task.val]
     region = outcome.conformal(answer, outcome.conformal_scores(answer, labels), ALPHA)
     measures = outcome.evaluate(answer, labels, region, names, True)
     lacking = set(outcome.measures) - set(measures)
@@ -318,7 +314,7 @@ def _is_number(value: Any) -> bool:
 def groups_are_beliefs_about_classes(case: OutcomeCase) -> None:
     """`groups` gives at least two groups with beliefs that sum to 1, certain where a label is known, and changes
     nothing that it is given."""
-    outcome, answer, labels = case.read.outcome, case.read.answer, case.read.task.labels
+    outcome, answer, labels = case.outcome, case.answer, case.task.labels
     before = answer.copy()
     codes, beliefs = outcome.groups(answer, labels)
     assert (codes.shape, len(beliefs)) == ((N,), N), f"the shapes are {codes.shape} and {beliefs.shape}"
@@ -333,22 +329,9 @@ def groups_are_beliefs_about_classes(case: OutcomeCase) -> None:
     np.testing.assert_allclose(outcome.groups(answer, nothing)[1].sum(1), 1)
 
 
-OUTCOME_PROMISES = (
-    declarations_are_complete,
-    labels_are_read_as_they_are,
-    anything_else_is_a_problem_of_its_argument,
-    held_out_nodes_are_a_share_of_the_labelled_ones,
-    a_task_holds_the_labels_and_says_what_they_are,
-    every_model_of_its_panel_can_be_trained,
-    targets_hide_what_training_may_not_see,
-    shapes_are_those_of_the_contract,
-    the_divergence_of_an_answer_from_itself_is_zero,
-    the_average_of_equal_answers_is_that_answer,
-    a_higher_temperature_is_less_certain_and_keeps_the_mode,
-    losses_and_scores_are_those_of_validation,
-    the_temperature_has_the_lowest_cost,
-    conformal_regions_cover_as_promised,
-    regions_cover_the_nodes_that_gave_the_scores,
-    measures_are_numbers_that_a_summary_names,
-    groups_are_beliefs_about_classes,
-)
+OUTCOME_PROMISES = [
+    promise
+    for name, promise in globals().copy().items()
+    if isfunction(promise) and promise.__module__ == __name__ and not name.startswith("_")
+]
+"""All functions above, in their order."""

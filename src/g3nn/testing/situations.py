@@ -23,7 +23,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, NodeState, Pairs
+from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, Pairs
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.posteriors.mlp import MLPPosterior
 from g3nn.model.priors import LabelPrior
@@ -121,8 +121,8 @@ class Case:
         return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
 
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
-        """(R, n, width), or for a likelihood what it says of each pair: (R, P, K, K), or (R, P) at given numbers; for a
-        channel what it says of nodes and pairs, about which all replicas believe the same."""
+        """(R, n, width), or for a likelihood its terms for all pairs: (R, P, K, K), or (R, P) at given numbers; for a
+        channel its terms for nodes and pairs, with the same answers in all replicas."""
         part = self.part(model)
         if self.kind == "channel":
             return _through(part, inputs)
@@ -210,7 +210,7 @@ def listed_cases(
     return list(dict.fromkeys(cases))
 
 
-# What a channel hears, the same for all replicas
+# Inputs of channels, the same for all replicas
 
 
 def answers_of(channel: Channel, seed: int = 0) -> Tensor:
@@ -222,12 +222,19 @@ def answers_of(channel: Channel, seed: int = 0) -> Tensor:
     return outcome.answer(scores, start).expand(R, -1, -1)
 
 
-def likelihood_for(channel: Channel) -> tuple[GraphLikelihood, NodeState]:
-    """The last likelihood of g3nn that serves the outcome and needs no features, and its state."""
+def beliefs_of(channel: Channel, inputs: Inputs) -> Tensor:
+    """(R, n, width): what enters the graph term for random answers."""
+    q = answers_of(channel)
+    _, beliefs = channel.outcome.node_terms(q, q, inputs.targets, True, (1.0, 1.0))
+    return beliefs
+
+
+def likelihood_for(channel: Channel) -> GraphLikelihood:
+    """The last likelihood of g3nn that serves the outcome and needs no features, and so no state of nodes."""
     outcome, R = channel.outcome, next(channel.parameters()).shape[0]
     kinds = [one for one in LIKELIHOODS.own.values() if isinstance(outcome, one.outcomes) and not one.uses_features]
     likelihood = kinds[-1](Sizes(d, outcome.columns, kind=outcome), Replicas((3,) * R)).double()
-    return likelihood.requires_grad_(False), None
+    return likelihood.requires_grad_(False)
 
 
 def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
@@ -238,16 +245,17 @@ def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
 
 
 def _through(channel: Any, inputs: Inputs) -> Tensor:
-    """(R, ...): all that a channel says."""
+    """(R, ...): all terms of a channel."""
     q, targets = answers_of(channel), inputs.targets
     if isinstance(channel, LabelChannel):
         sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
         return torch.cat([sums, channel.supervised(q, targets), beliefs.flatten(1)], dim=1)
     assert isinstance(channel, EdgeChannel)
-    likelihood, state = likelihood_for(channel)
-    _, beliefs = channel.outcome.node_terms(q, q, targets, True, (1.0, 1.0))
-    said = (channel.expected_log_prob, channel.expected_edge)
-    return torch.cat([one(likelihood, state, beliefs, pairs) for one in said for pairs in judged_pairs(len(q))], dim=1)
+    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel, inputs)
+    terms = (channel.expected_log_prob, channel.expected_edge)
+    return torch.cat(
+        [term(likelihood, None, beliefs, pairs) for term in terms for pairs in judged_pairs(len(q))], dim=1
+    )
 
 
 # The task
@@ -263,7 +271,7 @@ def _inputs(
     assert labels is not None
     rng = np.random.default_rng(feature_seed)
     x = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
-    # What a model of the features says, as a distribution: log-probabilities, log-odds, or means and log-variances.
+    # The distribution that a model of the features predicts: log-probabilities, log-odds, or means and log-variances.
     beliefs = x @ np.random.default_rng(9).standard_normal((d, K * outcome.numbers_per_column))
     task = NodeTask.build(
         sp.csr_array(x),

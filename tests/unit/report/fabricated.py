@@ -9,7 +9,7 @@ import numpy as np
 
 from g3nn.graph.calibrate import Bin
 from g3nn.studies.records import Environment, Evidence, Point, Record
-from g3nn.studies.selection import chosen, current_round
+from g3nn.studies.selection import current_phase
 from g3nn.studies.suite import Entry, Suite
 
 ENVIRONMENT = Environment({"python": "3.11.2", "g3nn": "0.1.0"}, {"device": "cpu", "cpu": "a processor", "cores": "2"})
@@ -27,12 +27,11 @@ def records(suite: Suite, entries: list[Entry] | None = None) -> Iterator[Record
 
 def _of_entry(suite: Suite, entry: Entry) -> Iterator[Record]:
     points, losses = suite.points(entry), {}
-    while under_way := current_round(points, losses, suite.protocol):
-        for point, seed in under_way.trainings:
+    while (phase := current_phase(points, losses, suite.protocol)).stage == "select":
+        for point, seed in phase.trainings:
             losses[point.key, seed] = 0.6 + 0.4 * _generator(point, seed).random()
             yield select(point, seed, losses[point.key, seed])
-    best = chosen(points, losses, suite.protocol)
-    assert best is not None
+    best = phase.trainings[0][0]
     around = entry.cell.published or 0.7
     rng = _generator(best, 0)
     mean = around + rng.normal(0, 0.01)

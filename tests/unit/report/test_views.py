@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
 from g3nn.studies.records import Environment
 from g3nn.studies.store import Store
 from g3nn.studies.suite import Protocol
-from g3nn.studies.suite_page import views
 from g3nn.studies.tables import layouts
 
 

@@ -13,7 +13,7 @@ import pytest
 import g3nn.graph.datasets
 from g3nn.graph.datasets import synthetic
 from g3nn.graph.task import NodeTask
-from g3nn.studies import worker
+from g3nn.studies import executors
 from g3nn.studies.records import Environment, Evidence, Point, Record
 from g3nn.studies.store import Store
 from g3nn.studies.suite import Suite
@@ -128,6 +128,6 @@ def graph(monkeypatch) -> Iterator[NodeTask]:
     task = replace(synthetic(nodes=120, labels_per_class=10, val=30, seed=1), name="cora")
     monkeypatch.setitem(g3nn.graph.datasets.ALL_DATASETS.own, "cora", lambda: task)
     monkeypatch.delenv("G3NN_GRAPHS", raising=False)
-    worker.task_of.cache_clear()
+    executors.task_of.cache_clear()
     yield task
-    worker.task_of.cache_clear()
+    executors.task_of.cache_clear()

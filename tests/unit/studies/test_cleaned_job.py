@@ -11,8 +11,8 @@ import pytest
 from g3nn.graph.datasets import load_noisy
 from g3nn.graph.task import NodeTask
 from g3nn.studies.job import Job, run_job
-from g3nn.studies.label_figures import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.records import Point, Record
+from g3nn.studies.single_job import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.suite import CLEANED
 
 needs_cleanlab = pytest.mark.skipif(find_spec("cleanlab") is None, reason="needs cleanlab")
@@ -45,15 +45,15 @@ def ran(name: str, setting: str, seed: int, task: NodeTask, stage: str = "trial"
 
 @needs_cleanlab
 def test_doubtful_labels_are_dropped(graph, monkeypatch):
-    from g3nn.studies import cleaned_job
+    from g3nn.studies import single_job
 
-    tasks, fit = [], cleaned_job.fit
+    tasks, fit = [], single_job.fit
 
     def spied(task, *names, **options):
         tasks.append(task)
         return fit(task, *names, **options)
 
-    monkeypatch.setattr(cleaned_job, "fit", spied)
+    monkeypatch.setattr(single_job, "fit", spied)
     noisy = load_noisy("cora", "uniform-30", 3)
     record = ran(CLEANED, "uniform-30", 3, noisy.task, epochs=60)
     *folds, last = tasks

@@ -9,9 +9,8 @@ from scipy import stats
 
 from g3nn.base.errors import InputError
 from g3nn.graph.calibrate import wilson_interval
-from g3nn.studies.comparison import CellResult, Comparison, GridPoint, compare
+from g3nn.studies.comparison import CellResult, Comparison, GridPoint, Sample, compare, difference_interval
 from g3nn.studies.records import Point, Record
-from g3nn.studies.statistics import Sample, difference_interval
 from g3nn.studies.store import Store
 from g3nn.studies.suite import Grid, Suite
 from g3nn.studies.suite_file import load_suite

@@ -15,12 +15,10 @@ import worker_jobs
 
 from g3nn.base.errors import DataError, DeviceMemoryError, InputError, Problems, TrainingError
 from g3nn.graph.task import NodeTask
-from g3nn.studies import executors_ray, worker
-from g3nn.studies.executors import LocalExecutor, make_executor
-from g3nn.studies.executors_ray import RayExecutor, share
+from g3nn.studies import executors
+from g3nn.studies.executors import Executor, LocalExecutor, RayExecutor, make_executor, share
 from g3nn.studies.job import Job
 from g3nn.studies.records import Point, Record
-from g3nn.studies.worker import Executor
 
 
 def job(lr: float = 0.1, dataset: str = "cora", setting: str = "standard", seeds: tuple[int, ...] = (0, 1)) -> Job:
@@ -37,8 +35,8 @@ def loads(monkeypatch, learnable) -> Counter[tuple[str, str]]:
         counts[dataset, setting] += 1
         return replace(learnable, name=dataset, setting=setting)
 
-    worker.task_of.cache_clear()
-    monkeypatch.setattr(worker, "load", load)
+    executors.task_of.cache_clear()
+    monkeypatch.setattr(executors, "load", load)
     return counts
 
 
@@ -82,8 +80,8 @@ class TestLocal:
             return learnable
 
         ran = []
-        worker.task_of.cache_clear()
-        monkeypatch.setattr(worker, "load", load)
+        executors.task_of.cache_clear()
+        monkeypatch.setattr(executors, "load", load)
         with LocalExecutor("cpu", run=lambda job, *_: ran.append(job) or []) as place, pytest.raises(DataError):
             list(place.execute([job(), job(dataset="pubmed")]))
         assert ran == []
@@ -133,13 +131,13 @@ class TestByName:
         assert (made.device, made.workers) == ("cpu", 3)
 
     def test_ray_that_is_not_installed(self, monkeypatch):
-        monkeypatch.setattr(executors_ray, "find_spec", lambda name: None)
+        monkeypatch.setattr(executors, "find_spec", lambda name: None)
         assert "g3nn[ray]" in problems_with("ray")["executor"]
         with pytest.raises(InputError, match=r"g3nn\[ray\]"):
             make_executor("ray", "cpu")
 
     def test_ray_knows_no_numbered_device(self, monkeypatch):
-        monkeypatch.setattr(executors_ray, "find_spec", lambda name: object())
+        monkeypatch.setattr(executors, "find_spec", lambda name: object())
         assert set(problems_with("ray", "cuda:1")) == {"device"}
         assert isinstance(make_executor("ray", "auto", 3), RayExecutor)
 
@@ -265,8 +263,8 @@ def test_missing_data_turn_up_before_a_process_trains(monkeypatch):
     def load(dataset: str, setting: str, seed: int) -> NodeTask:
         raise DataError(f"{dataset}: no such file")
 
-    worker.task_of.cache_clear()
-    monkeypatch.setattr(worker, "load", load)
+    executors.task_of.cache_clear()
+    monkeypatch.setattr(executors, "load", load)
     with LocalExecutor("cpu", 2, worker_jobs.dies) as place, pytest.raises(DataError, match="pubmed"):
         list(place.execute([job(dataset="pubmed")]))
 

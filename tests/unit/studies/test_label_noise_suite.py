@@ -14,17 +14,17 @@ import g3nn.graph.datasets
 from g3nn.base.errors import InputError
 from g3nn.cli import app
 from g3nn.graph.datasets import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
-from g3nn.studies import run, worker
+from g3nn.studies import executors, run
+from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
 from g3nn.studies.executors import LocalExecutor
 from g3nn.studies.job import Job, run_job
-from g3nn.studies.label_figures import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.records import Point
-from g3nn.studies.schedule import schedule
+from g3nn.studies.run import schedule
+from g3nn.studies.single_job import LABELS_AUC, LABELS_EXPECTED, label_figures
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, ESTIMATOR, Suite
 from g3nn.studies.suite_file import load_suite
-from g3nn.studies.suite_page import views
 from g3nn.studies.tables import render
 
 LABELS = ["gcn", "appnp", "gcn, forward", CLEANED, ESTIMATOR, "g3nn, given"]
@@ -134,7 +134,7 @@ def test_each_seed_has_labels_of_its_own(graph, tiny, store):
     jobs = schedule(tiny, store, {"dataset": "cora", "model": "gcn", "setting": "pair-30"}, 32).jobs
     plain = [job for job in jobs if job.stage == "trial"]
     assert [job.seeds for job in plain] == [(0,), (1,)]
-    one, other = map(worker.task_for, plain)
+    one, other = map(executors.task_for, plain)
     assert not np.array_equal(one.labels, other.labels)
     assert np.array_equal(other.labels, load("cora", "pair-30", seed=1).labels)
 

@@ -16,16 +16,16 @@ from g3nn.cli import app
 from g3nn.graph.datasets import EDGE_NOISE, NOISE, load, load_noisy, settings_of, synthetic
 from g3nn.graph.datasets.graphs import METATTACK
 from g3nn.kernels.sparse import cosine_similarity
-from g3nn.studies import worker
+from g3nn.studies import executors
+from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare
-from g3nn.studies.estimator_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Point
-from g3nn.studies.schedule import schedule
+from g3nn.studies.run import schedule
+from g3nn.studies.single_job import AUDIT_AUC, AUDIT_ECE, COSINE_AUC
 from g3nn.studies.store import Store
 from g3nn.studies.suite import ESTIMATOR, Suite
 from g3nn.studies.suite_file import load_suite
-from g3nn.studies.suite_page import views
 from g3nn.studies.tables import render
 
 MODELS = ["gcn", "gat", "gcn-jaccard", "gcn-svd", "gnnguard", "rgcn", "g3nn"]
@@ -66,9 +66,9 @@ def graph(monkeypatch):
     task = replace(synthetic(nodes=80, labels_per_class=5, val=8, seed=1), name="cora")
     monkeypatch.setitem(g3nn.graph.datasets.ALL_DATASETS.own, "cora", lambda: task)
     monkeypatch.delenv("G3NN_ATTACKED", raising=False)
-    worker.task_of.cache_clear()
+    executors.task_of.cache_clear()
     yield task
-    worker.task_of.cache_clear()
+    executors.task_of.cache_clear()
 
 
 @pytest.fixture
@@ -140,7 +140,7 @@ def test_seeds_share_a_stack_only_where_they_share_the_graph(graph, tiny, store)
     assert stacks["trial", "dice-25", "gcn"] == [(0,), (1,)]
     assert stacks["trial", "standard", "g3nn"] == [(0,), (1,)]
     assert all(len(set(job.seeds)) == 1 for job in jobs if job.first.setting in NOISE)
-    one, other = (worker.task_for(job) for job in jobs if (job.first.setting, job.first.model) == ("dice-25", "gcn"))
+    one, other = (executors.task_for(job) for job in jobs if (job.first.setting, job.first.model) == ("dice-25", "gcn"))
     assert not np.array_equal(one.edges, other.edges)
     assert np.array_equal(other.edges, load("cora", "dice-25", seed=1).edges)
     assert {"pro-gnn"} & {job.first.model for job in jobs} == set()

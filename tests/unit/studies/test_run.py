@@ -11,7 +11,7 @@ import rich.progress
 
 from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.task import NodeTask
-from g3nn.studies import worker
+from g3nn.studies import executors
 from g3nn.studies.comparison import compare
 from g3nn.studies.executors import LocalExecutor
 from g3nn.studies.job import Job, run_job
@@ -25,9 +25,9 @@ RunFunction = Callable[[Job, str, NodeTask], list[Record]]
 
 @pytest.fixture(autouse=True)
 def _no_data_needed(monkeypatch, learnable):
-    worker.task_of.cache_clear()
+    executors.task_of.cache_clear()
     monkeypatch.setattr(
-        worker, "load", lambda dataset, setting, seed: replace(learnable, name=dataset, setting=setting)
+        executors, "load", lambda dataset, setting, seed: replace(learnable, name=dataset, setting=setting)
     )
 
 

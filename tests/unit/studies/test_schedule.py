@@ -8,7 +8,7 @@ import pytest
 
 from g3nn.studies.job import Job
 from g3nn.studies.records import Record
-from g3nn.studies.schedule import schedule
+from g3nn.studies.run import schedule
 from g3nn.studies.store import Store
 from g3nn.studies.suite import Cell, Grid, Only, Protocol, Suite
 

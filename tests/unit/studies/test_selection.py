@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from g3nn.studies.records import Point, Record
-from g3nn.studies.selection import chosen, current_round, losses
+from g3nn.studies.selection import Phase, chosen, current_phase, losses
 from g3nn.studies.suite import Protocol
 
 PROTOCOL = Protocol(selection_seeds=2, first_selection_seed=100, finalists=2, finalist_seeds=4)
@@ -42,7 +42,7 @@ def first_round(select) -> list[Record]:
 
 def test_a_grid_of_one_point_needs_no_records():
     assert choose([A], [], PROTOCOL) == A
-    assert current_round([A], {}, PROTOCOL) is None
+    assert current_phase([A], {}, PROTOCOL) == Phase("trial", tuple((A, seed) for seed in range(10)))
 
 
 def test_no_points_no_choice():
@@ -50,20 +50,20 @@ def test_no_points_no_choice():
 
 
 def test_the_first_round_trains_every_point_with_the_same_seeds():
-    now = current_round([A, B, C], {}, PROTOCOL)
-    assert now is not None
+    now = current_phase([A, B, C], {}, PROTOCOL)
+    assert now.stage == "select"
     assert now.trainings == tuple((point, seed) for point in (A, B, C) for seed in FIRST)
     assert now.later == (4, PROTOCOL.trials)
 
 
 def test_the_round_stays_whole_while_it_is_under_way(first_round):
-    now = current_round([A, B, C], losses(first_round[1:]), PROTOCOL)
-    assert now == current_round([A, B, C], {}, PROTOCOL)
+    now = current_phase([A, B, C], losses(first_round[1:]), PROTOCOL)
+    assert now == current_phase([A, B, C], {}, PROTOCOL)
 
 
 def test_the_second_round_trains_the_best_with_further_seeds(first_round):
-    now = current_round([A, B, C], losses(first_round), PROTOCOL)
-    assert now is not None
+    now = current_phase([A, B, C], losses(first_round), PROTOCOL)
+    assert now.stage == "select"
     assert set(now.trainings) == {(point, seed) for point in (B, C) for seed in SECOND}
     assert now.later == (PROTOCOL.trials,)
 
@@ -120,15 +120,15 @@ def test_equal_points_are_told_apart_by_their_key(select):
 def test_one_finalist_needs_no_second_round(first_round):
     protocol = replace(PROTOCOL, finalists=1)
     assert choose([A, B, C], first_round, protocol) == B
-    now = current_round([A, B, C], {}, protocol)
-    assert now is not None
+    now = current_phase([A, B, C], {}, protocol)
+    assert now.stage == "select"
     assert now.later == (0, PROTOCOL.trials)
 
 
 def test_there_are_no_more_finalists_than_points(first_round):
     protocol = replace(PROTOCOL, finalists=9)
-    now = current_round([A, B, C], losses(first_round), protocol)
-    assert now is not None
+    now = current_phase([A, B, C], losses(first_round), protocol)
+    assert now.stage == "select"
     assert len(now.trainings) == 3 * 2
 
 

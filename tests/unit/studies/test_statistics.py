@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from g3nn.studies.statistics import Sample, difference_interval, t_test
+from g3nn.studies.comparison import Sample, difference_interval, t_test
 
 ONE = [0.80, 0.81, 0.79, 0.82, 0.80]
 OTHER = [0.78, 0.79, 0.77, 0.80]
