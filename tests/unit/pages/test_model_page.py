@@ -184,7 +184,7 @@ def test_every_belief_is_embedded(fitted, audit, made):
 
 def test_a_set_is_the_first_classes_of_a_node(fitted, made, monkeypatch):
     sets = np.random.default_rng(1).random((fitted.task_.num_nodes, 3)) < 0.5
-    monkeypatch.setattr(type(fitted), "predict_set", lambda self, alpha: sets)
+    monkeypatch.setattr("g3nn.estimator.fitted.Fitted.conformal", lambda self, alpha: sets)
     graph = data_of(made(fitted))["graph"]
     ranked = numbers(graph["ranked"], np.uint16).reshape(-1, 3)
     for own, order, size in zip(sets, ranked, numbers(graph["sets"], np.uint16), strict=True):

@@ -1,0 +1,119 @@
+"""What a page needs of a fitted estimator. `g3nn.estimator` has it; this package knows no more about estimators."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from g3nn.graph.outcomes import Outcome
+    from g3nn.graph.tables.fitted_tables import FittedTables
+    from g3nn.graph.task import NodeTask
+    from g3nn.model.generative import ModelSpec
+
+Reasons = tuple[Sequence[tuple[int, float, bool]], Sequence[tuple[str, float]]]
+"""Of an answer: (node, change, exact) of neighbours and (name, change) of features, the strongest first."""
+
+
+class Candidate(Protocol):
+    """A model that was tried, as a panel lists it."""
+
+    @property
+    def model(self) -> str: ...
+    @property
+    def view(self) -> str: ...
+    @property
+    def objective(self) -> str: ...
+    @property
+    def options(self) -> Mapping[str, Any]: ...
+    @property
+    def val_loss(self) -> float: ...
+    @property
+    def val_score(self) -> float: ...
+    @property
+    def epochs(self) -> int: ...
+    @property
+    def replicas(self) -> int: ...
+    @property
+    def chosen(self) -> bool: ...
+    @property
+    def weight(self) -> float: ...
+
+
+class Learned(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Member(Protocol):
+    """One of the models that answer together. trust: how it weights edges; None: all alike."""
+
+    @property
+    def learned(self) -> Learned: ...
+    @property
+    def weight(self) -> float: ...
+    @property
+    def isolated_weight(self) -> float: ...
+    @property
+    def trust(self) -> object | None: ...
+
+
+class Answerer(Protocol):
+    @property
+    def members(self) -> Sequence[Member]: ...
+    @property
+    def networks(self) -> Sequence[Learned]: ...
+
+
+class FittedModel(Protocol):
+    """What a fit learned, and its answers for the nodes of the fit."""
+
+    @property
+    def task(self) -> NodeTask: ...
+    @property
+    def outcome(self) -> Outcome: ...
+    @property
+    def columns(self) -> np.ndarray: ...
+    @property
+    def features(self) -> Sequence[str] | None: ...
+    @property
+    def structural(self) -> bool: ...
+    @property
+    def tables(self) -> FittedTables | None: ...
+    @property
+    def answerer(self) -> Answerer: ...
+    @property
+    def seen(self) -> np.ndarray: ...
+    @property
+    def labels(self) -> object | None: ...
+    @property
+    def refitted(self) -> bool: ...
+    @property
+    def corrected(self) -> bool: ...
+    def calibrated(self) -> np.ndarray: ...
+    def conformal(self, alpha: float) -> np.ndarray: ...
+    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]: ...
+    def without(self, edges: np.ndarray) -> Self: ...
+
+
+class FittedEstimator(Protocol):
+    """See `GraphEstimator` for its parameters and attributes."""
+
+    model: str | ModelSpec
+    missing: str
+    inductive: bool
+    random_state: Any
+    model_: str
+    temperature_: float
+    isolated_temperature_: float
+    history_: np.ndarray
+    history_names_: tuple[str, ...]
+
+    @property
+    def fitted_(self) -> FittedModel: ...
+    @property
+    def panel_(self) -> Sequence[Candidate]: ...
+    def explain(self, nodes: np.ndarray) -> Sequence[Reasons]: ...
+    def audit_labels(self) -> np.ndarray: ...
