@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from g3nn.base.errors import Problems
-from g3nn.labelling.agreed import Opinion, opinions
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
-from g3nn.labelling.lists import DISPUTED, DOUBTED, listed, told, unjudged
-from g3nn.labelling.progress import EVERY, progress
+from g3nn.labelling.opinions import DISPUTED, DOUBTED, EVERY, Opinion, listed, opinions, progress, told, unjudged
 from g3nn.labelling.project import (
     ADD,
     CHOSEN,
@@ -293,6 +291,7 @@ class Desk:
             "learner": {"status": background.status, "trouble": background.trouble},
             "learned_from": None if background.beliefs is None else background.beliefs.learned_from,
             "progress": progress(self.project.current(), said),
+            "result": background.result(self.known()),
         }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,13 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import check_split, label_values
 from g3nn.graph.tables.remarks import Oddity, Remarks
-from g3nn.labelling.records import Shown
+from g3nn.labelling.records import ShownColumns
 
-if TYPE_CHECKING:
-    from g3nn.labelling.learner import Pair
+Pair = tuple[int, int]
 
 
 def read_unlabelled(
-    nodes: Path, edges: Path, shown: Shown, ignore: Sequence[str], problems: Problems, **options: Any
+    nodes: Path, edges: Path, shown: ShownColumns, ignore: Sequence[str], problems: Problems, **options: Any
 ) -> TableGraph:
     """As `g3nn fit` reads them, but the label column describes nothing and may be missing or empty. Names, pictures and
     links are to look at: no features, unless a name is also named as one. options: of `read_tables`."""

@@ -9,8 +9,8 @@ from g3nn.labelling.learner import Known
 
 
 @pytest.fixture
-def background():
-    found = Background(lambda: None)
+def background(tmp_path):
+    found = Background(lambda: None, tmp_path, "quick")
     yield found
     found.close()
 

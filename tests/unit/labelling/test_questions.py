@@ -11,10 +11,9 @@ from label_stub import Counting, Failing
 
 from g3nn.base.errors import InputError
 from g3nn.graph.outcomes.calibrate import wilson_interval
-from g3nn.labelling.agreed import opinions
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Known
-from g3nn.labelling.progress import EVERY, WINDOW, progress
+from g3nn.labelling.opinions import EVERY, WINDOW, opinions, progress
 from g3nn.labelling.project import CHOSEN, CORRECTION, RANDOM, Answer, Project
 
 
@@ -186,8 +185,8 @@ def wait(background, done):
     assert done(), (background.status, background.trouble)
 
 
-def test_a_learner_that_fails_or_dies_is_replaced():
-    background = Background(Failing)
+def test_a_learner_that_fails_or_dies_is_replaced(tmp_path):
+    background = Background(Failing, tmp_path, "quick")
     try:
         background.teach(Known({0: "x"}))
         background.teach(Known({0: "x", 1: "fail"}))
