@@ -18,12 +18,11 @@ from small_tables import edge_columns, node_columns, write
 
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.labelling.background import Background
-from g3nn.labelling.learner import Known
 from g3nn.labelling.project import Project
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records, ShownColumns
 from g3nn.labelling.server import listening, make_app, serve
-from g3nn.labelling.tables import read_unlabelled
+from g3nn.labelling.tables import Known, read_unlabelled
 
 TOKEN = "token"
 SHOWN = ShownColumns("group", text=("notes",))

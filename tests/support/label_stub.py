@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
+from g3nn.labelling.learner import Beliefs, Doubts, Why
+from g3nn.labelling.tables import Known
 
 
 class Counting:

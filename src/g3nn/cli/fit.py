@@ -7,24 +7,7 @@ from typing import Annotated
 
 import typer
 
-from g3nn.cli.options import (
-    Alpha,
-    AsJson,
-    CategoricalColumns,
-    Device,
-    Directed,
-    DropUnknownEdges,
-    IgnoredColumns,
-    Keep,
-    KeepNulls,
-    NullWords,
-    Quiet,
-    SourceColumn,
-    Strict,
-    TargetColumn,
-    Track,
-    WeightColumn,
-)
+from g3nn.cli import options
 
 _TABLE = "CSV, Parquet or Excel (.xlsx)"
 
@@ -49,18 +32,18 @@ def fit(
     text: Annotated[
         list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
     ] = None,
-    categorical: CategoricalColumns = None,
-    ignore: IgnoredColumns = None,
+    categorical: options.CategoricalColumns = None,
+    ignore: options.IgnoredColumns = None,
     split: Annotated[
         str | None,
         typer.Option(
             metavar="COL", help="Column of train, val and test; by default one called split. Test labels only judge."
         ),
     ] = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    directed: Directed = False,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    directed: options.Directed = False,
     outcome: Annotated[
         str,
         typer.Option(
@@ -68,10 +51,10 @@ def fit(
             "there are fractions or many different whole numbers, else classes."
         ),
     ] = "auto",
-    na: NullWords = None,
-    keep_na: KeepNulls = False,
-    drop_unknown_edges: DropUnknownEdges = False,
-    strict: Strict = False,
+    na: options.NullWords = None,
+    keep_na: options.KeepNulls = False,
+    drop_unknown_edges: options.DropUnknownEdges = False,
+    strict: options.Strict = False,
     model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
     objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
     prior: Annotated[
@@ -94,15 +77,15 @@ def fit(
         typer.Option(help="Look for wrong labels and train on what they probably are: auto (if many are), yes or no."),
     ] = "auto",
     ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
-    alpha: Alpha = 0.1,
+    alpha: options.Alpha = 0.1,
     no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
-    keep: Keep = False,
+    keep: options.Keep = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the tables are read, and stop.")] = False,
-    device: Device = "auto",
+    device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    track: Track = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    track: options.Track = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Learn from the labels of some nodes and answer for all of them.
 

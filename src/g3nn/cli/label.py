@@ -15,20 +15,7 @@ import typer
 
 from g3nn.base.errors import Problems
 from g3nn.base.folders import mend
-from g3nn.cli.options import (
-    CategoricalColumns,
-    Device,
-    Directed,
-    DropUnknownEdges,
-    IgnoredColumns,
-    KeepNulls,
-    NullWords,
-    Quiet,
-    SourceColumn,
-    Strict,
-    TargetColumn,
-    WeightColumn,
-)
+from g3nn.cli import options
 from g3nn.cli.results import check_file
 from g3nn.labelling.background import Background
 from g3nn.labelling.changes import check_unchanged
@@ -68,16 +55,16 @@ def label(
         str | None, typer.Option(metavar="COL", help="Column with pictures: files below the folder of the node table.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="COL", help="Column with links to open.")] = None,
-    categorical: CategoricalColumns = None,
-    ignore: IgnoredColumns = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    directed: Directed = False,
-    na: NullWords = None,
-    keep_na: KeepNulls = False,
-    drop_unknown_edges: DropUnknownEdges = False,
-    strict: Strict = False,
+    categorical: options.CategoricalColumns = None,
+    ignore: options.IgnoredColumns = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    directed: options.Directed = False,
+    na: options.NullWords = None,
+    keep_na: options.KeepNulls = False,
+    drop_unknown_edges: options.DropUnknownEdges = False,
+    strict: options.Strict = False,
     export: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the answers so far to .csv, .parquet or .xlsx, and stop."),
@@ -89,9 +76,9 @@ def label(
     person: Annotated[str | None, typer.Option(help="Your name in the answers; the page can change it.")] = None,
     port: Annotated[int, typer.Option(help="Where the page is served; the next free one if it is in use.")] = 8765,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the page, do not open it.")] = False,
-    device: Device = "auto",
+    device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="What the models begin with.")] = 0,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Label nodes in a page on this machine, while a model learns and chooses what to ask.
 
@@ -111,15 +98,14 @@ def label(
             _export(project, export, history, quiet)
         return
     _check_installed(problems)
-    options = _remembered(out, {name: given[name] for name in _REMEMBERED}, problems)
+    begun = _remembered(out, {name: given[name] for name in _REMEMBERED}, problems)
     problems.raise_if_any()
-    shown = ShownColumns(options["label"], options["title"], tuple(options["text"]), options["image"], options["url"])
-    reading = {name: options[name] for name in _READ}
-    graph = read_unlabelled(options["nodes"], options["edges"], shown, options["ignore"], problems, **reading)
+    shown = ShownColumns(begun["label"], begun["title"], tuple(begun["text"]), begun["image"], begun["url"])
+    reading = {name: begun[name] for name in _READ}
+    graph = read_unlabelled(begun["nodes"], begun["edges"], shown, begun["ignore"], problems, **reading)
     with Project.open(out) as project:
-        check_unchanged(project, graph, options, problems)
-        records = Records(graph, shown, options["nodes"].parent)
-        _serve(project, records, options["nodes"].name, given)
+        check_unchanged(project, graph, begun, problems)
+        _serve(project, Records(graph, shown, begun["nodes"].parent), begun["nodes"].name, given)
 
 
 def _check_installed(problems: Problems) -> None:
@@ -131,24 +117,24 @@ def _check_installed(problems: Problems) -> None:
         problems.add("g3nn label", f"no package {error.name}", "starlette and uvicorn, which serve the page", advice)
 
 
-def _remembered(out: Path, options: dict[str, Any], problems: Problems) -> dict[str, Any]:
+def _remembered(out: Path, typed: dict[str, Any], problems: Problems) -> dict[str, Any]:
     """What a project began with, if only its folder is named; otherwise what was typed, if that is enough to begin."""
     begun = (out / FILE).is_file()
-    if begun and all(options[name] is None for name in _REQUIRED):
+    if begun and all(typed[name] is None for name in _REQUIRED):
         with Project.open(out) as project:
             known: dict[str, Any] = project.facts().get("options", {})
         if known:
-            options = {**known, "strict": options["strict"]}
-    if lacking := [f"--{name}" for name in _REQUIRED if options[name] is None]:
+            typed = {**known, "strict": typed["strict"]}
+    if lacking := [f"--{name}" for name in _REQUIRED if typed[name] is None]:
         advice = "" if begun else "Only a project that has begun knows its tables by itself."
         problems.add("options", f"no {', '.join(lacking)}", "tables and their columns", advice)
     if not begun and out.exists() and (not out.is_dir() or any(out.iterdir())):
         problems.add("out", f"{out}, which holds something else", "a new or an empty folder, or a labelling project")
     elif not out.absolute().parent.is_dir():
         problems.add("out", out, "a folder inside one that exists")
-    lists = {name: list(options[name] or ()) for name in ("text", "categorical", "ignore", "na")}
-    tables = {name: Path(path).absolute() for name in ("nodes", "edges") if (path := options[name])}
-    return {**options, **lists, **tables}
+    lists = {name: list(typed[name] or ()) for name in ("text", "categorical", "ignore", "na")}
+    tables = {name: Path(path).absolute() for name in ("nodes", "edges") if (path := typed[name])}
+    return {**typed, **lists, **tables}
 
 
 def _serve(project: Project, records: Records, title: str, given: dict[str, Any]) -> None:
@@ -206,12 +192,12 @@ def _user() -> str:
 def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
     from g3nn.estimator.result_folder import write_file
 
-    options = project.facts().get("options", {})
+    begun = project.facts().get("options", {})
     if history:
         rows = project.history()
         table = pa.table({name: [row[name] for row in rows] for name in HISTORY})
     else:
-        table = answers_table(project.current(), options.get("id") or "id", options.get("label") or "label")
+        table = answers_table(project.current(), begun.get("id") or "id", begun.get("label") or "label")
     write_file(table, out)
     if not quiet:
         print(f"{table.num_rows} {'answers' if history else 'nodes'} in {out}")

@@ -51,7 +51,7 @@ def kept(write: Callable[[Path], object]) -> Iterator[None]:
     try:
         yield
     except BrokenPipeError:
-        raise  # Nobody wants to read on.
+        raise  # The reader has read enough.
     except (DataError, OSError) as error:
         reason = f"{said(error).removesuffix('.')}."
         for place in (tempfile.gettempdir, Path.home):

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from g3nn.base.errors import G3NNError
-from g3nn.labelling.learner import Beliefs, Doubts, Known, Learner, Why
+from g3nn.labelling.learner import Beliefs, Doubts, Learner, Why
+from g3nn.labelling.tables import Known
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
 
@@ -27,7 +28,7 @@ Request = tuple[str, tuple[Any, ...], Future[Any]]
 
 
 class Background:
-    """Starts the learner, passes on what people say, and holds what it believed last and the results it wrote.
+    """Starts the learner, passes on what people say, and holds its last predictions and the results it wrote.
 
     make: what makes the learner, in its process. out: the folder for results. effort: of the fit that they come from.
     Reasons and edges are answered between two fits, before the next one.

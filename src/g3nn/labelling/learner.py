@@ -13,7 +13,7 @@ import numpy as np
 from g3nn.base.errors import G3NNError, G3NNWarning
 from g3nn.base.folders import swapped
 from g3nn.graph.tables.graph import TableGraph
-from g3nn.labelling.tables import Pair, with_labels
+from g3nn.labelling.tables import Known, with_labels
 
 if TYPE_CHECKING:
     from g3nn.estimator import G3NNClassifier
@@ -34,30 +34,9 @@ MOST_REASONS = 6
 MOST_EDGES = 12
 
 
-@dataclass(frozen=True)
-class Known:
-    """What people have said so far. labels: by row. removed, added: edges that they rejected, and that were missing."""
-
-    labels: Mapping[int, str]
-    removed: tuple[Pair, ...] = ()
-    added: tuple[Pair, ...] = ()
-
-    @property
-    def enough(self) -> bool:
-        """Whether a model can be fitted: there must be something to tell apart."""
-        return len(set(self.labels.values())) >= 2
-
-    def same_edges(self, other: Known) -> bool:
-        return (self.removed, self.added) == (other.removed, other.added)
-
-    def new_labels(self, before: Known) -> dict[int, str]:
-        """By row, the labels that were not there before, or were others."""
-        return {row: label for row, label in self.labels.items() if before.labels.get(row) != label}
-
-
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What a model believes. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
+    """What a model predicts. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
     learned_from: how many labels it saw. doubted: by row, a label that other labels contradict, and
     the class that they say instead; the most doubtful first."""
 
@@ -111,7 +90,7 @@ class ClassifierLearner:
     def _fit(self, known: Known, effort: str, as_text: bool) -> tuple[G3NNClassifier, TableGraph]:
         from g3nn.estimator import G3NNClassifier
 
-        graph = with_labels(self.graph, self.column, known.labels, known.removed, known.added, as_text)
+        graph = with_labels(self.graph, self.column, known, as_text)
         classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
         with warnings.catch_warnings():
             # What is unusual about few labels need not be said after every few answers.

@@ -32,7 +32,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from g3nn.base.errors import DataError, G3NNError, InputError, Problem, Problems, check_name
-from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Verdict
+from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Verdict
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import PICTURES
 from g3nn.pages import assets
@@ -153,11 +153,10 @@ class Api:
 
     def answer(self, _: Request, given: Json) -> Json:
         session, person = _who(given)
-        kind = _choice(given, "kind", (LABEL, UNKNOWN, SKIP))
-        told: Json = {"session": session, "person": person, "kind": kind, "request": _text(given, "request", 100)}
-        told |= {"node": _text(given, "node", 10_000), "note": _text(given, "note", LONGEST_NOTE, empty=True)}
-        told["label"] = _text(given, "label", 200) if kind == LABEL else None
-        saved, asked = self.desk.answer(told)
+        kind, request = _choice(given, "kind", (LABEL, UNKNOWN, SKIP)), _text(given, "request", 100)
+        node, note = _text(given, "node", 10_000), _text(given, "note", LONGEST_NOTE, empty=True)
+        label = _text(given, "label", 200) if kind == LABEL else None
+        saved, asked = self.desk.answer(Answer(request, person, session, node, kind, label, note))
         names = ("seq", "node", "label", "kind", "guess", "sure", "how")
         return {
             "saved": {**{name: getattr(saved, name) for name in names}, "asked": asked},

@@ -24,7 +24,7 @@ MOST_COLUMNS, LONGEST, MOST_BYTES = 40, 300, 3_000_000
 @dataclass(frozen=True, eq=False)
 class Described:
     """ids: (n,). title: the column with the names of the nodes, None if ids are all there is. columns: the texts of
-    every other column, None where a cell is empty. left_out: how many columns the page has no room for."""
+    every other column, None where a cell is empty. left_out: how many columns are left out for their size."""
 
     ids: list[str]
     title: str | None = None
@@ -84,7 +84,7 @@ def text_of(value: Any, longest: int) -> str | None:
 
 
 def _affordable(texts: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
-    """The columns that the page has room for: those with a name for the nodes, then as they come."""
+    """The columns that fit into the page: those with a name for the nodes, then as they come."""
     kept, total = list[str](), 0
     for name in sorted(texts, key=lambda name: not _is_title(name)):
         size = sum(len((text or "").encode()) + 3 for text in texts[name])

@@ -89,7 +89,7 @@ def communities(edges: np.ndarray, n: int) -> np.ndarray:
 
 
 def _partners(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:
-    """(size,): whom each joins, if both gain most by it; -1 for nobody. Of very many pairs also those that gain most
+    """(size,): which one each joins, if both gain most by it; -1 for none. Of very many pairs also those that gain most
     among the rest, and so on: otherwise it would take hundreds of rounds."""
     if len(gain) > _MANY:
         from g3nn.kernels import cpu_edges  # numba takes long to import.

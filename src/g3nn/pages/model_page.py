@@ -143,11 +143,11 @@ def _origin(fitted: FittedModel, seed: Any, command: str) -> dict[str, str]:
 
 
 def _who_answers_alone(members: Sequence[Member]) -> str:
-    """Who answers for isolated nodes: label priors, networks, and models of scikit-learn, which go by their names."""
+    """Which models answer for isolated nodes: label priors, networks, and models of scikit-learn by their names."""
     from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
 
-    heard = [member.learned for member in members if member.isolated_weight]
-    roles = [getattr(learned, "isolated_answer", learned.name) for learned in heard]
+    heard = [member for member in members if member.isolated_weight]
+    roles: list[str] = [getattr(member.learned, "isolated_answer", member.name) for member in heard]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
     who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []

@@ -58,7 +58,7 @@ class AnswerView(ABC):
 
     @abstractmethod
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
-        """What is believed about these nodes, packed for the script."""
+        """The predictions for these nodes, packed for the script."""
 
     @abstractmethod
     def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from g3nn.labelling.background import MOST_NEW, Background
-from g3nn.labelling.learner import Known
+from g3nn.labelling.tables import Known
 
 
 @pytest.fixture

@@ -14,9 +14,9 @@ from small_tables import node_columns, write
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.labelling.changes import check_ids, differences, digest_of
-from g3nn.labelling.learner import ClassifierLearner, Known
+from g3nn.labelling.learner import ClassifierLearner
 from g3nn.labelling.records import FAR, NEAR, Records, ShownColumns
-from g3nn.labelling.tables import read_unlabelled, with_edges, with_labels
+from g3nn.labelling.tables import Known, read_unlabelled, with_edges, with_labels
 
 
 def read(folder, shown=SHOWN, **tables):
@@ -42,21 +42,21 @@ def test_classes_stay_as_they_are_written(tmp_path):
 
 
 def test_labels_of_people_make_the_graph_of_a_fit(tmp_path):
-    graph = with_labels(read(tmp_path), "group", {3: "2", 5: "1", 7: "2"})
+    graph = with_labels(read(tmp_path), "group", Known({3: "2", 5: "1", 7: "2"}))
     assert graph.labels.names.tolist() == [1, 2]
-    assert with_labels(graph, "group", {3: "1.0", 5: "2"}, as_text=True).labels.names.tolist() == ["1.0", "2"]
+    assert with_labels(graph, "group", Known({3: "1.0", 5: "2"}), as_text=True).labels.names.tolist() == ["1.0", "2"]
     assert graph.labels.labelled.tolist() == [3, 5, 7]
     assert graph.nodes.columns.labels == ("group",)
     assert "group" not in graph.nodes.columns.ignore
     assert next(one.kind for one in graph.columns if one.column == "group") == "label (classes)"
     with pytest.raises(InputError, match="at least 2 classes"):
-        with_labels(graph, "group", {3: "x"})
+        with_labels(graph, "group", Known({3: "x"}))
 
 
 def test_edges_that_people_judged(tmp_path):
     graph = read(tmp_path)
     edges = set(zip(*graph.edges.tolist(), strict=True))
-    judged = with_edges(graph, [(3, 0), (50, 2)], [(0, 2), (0, 1)])
+    judged = with_edges(graph, Known({}, removed=((3, 0), (50, 2)), added=((0, 2), (0, 1))))
     assert set(zip(*judged.edges.tolist(), strict=True)) == edges - {(0, 3)} | {(0, 2)}
 
 
