@@ -46,28 +46,33 @@ def write_model_report(
     test:    the result of `estimator.evaluate` on nodes that had no part in the fit.
     command: what was typed to make the page.
     """
-    from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
-
     path = Path(out_path)
     assets.check_target(path)
     fitted, problems = estimator.fitted_, Problems()
-    task, members = fitted.task, fitted.answerer.members
-    about = described(task.num_nodes, fitted.tables, nodes, problems)
-    likely = None if audit is None else edge_probabilities(task, audit)
+    about = described(fitted.task.num_nodes, fitted.tables, nodes, problems)
+    likely = None if audit is None else edge_probabilities(fitted.task, audit)
     if audit is not None and likely is None:
         given = f"an audit of {len(audit.edges)} other edges"
-        problems.add("audit", given, f"an audit of the {task.num_edges} edges that were fitted")
+        problems.add("audit", given, f"an audit of the {fitted.task.num_edges} edges that were fitted")
     problems.raise_if_any()
-    view = view_of(fitted)
+    suspect = None if likely is None else suspects(likely)
+    without = view_of(fitted.without(suspect)) if suspect is not None and suspect.any() else None
+    missing = None if audit is None else audit.missing
+    graph = Graph(estimator, about, view_of(fitted), likely, missing, without)
+    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command))
+
+
+def _page(shown: Graph, title: str, test: Mapping[str, Any] | None, command: str) -> str:
+    from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
+
+    estimator, about, view, task = shown.estimator, shown.described, shown.view, shown.task
+    fitted = estimator.fitted_
+    members, graph = fitted.answerer.members, embedded(shown)
     # Nodes that the model was trained on cannot judge it.
     judged = len(task.val) and not fitted.refitted
     scores = fitted.evaluate(task.val, view.labels, 1 - COVERAGE) if judged else None
     evaluations = {"Test": test, "Validation": scores}
-    suspect = None if likely is None else suspects(likely)
-    without = view_of(fitted.without(suspect)) if suspect is not None and suspect.any() else None
-    missing = None if audit is None else audit.missing
-    graph = embedded(Graph(estimator, about, view, likely, missing, without))
-    page = assets.render(
+    return assets.render(
         f"{view.files}.html.j2",
         styles=["model.css"],
         scripts=["evidence.js", "model_graph.js", "model_parts.js", f"{view.files}.js", *SCRIPTS],
@@ -83,7 +88,7 @@ def write_model_report(
             "curves": curves(histories(estimator)),
             **({} if scores is None else view.charts(about.ids)),
         },
-        title=clean(title) or "A fitted model",
+        title=title,
         estimator=estimator,
         task=task,
         view=view,
@@ -103,7 +108,6 @@ def write_model_report(
         exp=math.exp,
         origin=_origin(fitted, estimator.random_state, command),
     )
-    assets.write(path, page)
 
 
 def _labels(estimator: FittedEstimator, about: Described) -> dict[str, Any] | None:
@@ -113,11 +117,9 @@ def _labels(estimator: FittedEstimator, about: Described) -> dict[str, Any] | No
     from g3nn.queries import probably_wrong  # Here, since pages of stored results are made without torch.
 
     rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
-    names = [about.ids[node] for node in rows["node"].tolist()]
-    parts = (rows[name].tolist() for name in ("rank", "probability", "given", "answer"))
     shown = [
-        [rank, name, probability, _word(given), _word(answer)]
-        for name, rank, probability, given, answer in zip(names, *parts, strict=True)
+        [rank, about.ids[node], probability, _word(given), _word(answer)]
+        for rank, node, given, answer, probability in rows.tolist()
     ]
     columns: Columns = {"rank": 0, "node": None, "probability": 2, "given": None, "probably": None}
     return table("Labels that are probably wrong", columns, shown)
