@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pages import nameless_controls
 
-from g3nn.labelling.agreed import opinions
+from g3nn.labelling.opinions import opinions
 from g3nn.labelling.project import Project
 
 SUPPORT = Path(__file__).parents[1] / "support"

@@ -408,7 +408,7 @@ class Label(Case):
     def live(self, begun: Begun) -> None:
         from label_desk import app_of, desk_of
 
-        from g3nn.labelling.running import listening, serve
+        from g3nn.labelling.server import listening, serve
 
         begun()
         desk = desk_of(self.folder)

@@ -10,7 +10,6 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import strategies as st
@@ -21,7 +20,7 @@ from machines import SETTINGS
 from small_tables import edge_columns, node_columns, write
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.labelling.project import Project, Verdict
+from g3nn.labelling.project import Answer, Project, Verdict
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records
 from g3nn.labelling.tables import read_unlabelled
@@ -59,6 +58,9 @@ class Said:
     @property
     def person(self) -> str:
         return WHO[self.session]
+
+    def answer(self) -> Answer:
+        return Answer(self.request, self.person, self.session, self.node, self.kind, self.label, self.note)
 
 
 class Labelling(RuleBasedStateMachine):
@@ -131,12 +133,11 @@ class Labelling(RuleBasedStateMachine):
 
     def _give(self, session: str, node: str, kind: str, label: str, note: str) -> None:
         said = Said(f"r{len(self.said)}", session, node, kind, label if kind == "label" else None, note)
-        given: dict[str, Any] = {**vars(said), "person": said.person}
         if kind == "label" and label not in self.classes:
             with pytest.raises(InputError, match="label: got"):
-                self.desk(session).answer(given)
+                self.desk(session).answer(said.answer())
             return
-        saved, asked = self.desk(session).answer(given)
+        saved, asked = self.desk(session).answer(said.answer())
         assert (saved.request, asked) == (said.request, self.asked.get(session) == node)
         assert saved.seq > max((one.seq for one in self.said), default=0)
         self.said.append(replace(said, seq=saved.seq))
@@ -148,7 +149,7 @@ class Labelling(RuleBasedStateMachine):
         """The same click, as when a connection breaks: it stays as it was, and takes nothing back."""
         if self.said:
             one = self.said[place % len(self.said)]
-            saved, _ = self.desk(one.session).answer({**vars(one), "person": one.person})
+            saved, _ = self.desk(one.session).answer(one.answer())
             assert (saved.seq, saved.label) == (one.seq, one.label)
             if self.asked.get(one.session) == one.node:
                 del self.asked[one.session]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,50 +18,32 @@ from small_tables import edge_columns, node_columns, write
 
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.labelling.background import Background
-from g3nn.labelling.finishing import Finishing
-from g3nn.labelling.learner import Known
 from g3nn.labelling.project import Project
 from g3nn.labelling.questions import Desk
-from g3nn.labelling.records import Records, Shown
-from g3nn.labelling.running import listening, serve
-from g3nn.labelling.server import make_app
-from g3nn.labelling.tables import read_unlabelled
+from g3nn.labelling.records import Records, ShownColumns
+from g3nn.labelling.server import listening, make_app, serve
+from g3nn.labelling.tables import Known, read_unlabelled
 
 TOKEN = "token"
-SHOWN = Shown("group", text=("notes",))
+SHOWN = ShownColumns("group", text=("notes",))
 
 
-class AtOnce:
-    """What `Background` offers, in this process and without waiting."""
+class AtOnce(Background):
+    """In this process and without waiting."""
 
-    status, trouble = "idle", ""
-
-    def __init__(self, learner: Counting) -> None:
-        self.learner, self.beliefs, self.taught = learner, None, None
+    def __init__(self, learner: Counting, out: Path = Path("result")) -> None:
+        super().__init__(lambda: learner, out, "quick")
+        super().close()
+        self.learner, self.taught = learner, None
 
     def teach(self, known: Known) -> None:
         self.taught = known
         self.beliefs = self.learner.learn(known) if known.enough else None
 
-    def why(self, row: int) -> Any:
-        return _done(self.learner.why(row))
-
-    def doubts(self) -> Any:
-        return _done(self.learner.doubts())
-
-    def write(self, *given: Any) -> Any:
-        return _done(self.learner.write(*given))
-
-    def close(self) -> None:
-        pass
-
-
-def _done(result: Any) -> Any:
-    from concurrent.futures import Future
-
-    future: Future[Any] = Future()
-    future.set_result(result)
-    return future
+    def _ask(self, name: str, *given: Any) -> Any:
+        future: Future[Any] = Future()
+        future.set_result(getattr(self.learner, name)(*given))
+        return future
 
 
 def people(folder: Path, labelled: int = 0, **columns: list[Any]) -> tuple[Path, Path]:
@@ -70,18 +52,19 @@ def people(folder: Path, labelled: int = 0, **columns: list[Any]) -> tuple[Path,
     return nodes, write(folder / "edges.csv", edge_columns())
 
 
-def desk_of(folder: Path, background: Any = None, shown: Shown = SHOWN, **tables: Any) -> Desk:
+def desk_of(folder: Path, background: Any = None, shown: ShownColumns = SHOWN, **tables: Any) -> Desk:
     """The project in folder / "project". tables: as `people` takes them."""
     nodes, edges = people(folder, **tables)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
         graph = read_unlabelled(nodes, edges, shown, (), Problems(), id="id")
     records = Records(graph, shown, folder)
-    return Desk(Project.open(folder / "project"), records, background or AtOnce(Counting(records.size)))
+    project = Project.open(folder / "project")
+    return Desk(project, records, background or AtOnce(Counting(records.size), project.folder / "result"))
 
 
 def app_of(desk: Desk) -> Any:
-    return make_app(desk, Finishing(desk, desk.project.folder / "result", "quick"), TOKEN, "nodes.csv", "Ann")
+    return make_app(desk, TOKEN, "nodes.csv", "Ann")
 
 
 def status_of(app: Any, address: bytes, verb: str = "GET", body: bytes = b"") -> int:
@@ -113,7 +96,11 @@ def status_of(app: Any, address: bytes, verb: str = "GET", body: bytes = b"") ->
 
 def main(folder: Path) -> None:
     """Real processes, a real socket, and a learner in the background."""
-    desk = desk_of(folder, Background(partial(Counting, 60)), name=[f"<b>Person</b> {i}" for i in range(60)])
+    desk = desk_of(
+        folder,
+        Background(partial(Counting, 60), folder / "project" / "result", "quick"),
+        name=[f"<b>Person</b> {i}" for i in range(60)],
+    )
     desk.project.add_classes(["art", "law", "tea"])
     listener = listening(0)
     ready = partial(print, f"http://127.0.0.1:{listener.getsockname()[1]}/{TOKEN}/", flush=True)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
+from g3nn.labelling.learner import Beliefs, Doubts, Why
+from g3nn.labelling.tables import Known
 
 
 class Counting:
@@ -26,7 +27,7 @@ class Counting:
         order = np.setdiff1d(np.arange(self.nodes), list(known.labels))
         turns = {row: (label, self.TURNS[row % 3]) for row, label in known.labels.items()}
         doubted = {row: both for row, both in turns.items() if both[0] != both[1]}
-        return Beliefs(classes.tolist(), p, order, len(known.labels), "counting", doubted)
+        return Beliefs(classes.tolist(), p, order, len(known.labels), doubted)
 
     def why(self, row: int) -> Why:
         return Why([((row + 3) % self.nodes, 0.5)], [("<i>age</i>", -0.25)])

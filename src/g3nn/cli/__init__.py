@@ -39,7 +39,7 @@ PACKAGES = (
     "polars",
     "pandas",
 )
-"""Whose versions `g3nn --version` prints: what computes, and what reads tables. The last two are optional."""
+"""`g3nn --version` prints their versions: what computes, and what reads tables. The last two are optional."""
 
 NOTES: list[str] = []
 """The notes that the command has given so far."""
@@ -125,7 +125,7 @@ def main() -> None:
                 print(end="", flush=True)  # While it can still be said that it fails.
                 raise
         except (G3NNError, OSError) as error:
-            code = 1 if isinstance(error, BrokenPipeError) else 2  # Who closes a pipe has read enough.
+            code = 1 if isinstance(error, BrokenPipeError) else 2  # The reader of a closed pipe has read enough.
             if code == 2 and _speaks("LOCAL_RANK"):
                 print(f"error: {said(error)}", file=sys.stderr)
             if _output_fails():

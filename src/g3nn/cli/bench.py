@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from g3nn.base.errors import DataError, Problems
-from g3nn.cli.options import AsJson
+from g3nn.cli.options import AsJson, Device, ExecutorName
 from g3nn.pages.assets import check_target, write
 from g3nn.studies.comparison import compare
 from g3nn.studies.store import Store
@@ -38,9 +38,7 @@ Filters = Annotated[
     list[str] | None,
     typer.Option("--only", metavar="KEY=VALUE", help=f"Part of the suite: {', '.join(FILTERS)}; VALUE may be a list."),
 ]
-ExecutorName = Annotated[str, typer.Option(help="Where to train: local or ray.")]
 Workers = Annotated[int | None, typer.Option(help="Jobs at once, in separate processes. Several can share a GPU.")]
-Device = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 
 @bench.command("run")

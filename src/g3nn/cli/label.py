@@ -8,24 +8,33 @@ import sys
 import webbrowser
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import pyarrow as pa
 import typer
 
-from g3nn.cli.fit import CategoricalColumns, IgnoredColumns, NullWords, SourceColumn, TargetColumn, WeightColumn
-from g3nn.cli.options import DropUnknownEdges, Quiet, Strict
-
-if TYPE_CHECKING:
-    from g3nn.base.errors import Problems
-    from g3nn.estimator import G3NNClassifier
-    from g3nn.graph.tables.graph import TableGraph
-    from g3nn.labelling.project import Project
-    from g3nn.labelling.records import Shown
+from g3nn.base.errors import Problems
+from g3nn.base.folders import mend
+from g3nn.cli import options
+from g3nn.cli.results import check_file
+from g3nn.labelling.background import Background
+from g3nn.labelling.changes import check_unchanged
+from g3nn.labelling.learner import ClassifierLearner
+from g3nn.labelling.opinions import answers_table
+from g3nn.labelling.project import FILE, Project
+from g3nn.labelling.questions import Desk
+from g3nn.labelling.records import Records, ShownColumns
+from g3nn.labelling.tables import read_unlabelled
 
 RESULT = "result"
 """The folder inside a project that is as `g3nn fit` writes one."""
 
 _REQUIRED = ("nodes", "edges", "id", "label")
+_READ = ("id", "categorical", "source", "target", "weight", "directed", "na", "keep_na", "drop_unknown_edges", "strict")
+_REMEMBERED = (*_REQUIRED, "text", "title", "image", "url", "ignore", *_READ[1:])
+"""The options with which a project goes on."""
+
+HISTORY = ("seq", "at", "person", "node", "kind", "label", "note", "how", "guess", "sure", "undone")
 
 
 def label(
@@ -46,18 +55,16 @@ def label(
         str | None, typer.Option(metavar="COL", help="Column with pictures: files below the folder of the node table.")
     ] = None,
     url: Annotated[str | None, typer.Option(metavar="COL", help="Column with links to open.")] = None,
-    categorical: CategoricalColumns = None,
-    ignore: IgnoredColumns = None,
-    source: SourceColumn = None,
-    target: TargetColumn = None,
-    weight: WeightColumn = None,
-    directed: Annotated[bool, typer.Option("--directed", help="Edges have a direction.")] = False,
-    na: NullWords = None,
-    keep_na: Annotated[
-        bool, typer.Option("--keep-na", help="NA, N/A, nan, null, None, ? and - are values like any other.")
-    ] = False,
-    drop_unknown_edges: DropUnknownEdges = False,
-    strict: Strict = False,
+    categorical: options.CategoricalColumns = None,
+    ignore: options.IgnoredColumns = None,
+    source: options.SourceColumn = None,
+    target: options.TargetColumn = None,
+    weight: options.WeightColumn = None,
+    directed: options.Directed = False,
+    na: options.NullWords = None,
+    keep_na: options.KeepNulls = False,
+    drop_unknown_edges: options.DropUnknownEdges = False,
+    strict: options.Strict = False,
     export: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Write the answers so far to .csv, .parquet or .xlsx, and stop."),
@@ -69,40 +76,36 @@ def label(
     person: Annotated[str | None, typer.Option(help="Your name in the answers; the page can change it.")] = None,
     port: Annotated[int, typer.Option(help="Where the page is served; the next free one if it is in use.")] = 8765,
     no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the page, do not open it.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: options.Device = "auto",
     seed: Annotated[int, typer.Option(help="What the models begin with.")] = 0,
-    quiet: Quiet = False,
+    quiet: options.Quiet = False,
 ) -> None:
     """Label nodes in a page on this machine, while a model learns and chooses what to ask.
 
     Every answer is on disk before the next question. The same command goes on later, and then --out is enough. "Finish"
     on the page, or control-C here, writes DIR/result, a folder as `g3nn fit` writes one.
     """
-    from g3nn.base.errors import Problems
-    from g3nn.estimator.effort import EFFORTS
-    from g3nn.labelling.project import Project
+    given, problems = dict(locals()), Problems()
+    from g3nn.estimator.effort import EFFORTS  # Here: it loads torch.
 
-    problems = Problems()
     problems.name("effort", effort, EFFORTS)
     if not 0 <= port <= 65_535:
         problems.add("port", port, "a number from 0 (any) to 65535")
     if export is not None:
-        _check_export(export, problems)
+        check_file(export, [], problems)
+        problems.raise_if_any()
         with Project.open(out, create=False) as project:
             _export(project, export, history, quiet)
         return
-    options: dict[str, Any] = {"nodes": nodes, "edges": edges, "id": id, "label": label}
-    options |= {"text": text or [], "title": title, "image": image, "url": url, "categorical": categorical or []}
-    options |= {"ignore": ignore or [], "source": source, "target": target, "weight": weight, "directed": directed}
-    options |= {"na": na or [], "keep_na": keep_na, "drop_unknown_edges": drop_unknown_edges, "strict": strict}
     _check_installed(problems)
-    options = _remembered(out, options, problems)
+    begun = _remembered(out, {name: given[name] for name in _REMEMBERED}, problems)
     problems.raise_if_any()
-    graph, shown = _read(options, problems)
+    shown = ShownColumns(begun["label"], begun["title"], tuple(begun["text"]), begun["image"], begun["url"])
+    reading = {name: begun[name] for name in _READ}
+    graph = read_unlabelled(begun["nodes"], begun["edges"], shown, begun["ignore"], problems, **reading)
     with Project.open(out) as project:
-        _check_unchanged(project, graph, options, problems)
-        serving: dict[str, Any] = {"port": port, "open_page": not no_open, "person": person or _user(), "quiet": quiet}
-        _serve(project, graph, shown, Path(options["nodes"]), effort, device, seed, **serving)
+        check_unchanged(project, graph, begun, problems)
+        _serve(project, Records(graph, shown, begun["nodes"].parent), begun["nodes"].name, given)
 
 
 def _check_installed(problems: Problems) -> None:
@@ -114,113 +117,62 @@ def _check_installed(problems: Problems) -> None:
         problems.add("g3nn label", f"no package {error.name}", "starlette and uvicorn, which serve the page", advice)
 
 
-def _remembered(out: Path, options: dict[str, Any], problems: Problems) -> dict[str, Any]:
+def _remembered(out: Path, typed: dict[str, Any], problems: Problems) -> dict[str, Any]:
     """What a project began with, if only its folder is named; otherwise what was typed, if that is enough to begin."""
-    from g3nn.labelling.project import FILE, Project
-
     begun = (out / FILE).is_file()
-    if begun and all(options[name] is None for name in _REQUIRED):
+    if begun and all(typed[name] is None for name in _REQUIRED):
         with Project.open(out) as project:
             known: dict[str, Any] = project.facts().get("options", {})
         if known:
-            return {**known, "nodes": Path(known["nodes"]), "edges": Path(known["edges"]), "strict": options["strict"]}
-    if lacking := [f"--{name}" for name in _REQUIRED if options[name] is None]:
+            typed = {**known, "strict": typed["strict"]}
+    if lacking := [f"--{name}" for name in _REQUIRED if typed[name] is None]:
         advice = "" if begun else "Only a project that has begun knows its tables by itself."
         problems.add("options", f"no {', '.join(lacking)}", "tables and their columns", advice)
     if not begun and out.exists() and (not out.is_dir() or any(out.iterdir())):
         problems.add("out", f"{out}, which holds something else", "a new or an empty folder, or a labelling project")
     elif not out.absolute().parent.is_dir():
         problems.add("out", out, "a folder inside one that exists")
-    return {**options, **{name: path.absolute() for name in ("nodes", "edges") if (path := options[name])}}
+    lists = {name: list(typed[name] or ()) for name in ("text", "categorical", "ignore", "na")}
+    tables = {name: Path(path).absolute() for name in ("nodes", "edges") if (path := typed[name])}
+    return {**typed, **lists, **tables}
 
 
-def _read(options: dict[str, Any], problems: Problems) -> tuple[TableGraph, Shown]:
-    from g3nn.labelling.records import Shown
-    from g3nn.labelling.tables import read_unlabelled
+def _serve(project: Project, records: Records, title: str, given: dict[str, Any]) -> None:
+    """given: the options of the command, by name."""
+    from g3nn.labelling.server import HOST, listening, make_app, serve  # Here: its packages may not be installed.
 
-    shown = Shown(options["label"], options["title"], tuple(options["text"]), options["image"], options["url"])
-    names = ("id", "categorical", "source", "target", "weight", "directed", "na", "keep_na", "drop_unknown_edges")
-    rest = {name: options[name] for name in (*names, "strict")}
-    graph = read_unlabelled(options["nodes"], options["edges"], shown, options["ignore"], problems, **rest)
-    return graph, shown
-
-
-def _check_unchanged(project: Project, graph: TableGraph, options: dict[str, Any], problems: Problems) -> None:
-    """Tables may change as long as their ids stay; what has changed is said. Then remember what they are now."""
-    import warnings
-
-    from g3nn.base.errors import G3NNWarning
-    from g3nn.labelling.changes import check_ids, differences, digest_of
-
-    facts = project.facts()
-    now = digest_of(graph, options["nodes"], options["edges"])
-    if "tables" in facts:
-        answered = sorted({one.node for one in project.current()})
-        check_ids(facts["tables"], now, answered, graph.nodes.ids, problems)
-        problems.raise_if_any()
-        if found := differences(facts["tables"], now):
-            note = f"the tables have changed since they were last used here: {'; '.join(found)}. All answers are kept"
-            warnings.warn(note, G3NNWarning, stacklevel=2)
-    kept = {**options, "nodes": str(options["nodes"]), "edges": str(options["edges"])}
-    project.remember({"tables": now, "options": kept})
-
-
-def _serve(
-    project: Project,
-    graph: TableGraph,
-    shown: Shown,
-    nodes: Path,
-    effort: str,
-    device: str,
-    seed: int,
-    *,
-    port: int,
-    open_page: bool,
-    person: str,
-    quiet: bool,
-) -> None:
-    from g3nn.base.folders import mend
-    from g3nn.labelling.background import Background
-    from g3nn.labelling.finishing import Finishing
-    from g3nn.labelling.learner import ClassifierLearner
-    from g3nn.labelling.questions import Desk
-    from g3nn.labelling.records import Records
-    from g3nn.labelling.running import HOST, listening, serve
-    from g3nn.labelling.server import make_app
-
-    result = project.folder / RESULT
+    result, seed = project.folder / RESULT, given["seed"]
     mend(result)
-    records = Records(graph, shown, nodes.parent)
     records.prepare()
-    background = Background(partial(ClassifierLearner, graph, shown.label, write_result, device, seed))
+    learner = partial(ClassifierLearner, records.graph, records.shown.label, given["device"], seed)
+    background = Background(learner, result, given["effort"])
     try:
         desk = Desk(project, records, background, seed)
-        finishing = Finishing(desk, result, effort)
-        token, listener = secrets.token_urlsafe(24), listening(port)
+        token, listener = secrets.token_urlsafe(24), listening(given["port"])
         address = f"http://{HOST}:{listener.getsockname()[1]}/{token}/"
 
         def ready() -> None:
             print(f"label at {address}\ncontrol-C ends; every answer is in {project.path} at once", flush=True)
-            if open_page:
+            if not given["no_open"]:
                 webbrowser.open(address)
 
-        serve(make_app(desk, finishing, token, nodes.name, person), listener, ready)
-        _finish(desk, finishing, quiet)
+        serve(make_app(desk, token, title, given["person"] or _user()), listener, ready)
+        _finish(desk, given["quiet"])
     finally:
         background.close()
 
 
-def _finish(desk: Any, finishing: Any, quiet: bool) -> None:
+def _finish(desk: Desk, quiet: bool) -> None:
     """The results, unless they are there already, or somebody has no time."""
-    said = desk.state()
+    state, known, background = desk.state(), desk.known(), desk.background
     if not quiet:
-        print(f"\n{said['labels']} labels on {said['answered']} answered nodes are kept")
-    if not finishing.needed:
+        print(f"\n{state['labels']} labels on {state['answered']} answered nodes are kept")
+    if not background.unwritten(known):
         return
     if not quiet:
-        print(f"writing {finishing.out}; control-C leaves without it", flush=True)
+        print(f"writing {background.out}; control-C leaves without it", flush=True)
     try:
-        written = finishing.start().result()
+        written = background.write(known).result()
     except KeyboardInterrupt:
         print("left without results; the same command goes on", file=sys.stderr)
     except Exception as error:  # answers are safe whatever happened
@@ -230,15 +182,6 @@ def _finish(desk: Any, finishing: Any, quiet: bool) -> None:
         print(f"results in {written['out']}: model {written['model']}; look at {Path(written['out']) / 'report.html'}")
 
 
-def write_result(classifier: G3NNClassifier, graph: TableGraph, out: Path) -> None:
-    """As `g3nn fit` does, in the place of what was there before."""
-    from g3nn.base.folders import swapped
-    from g3nn.cli.fit import summary, write_results
-
-    with swapped(out) as draft:
-        write_results(classifier, graph, summary(classifier, graph)["test"], draft, 0.1, None)
-
-
 def _user() -> str:
     try:
         return getpass.getuser()
@@ -246,30 +189,15 @@ def _user() -> str:
         return "me"
 
 
-def _check_export(out: Path, problems: Problems) -> None:
-    from g3nn.cli.results import check_file
-
-    check_file(out, [], problems)
-    problems.raise_if_any()
-
-
 def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
-    import pyarrow as pa
+    from g3nn.estimator.result_folder import write_file
 
-    from g3nn.base.folders import replacing
-    from g3nn.graph.tables.frames import write_table
-    from g3nn.labelling.agreed import answers_table
-
-    options = project.facts().get("options", {})
+    begun = project.facts().get("options", {})
     if history:
         rows = project.history()
         table = pa.table({name: [row[name] for row in rows] for name in HISTORY})
     else:
-        table = answers_table(project.current(), options.get("id") or "id", options.get("label") or "label")
-    with replacing(out) as draft:
-        write_table(table, draft)
+        table = answers_table(project.current(), begun.get("id") or "id", begun.get("label") or "label")
+    write_file(table, out)
     if not quiet:
         print(f"{table.num_rows} {'answers' if history else 'nodes'} in {out}")
-
-
-HISTORY = ("seq", "at", "person", "node", "kind", "label", "note", "how", "guess", "sure", "undone")

@@ -36,13 +36,12 @@ def predict(
     node of the fit. Writes the same columns as the predictions of `g3nn fit`.
     """
     from g3nn.base.errors import Problems
-    from g3nn.base.folders import replacing
     from g3nn.cli.results import check_file
     from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
+    from g3nn.estimator.result_folder import write_file
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.fitted_tables import read_new_nodes
-    from g3nn.graph.tables.frames import write_table
     from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
@@ -66,9 +65,7 @@ def predict(
     problems.raise_if_any()
     assert asked is not None
     assert estimator is not None
-    table = estimator.answer_table(asked, alpha=alpha, keep=asked.content if keep else None)
-    with replacing(out) as draft:
-        write_table(table, draft)
+    write_file(estimator.answer_table(asked, alpha=alpha, keep=asked.content if keep else None), out)
     told = {"out": str(out), "nodes": len(asked.numbers), "new": asked.count, "notes": list(NOTES)}
     if as_json:
         print(json.dumps(told))
@@ -81,16 +78,15 @@ def _load(folder: Path, problems: Problems) -> GraphEstimator | None:
     from g3nn.base.errors import DataError
     from g3nn.estimator import load_model
 
-    wanted = "a folder that `g3nn fit` wrote, or `save` after a fit on tables"
-    if not folder.is_dir():
-        problems.add("folder", f"{folder}, where there is no model", wanted)
-        return None
-    try:
-        estimator: GraphEstimator = load_model(folder)
-    except DataError as error:
-        problems.add("folder", str(error).removesuffix("."), wanted)
-        return None
-    if estimator.fitted_.tables is None:
-        problems.add("folder", f"{folder}, a model that was fitted on plain arrays", wanted, "Use it from Python.")
-        return None
-    return estimator
+    given, advice = f"{folder}, where there is no model", ""
+    if folder.is_dir():
+        try:
+            estimator: GraphEstimator = load_model(folder)
+        except DataError as error:
+            given = str(error).removesuffix(".")
+        else:
+            if estimator.fitted_.tables is not None:
+                return estimator
+            given, advice = f"{folder}, a model that was fitted on plain arrays", "Use it from Python."
+    problems.add("folder", given, "a folder that `g3nn fit` wrote, or `save` after a fit on tables", advice)
+    return None

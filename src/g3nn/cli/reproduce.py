@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from g3nn.base.errors import Problems
-from g3nn.cli.bench import Device, ExecutorName, Workers, check_out, end, train_missing
+from g3nn.cli.bench import Workers, check_out, end, train_missing
+from g3nn.cli.options import Device, ExecutorName
 from g3nn.studies.comparison import compare
 from g3nn.studies.store import Store
 from g3nn.studies.suite_page import write_report

@@ -1,4 +1,4 @@
-"""What commands share: where results go, also if they cannot be written where they should, and edges as a table."""
+"""Where the results of commands go, also if they cannot be written where they should."""
 
 from __future__ import annotations
 
@@ -7,19 +7,11 @@ import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import numpy as np
-import pyarrow as pa
 
 from g3nn.base.errors import DataError, Problems
 from g3nn.base.folders import check_new_file, check_new_folder
 from g3nn.cli import said
 from g3nn.graph.tables.frames import TABLE_SUFFIXES, check_excel
-
-if TYPE_CHECKING:
-    from g3nn.estimator import GraphEstimator
-    from g3nn.queries import AuditTables
 
 
 def as_file(out: Path) -> bool:
@@ -53,13 +45,13 @@ def check_file(out: Path, inputs: list[Path | None], problems: Problems) -> None
 
 
 @contextmanager
-def kept(write: Callable[[Path], None]) -> Iterator[None]:
+def kept(write: Callable[[Path], object]) -> Iterator[None]:
     """What was trained is not lost if it cannot be written in here: then `write` gets a new folder elsewhere, and the
     error names it."""
     try:
         yield
     except BrokenPipeError:
-        raise  # Nobody wants to read on.
+        raise  # The reader has read enough.
     except (DataError, OSError) as error:
         reason = f"{said(error).removesuffix('.')}."
         for place in (tempfile.gettempdir, Path.home):
@@ -68,7 +60,7 @@ def kept(write: Callable[[Path], None]) -> Iterator[None]:
         raise DataError(f"{reason} Nor is there room for the results in the folders for temporary files.") from error
 
 
-def _written(place: Callable[[], str | Path], write: Callable[[Path], None]) -> Path | None:
+def _written(place: Callable[[], str | Path], write: Callable[[Path], object]) -> Path | None:
     folder = None
     try:
         folder = Path(tempfile.mkdtemp(prefix="g3nn-", dir=place()))
@@ -78,26 +70,3 @@ def _written(place: Callable[[], str | Path], write: Callable[[Path], None]) -> 
             shutil.rmtree(folder, ignore_errors=True)
         return None
     return folder
-
-
-def edges_table(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:
-    """One row per edge, the least likely first: source, target, probability, rank (from 1); null without an audit."""
-    if audit is None:
-        source, target = (ids.take(pa.array(end)) for end in edges)
-        probability, rank = (pa.nulls(edges.shape[1], kind) for kind in (pa.float64(), pa.int64()))
-    else:
-        source, target = (ids.take(pa.array(audit.edges[end])) for end in ("source", "target"))
-        probability, rank = (pa.array(audit.edges[name]) for name in ("probability", "rank"))
-    return pa.table({"source": source, "target": target, "probability": probability, "rank": rank})
-
-
-def labels_table(ids: pa.Array, classifier: GraphEstimator) -> pa.Table:
-    """One row per given label, the most suspicious first: id, given, answer, probability (that it is wrong), rank (from
-    1); no row where the fit did not judge them."""
-    names = ("given", "answer", "probability", "rank")
-    if classifier.fitted_.labels is None:
-        kinds = (pa.string(), pa.string(), pa.float64(), pa.int64())
-        empty = {name: pa.nulls(0, kind) for name, kind in zip(names, kinds, strict=True)}
-        return pa.table({"id": ids.slice(0, 0), **empty})
-    rows = classifier.audit_labels()
-    return pa.table({"id": ids.take(pa.array(rows["node"])), **{name: rows[name].tolist() for name in names}})

@@ -14,17 +14,16 @@ from rich.table import Table
 from g3nn.base.errors import Problems, suggestion
 from g3nn.base.options import Rule
 from g3nn.cli.datasets import LISTED
-from g3nn.cli.options import AsJson, Track
+from g3nn.cli.options import AsJson, Device, ExecutorName, Track
 from g3nn.cli.results import kept
 from g3nn.graph.datasets import SETTINGS, load
-from g3nn.graph.task import NodeTask
 from g3nn.studies.executors import EXECUTORS
 from g3nn.studies.training_ray import SharedTraining
 from g3nn.training import FitResult
 from g3nn.training.catalogue import all_options
 from g3nn.training.checkpoint import EVERY
 from g3nn.training.plan import Plan
-from g3nn.training.tracking import Tracker, tracker
+from g3nn.training.tracking import tracker
 from g3nn.training.workers import joined_by_torchrun
 
 _RULES = all_options()
@@ -36,7 +35,6 @@ def _option(name: str) -> Any:
 
 
 def train(
-    ctx: typer.Context,
     dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(LISTED)}.")],
     setting: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "standard",
     model: Annotated[str, typer.Option(help="LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")] = "sbm-gcn",
@@ -62,12 +60,12 @@ def train(
     batch: Annotated[int | None, _option("batch")] = None,
     fan_out: Annotated[str | None, _option("fan_out")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    device: Device = "auto",
     checkpoint: Annotated[
         Path | None, typer.Option(help="Folder that keeps the training; the same command goes on from there.")
     ] = None,
     checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints, at least.")] = EVERY,
-    executor: Annotated[str, typer.Option(help="Where to train: local or ray.")] = "local",
+    executor: ExecutorName = "local",
     workers: Annotated[int | None, typer.Option(help="Processes that train together on a Ray cluster.")] = None,
     track: Track = None,
     as_json: AsJson = False,
@@ -77,56 +75,54 @@ def train(
     Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them. Started by torchrun,
     several processes train one model in batches.
     """
-    options = {name: value for name, value in ctx.params.items() if name in _RULES and value is not None}
+    result = _trained(dict(locals()))
+    if result is None:
+        return
+    text = json.dumps(result.to_json())
+    with kept(lambda elsewhere: (elsewhere / "result.json").write_text(text, encoding="utf-8")):
+        if as_json:
+            print(text, flush=True)
+        else:
+            _show(result)
+
+
+def _trained(given: dict[str, Any]) -> FitResult | None:
+    """given: the options of the command, by name. None where another process speaks for all."""
+    dataset, setting, device, executor, track = (
+        given[name] for name in ("dataset", "setting", "device", "executor", "track")
+    )
+    options = {name: value for name, value in given.items() if name in _RULES and value is not None}
     problems = Problems()
     with problems.gathered():
-        options |= _assignments(set_ or [])
+        options |= _assignments(given["set_"] or [])
     with problems.gathered():
         task = load(dataset, setting=setting)
     with problems.gathered():
         # The device of a cluster is that of its machines.
         place = "cpu" if executor == "ray" else device
-        plan = Plan.check(model, objective, trials, seed, prior, place, options, channels)
+        what = given["model"], given["objective"], given["trials"], given["seed"], given["prior"]
+        plan = Plan.check(*what, place, options, given["channels"])
     problems.name("executor", executor, EXECUTORS)
+    workers = given["workers"]
     if workers is not None and executor != "ray":
         advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."
         problems.add("workers", f"{workers} for executor {executor!r}", "executor ray", advice)
-    told = tracker(track, problems)
+    tracked = tracker(track, problems)
     if track is not None and executor == "ray":
         problems.add("track", f"{track!r} for executor 'ray'", "executor local", "Processes on a cluster tell nobody.")
     problems.raise_if_any()
+    checkpoint, every = given["checkpoint"], given["checkpoint_every"]
     if executor == "ray":
         reads = partial(load, dataset, setting=setting)
         folder = None if checkpoint is None else checkpoint.absolute()
-        result = SharedTraining(reads, plan, folder, checkpoint_every).fit(device, workers)
-    else:
-        found = _trained(plan, task, device, checkpoint, checkpoint_every, told)
-        if found is None:
-            return
-        result = found
-    with kept(lambda elsewhere: _write(result, elsewhere)):
-        if as_json:
-            print(json.dumps(result.to_json()), flush=True)
-        else:
-            _show(result)
-
-
-def _write(result: FitResult, folder: Path) -> None:
-    (folder / "result.json").write_text(json.dumps(result.to_json()), encoding="utf-8")
-
-
-def _trained(
-    plan: Plan, task: NodeTask, device: str, checkpoint: Path | None, checkpoint_every: float, track: Tracker | None
-) -> FitResult | None:
-    """By this process, or together with those that torchrun started beside it; None if another one speaks for all."""
-    problems = Problems()
-    with joined_by_torchrun(device) as workers:
-        if workers.size > 1 and not plan.training.batch:
+        return SharedTraining(reads, plan, folder, every).fit(device, workers)
+    with joined_by_torchrun(device) as joined:
+        if joined.size > 1 and not plan.training.batch:
             advice = "Only a training in batches can be shared: pass --batch, or start one process."
-            problems.add("batch", f"0 in {workers.size} processes", "a number of labelled nodes", advice)
+            problems.add("batch", f"0 in {joined.size} processes", "a number of labelled nodes", advice)
         problems.raise_if_any()
-        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=checkpoint_every, track=track)
-    return result if workers.leads else None
+        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=every, track=tracked)
+    return result if joined.leads else None
 
 
 def _assignments(texts: list[str]) -> dict[str, Any]:

@@ -206,7 +206,7 @@ class GraphEstimator(Shown):
 
     def _conformal(self, alpha: float, X: Any, edges: Any) -> np.ndarray:
         check_is_fitted(self)
-        return self.fitted_.answerer.conformal(self.fitted_.ask(X, edges), alpha)
+        return self.fitted_.conformal(alpha, X, edges)
 
     def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the

@@ -207,6 +207,10 @@ class Fitted:
         """(n, width): calibrated answers, for nodes as in `ask`."""
         return self.answerer.calibrated(self.ask(X, edges))
 
+    def conformal(self, alpha: float, X: Any = None, edges: Any = None) -> np.ndarray:
+        """Sets or intervals that miss the truth in a share alpha of the nodes, for nodes as in `ask`."""
+        return self.answerer.conformal(self.ask(X, edges), alpha)
+
     def without(self, edges: np.ndarray) -> Fitted:
         """The same models, not trained again, asked about the fitted nodes on the graph without these edges (E,).
 

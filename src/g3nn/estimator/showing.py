@@ -21,7 +21,7 @@ from g3nn.pages import assets, write_model_report
 from g3nn.pages.averages import curves
 from g3nn.pages.layout import laid_out
 from g3nn.pages.model_page import histories
-from g3nn.pages.model_views import View, view_of
+from g3nn.pages.model_views import AnswerView, view_of
 
 if TYPE_CHECKING:
     from g3nn.estimator.base import GraphEstimator
@@ -85,7 +85,7 @@ def reliability(estimator: GraphEstimator) -> Any:
     import plotly.graph_objects as go
 
     _check_validated(estimator)
-    charts = view_of(estimator).charts([""] * estimator.task_.num_nodes)
+    charts = view_of(estimator.fitted_).charts([""] * estimator.task_.num_nodes)
     if "reliability" in charts:
         *_, found, claimed, low, high = np.array(charts["reliability"]).T
         whiskers = {"type": "data", "symmetric": False, "array": high - found, "arrayminus": found - low}
@@ -119,7 +119,7 @@ def graph(estimator: GraphEstimator) -> Any:
     """The map of the graph: nodes in the colour of their answer, those with a label in a dark outline."""
     import plotly.graph_objects as go
 
-    task, view = estimator.task_, view_of(estimator)
+    task, view = estimator.task_, view_of(estimator.fitted_)
     layout = laid_out(task.edges, task.num_nodes, view.key)
     ids = list(map(str, range(task.num_nodes))) if (tables := estimator.fitted_.tables) is None else tables.ids
     given = np.zeros(task.num_nodes)
@@ -143,7 +143,7 @@ def graph(estimator: GraphEstimator) -> Any:
     return figure.update_xaxes(visible=False).update_yaxes(visible=False, autorange="reversed", scaleanchor="x")
 
 
-def _coloured(view: View) -> list[tuple[str, np.ndarray, Any]]:
+def _coloured(view: AnswerView) -> list[tuple[str, np.ndarray, Any]]:
     """Name, nodes and colour of what has a colour of its own: classes and tags; numbers are shades of one."""
     if not np.issubdtype(view.key.dtype, np.integer):
         return [("answer", np.arange(len(view.key)), view.key)]

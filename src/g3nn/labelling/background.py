@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
-from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from g3nn.base.errors import G3NNError
-from g3nn.labelling.learner import Beliefs, Doubts, Known, Learner, Why
+from g3nn.labelling.learner import Beliefs, Doubts, Learner, Why
+from g3nn.labelling.tables import Known
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
 
@@ -22,34 +23,32 @@ PATIENT, MOST_NEW = 50, 5
 """With many labels a new one changes little: the learner waits for a share of one in so many, but not for more than so
 many new labels."""
 
-
-@dataclass(frozen=True)
-class Job:
-    name: str
-    given: tuple[Any, ...]
-    future: Future[Any]
+Request = tuple[str, tuple[Any, ...], Future[Any]]
+"""The name of a method of the learner, its arguments, and where its result goes."""
 
 
 class Background:
-    """Starts the learner, tells it what people say, and holds what it believed last.
+    """Starts the learner, passes on what people say, and holds its last predictions and the results it wrote.
 
-    make: what makes the learner, in its process. Reasons and edges are answered between two fits, before the next one.
+    make: what makes the learner, in its process. out: the folder for results. effort: of the fit that they come from.
+    Reasons and edges are answered between two fits, before the next one.
     """
 
-    def __init__(self, make: Callable[[], Learner]) -> None:
-        self._make = make
+    def __init__(self, make: Callable[[], Learner], out: Path, effort: str) -> None:
+        self._make, self.out, self._effort = make, out, effort
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
         self._wake = threading.Condition()
-        self._jobs: list[Job] = []
+        self._requests: list[Request] = []
         self._wanted: Known | None = None
         self._learned: Known | None = None
+        self._written: Known | None = None
         self._doubts: Future[Doubts] | None = None
+        self._result: Future[dict[str, Any]] | None = None
         self._closed = False
         self.beliefs: Beliefs | None = None
-        self.status, self.trouble, self.since = IDLE, "", time.time()
-        self._thread = threading.Thread(target=self._run, name="learner", daemon=True)
-        self._thread.start()
+        self.status, self.trouble = IDLE, ""
+        threading.Thread(target=self._run, name="learner", daemon=True).start()
 
     def teach(self, known: Known) -> None:
         """Learn from this as soon as possible, instead of what was to be learned before."""
@@ -61,13 +60,10 @@ class Background:
         return self._ask("why", row)
 
     def doubts(self) -> Future[Doubts]:
-        """It takes long, so who asks again meanwhile waits for the same answer."""
+        """It takes long, so a second call meanwhile waits for the same answer."""
         if self._doubts is None or self._doubts.done():
             self._doubts = self._ask("doubts")
         return self._doubts
-
-    def write(self, known: Known, out: Path, effort: str) -> Future[dict[str, Any]]:
-        return self._ask("write", known, out, effort)
 
     def close(self) -> None:
         """At once, in the middle of a fit too."""
@@ -76,65 +72,96 @@ class Background:
             self._wake.notify()
         self._stop()
 
+    # Results: a fit to all answers, written one time after the other
+
+    def write(self, known: Known) -> Future[dict[str, Any]]:
+        if self._result is None or self._result.done():
+            self._result = self._ask("write", known, self.out, self._effort)
+
+            def keep(done: Future[dict[str, Any]]) -> None:
+                if not done.cancelled() and done.exception() is None:
+                    self._written = known
+
+            self._result.add_done_callback(keep)
+        return self._result
+
+    def unwritten(self, known: Known) -> bool:
+        """Whether this is enough for a model and not what the last results were written from."""
+        return known.enough and self._written != known
+
+    def result(self, known: Known) -> dict[str, Any]:
+        """How far the results are, as the page shows it."""
+        future = self._result
+        if future is None:
+            return {"status": "none"}
+        if not future.done():
+            return {"status": "writing"}
+        error = None if future.cancelled() else future.exception()
+        if error is not None:
+            return {"status": "failed", "error": str(error)}
+        return {"status": "written", "changed": self.unwritten(known), **future.result()}
+
+    # The thread that passes requests on, one after the other
+
     def _ask(self, name: str, *given: Any) -> Future[Any]:
-        job = Job(name, given, Future())
+        future: Future[Any] = Future()
         with self._wake:
-            self._jobs.append(job)
+            self._requests.append((name, given, future))
             self._wake.notify()
-        return job.future
+        return future
 
     def _run(self) -> None:
-        while (job := self._next()) is not None:
-            if not job.future.set_running_or_notify_cancel():
+        while (request := self._next()) is not None:
+            name, given, future = request
+            if not future.set_running_or_notify_cancel():
                 continue
-            self._tell({"learn": LEARNING, "write": WRITING}.get(job.name, WORKING))
+            self.status, self.trouble = {"learn": LEARNING, "write": WRITING}.get(name, WORKING), ""
             try:
-                result = self._answer(job)
+                result = self._answer(name, given)
             except Exception as error:  # whatever ends a fit must not end labelling
-                job.future.set_exception(error)
-                self._tell(FAILED, str(error))
+                future.set_exception(error)
+                self.status, self.trouble = FAILED, str(error)
             else:
-                if job.name == "learn":
+                if name == "learn":
                     self.beliefs = result
-                job.future.set_result(result)
-                self._tell(IDLE)
+                future.set_result(result)
+                self.status = IDLE
 
-    def _next(self) -> Job | None:
+    def _next(self) -> Request | None:
         """What to do now; None at the end."""
         with self._wake:
             while True:
                 if self._closed:
-                    for job in self._jobs:
-                        job.future.cancel()
+                    for _, _, future in self._requests:
+                        future.cancel()
                     return None
-                if self._jobs:
-                    return self._jobs.pop(0)
+                if self._requests:
+                    return self._requests.pop(0)
                 if self._wanted is not None and self._is_news(self._wanted):
                     self._learned = self._wanted
-                    return Job("learn", (self._wanted,), Future())
+                    return "learn", (self._wanted,), Future()
                 self._wake.wait()
 
-    def _is_news(self, known: Known) -> bool:
-        if self._learned is None:
+    def _is_news(self, now: Known) -> bool:
+        before = self._learned
+        if before is None or not before.same_edges(now) or len(now.labels) < len(before.labels):
             return True
-        before, now = self._learned, known
-        if (before.removed, before.added) != (now.removed, now.added) or len(now.labels) < len(before.labels):
-            return True
-        changed = sum(before.labels.get(row) != label for row, label in now.labels.items())
+        changed = len(now.new_labels(before))
         fresh = not set(now.labels.values()) <= set(before.labels.values())
         return changed > 0 and (fresh or changed > min(len(now.labels) / PATIENT, MOST_NEW - 1))
 
-    def _tell(self, status: str, trouble: str = "") -> None:
-        self.status, self.trouble, self.since = status, trouble, time.time()
-
     # The process
 
-    def _answer(self, job: Job) -> Any:
+    def _answer(self, name: str, given: tuple[Any, ...]) -> Any:
         if self._process is None or not self._process.is_alive():
-            self._start()
+            context = multiprocessing.get_context("spawn")
+            self._pipe, theirs = context.Pipe()
+            self._process = context.Process(target=_serve, args=(self._make, theirs, os.getpid()), daemon=True)
+            self._process.start()
+            theirs.close()
         assert self._pipe is not None
         try:
-            self._pipe.send((job.name, job.given))
+            self._pipe.send((name, given))
             fine, result = self._pipe.recv()
         except (EOFError, OSError) as error:
             self._stop()
@@ -143,13 +170,6 @@ class Background:
         if not fine:
             raise RuntimeError(result)
         return result
-
-    def _start(self) -> None:
-        context = multiprocessing.get_context("spawn")
-        self._pipe, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(self._make, theirs, os.getpid()), daemon=True)
-        self._process.start()
-        theirs.close()
 
     def _stop(self) -> None:
         process, pipe = self._process, self._pipe
@@ -163,8 +183,6 @@ class Background:
 
 def _serve(make: Callable[[], Learner], pipe: Connection, parent: int) -> None:
     """Answer until the other side hangs up, or dies."""
-    import signal
-
     # Control-C in the terminal is for the server, which then ends this.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_die_with, args=(parent,), daemon=True).start()

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.graph.tables.remarks import counted, listed
+from g3nn.labelling.project import Project
 
 Facts = dict[str, Any]
+
+
+def check_unchanged(project: Project, graph: TableGraph, options: Facts, problems: Problems) -> None:
+    """Tables may change as long as their ids stay; a note says what has changed. Then remember what they are now.
+
+    options: of the command that labels, with the paths of both tables."""
+    before, now = project.facts().get("tables"), digest_of(graph, options["nodes"], options["edges"])
+    if before is not None:
+        answered = sorted({one.node for one in project.current()})
+        check_ids(before, now, answered, graph.nodes.ids, problems)
+        problems.raise_if_any()
+        if found := differences(before, now):
+            note = f"the tables have changed since they were last used here: {'; '.join(found)}. All answers are kept"
+            warnings.warn(note, G3NNWarning, stacklevel=2)
+    kept = {**options, "nodes": str(options["nodes"]), "edges": str(options["edges"])}
+    project.remember({"tables": now, "options": kept})
 
 
 def digest_of(graph: TableGraph, nodes: Path, edges: Path) -> Facts:

@@ -1,9 +1,9 @@
-"""What learns from people's labels. `Learner` is all that the rest of this room knows about models."""
+"""What learns from people's labels. `Learner` is all that the rest of this package knows about models."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from g3nn.base.errors import G3NNError, G3NNWarning
+from g3nn.base.folders import swapped
+from g3nn.graph.tables.graph import TableGraph
+from g3nn.labelling.tables import Known, with_labels
 
 if TYPE_CHECKING:
     from g3nn.estimator import G3NNClassifier
-    from g3nn.graph.tables.graph import TableGraph
 
 AHEAD, SUGGESTED = 500, 24
 """After each fit so many nodes are put in order; the first ones so that each teaches something else."""
@@ -31,34 +33,17 @@ DOUBTED = 0.15
 MOST_REASONS = 6
 MOST_EDGES = 12
 
-Pair = tuple[int, int]
-
-
-@dataclass(frozen=True, eq=False)
-class Known:
-    """What people have said so far. labels: by row. removed, added: edges that they rejected, and that were missing."""
-
-    labels: Mapping[int, str]
-    removed: tuple[Pair, ...] = ()
-    added: tuple[Pair, ...] = ()
-
-    @property
-    def enough(self) -> bool:
-        """Whether a model can be fitted: there must be something to tell apart."""
-        return len(set(self.labels.values())) >= 2
-
 
 @dataclass(frozen=True, eq=False)
 class Beliefs:
-    """What a model believes. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
-    learned_from: how many labels it saw. model: its name. doubted: by row, a label that other labels contradict, and
+    """What a model predicts. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
+    learned_from: how many labels it saw. doubted: by row, a label that other labels contradict, and
     the class that they say instead; the most doubtful first."""
 
     classes: list[str]
     probabilities: np.ndarray
     order: np.ndarray
     learned_from: int
-    model: str = ""
     doubted: Mapping[int, tuple[str, str]] = field(default_factory=dict)
 
     def guess(self, row: int) -> tuple[str, float]:
@@ -94,21 +79,18 @@ class Learner(Protocol):
 
 
 class ClassifierLearner:
-    """A `G3NNClassifier` on the tables of a project. write: writes a folder of results for a fitted classifier, its
-    graph, and a path. Models are loaded in the process that learns, when they are needed."""
+    """A `G3NNClassifier` on the tables of a project. Models are loaded in the process that learns, when they are
+    needed."""
 
-    def __init__(
-        self, graph: TableGraph, column: str, write: Callable[..., None], device: str = "auto", seed: int = 0
-    ) -> None:
-        self.graph, self.column, self._write, self.device, self.seed = graph, column, write, device, seed
+    def __init__(self, graph: TableGraph, column: str, device: str = "auto", seed: int = 0) -> None:
+        self.graph, self.column, self.device, self.seed = graph, column, device, seed
         self.classifier: G3NNClassifier | None = None
         self._known = self._fitted = Known({})
 
     def _fit(self, known: Known, effort: str, as_text: bool) -> tuple[G3NNClassifier, TableGraph]:
         from g3nn.estimator import G3NNClassifier
-        from g3nn.labelling.tables import with_labels
 
-        graph = with_labels(self.graph, self.column, known.labels, known.removed, known.added, as_text)
+        graph = with_labels(self.graph, self.column, known, as_text)
         classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
         with warnings.catch_warnings():
             # What is unusual about few labels need not be said after every few answers.
@@ -128,18 +110,16 @@ class ClassifierLearner:
         order = _order(self.classifier, probabilities, labelled)
         most = max(1, int(DOUBTED * len(known.labels)))
         doubted = {one.number: (one.label, one.instead) for one in self.classifier.suggest_labels(most)}
-        return Beliefs(classes, probabilities, order, len(known.labels), self.classifier.model_, doubted)
+        return Beliefs(classes, probabilities, order, len(known.labels), doubted)
 
     def _goes_on(self, known: Known) -> bool:
         """Take in a few more labels without a new fit, where the model can."""
         before = self._known
         if self.classifier is None or len(known.labels) > GROWN * len(self._fitted.labels):
             return False
-        new = {row: label for row, label in known.labels.items() if before.labels.get(row) != label}
-        same = (known.removed, known.added) == (before.removed, before.added)
-        taken_back = before.labels.keys() - known.labels.keys()
+        new, taken_back = known.new_labels(before), before.labels.keys() - known.labels.keys()
         unheard = set(new.values()) - set(self.classifier.classes_.tolist())
-        if not new or not same or taken_back or unheard:
+        if not new or taken_back or unheard or not known.same_edges(before):
             return False
         try:
             with warnings.catch_warnings():
@@ -162,13 +142,15 @@ class ClassifierLearner:
         return Why(neighbours, told.features[:MOST_REASONS])
 
     def doubts(self) -> Doubts:
-        if self.classifier is None:
-            return Doubts([], [])
-        return Doubts(*_doubtful(self.classifier))
+        return Doubts([], []) if self.classifier is None else _doubtful(self.classifier)
 
     def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
+        """A folder as `g3nn fit` writes one, in the place of what was there before."""
+        from g3nn.estimator.result_folder import write_results
+
         classifier, graph = self._fit(known, effort, as_text=False)
-        self._write(classifier, graph, out)
+        with swapped(out) as draft:
+            write_results(classifier, graph, draft)
         return {"out": str(out), "labels": len(known.labels), "model": classifier.model_}
 
 
@@ -183,16 +165,11 @@ def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.n
     return np.concatenate([first, unsure[~np.isin(unsure, first)]])
 
 
-def _doubtful(classifier: G3NNClassifier) -> tuple[list[tuple[int, int, float]], list[tuple[int, int, float]]]:
+def _doubtful(classifier: G3NNClassifier) -> Doubts:
     """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
     try:
-        found = classifier.audit(MOST_EDGES)
+        missing = classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
         doubted = [(*one.numbers, 1 - one.probability) for one in classifier.suggest_edges(MOST_EDGES)]
     except G3NNError:
-        return [], []
-
-    def rows(table: np.ndarray) -> list[tuple[int, int, float]]:
-        parts = (table[name][:MOST_EDGES].tolist() for name in ("source", "target", "probability"))
-        return list(zip(*parts, strict=True))
-
-    return doubted, rows(found.missing)
+        return Doubts([], [])
+    return Doubts(doubted, missing[["source", "target", "probability"]].tolist())

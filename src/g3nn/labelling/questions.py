@@ -6,16 +6,15 @@ import threading
 import time
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from g3nn.base.errors import Problems
-from g3nn.labelling.agreed import Opinion, opinions
 from g3nn.labelling.background import Background
-from g3nn.labelling.learner import Beliefs, Doubts, Known, Why
-from g3nn.labelling.lists import DISPUTED, DOUBTED, listed, told, unjudged
-from g3nn.labelling.progress import EVERY, progress
+from g3nn.labelling.learner import Beliefs, Doubts, Why
+from g3nn.labelling.opinions import DISPUTED, DOUBTED, EVERY, Opinion, listed, opinions, progress, told, unjudged
 from g3nn.labelling.project import (
     ADD,
     CHOSEN,
@@ -30,6 +29,7 @@ from g3nn.labelling.project import (
     Verdict,
 )
 from g3nn.labelling.records import Records
+from g3nn.labelling.tables import Known
 
 LEASE = 300.0
 """Seconds for which a node is one session's own. A page that is open renews it."""
@@ -58,7 +58,7 @@ class Desk:
         return opinions(self.project.current())
 
     def known(self) -> Known:
-        """The labels of the table and of people, who are right where they differ."""
+        """The labels of the table and of people; where they differ, those of people."""
         labels, records = dict(self._given), self.records
         for opinion in self.opinions().values():
             row = records.row(opinion.node)
@@ -158,7 +158,7 @@ class Desk:
         }
 
     def _around(self, row: int, said: dict[str, Opinion], beliefs: Beliefs | None, hidden: bool) -> Json:
-        """The neighbourhood: its nodes with what is known or believed, its edges, and the labels among neighbours."""
+        """The neighbourhood: nodes with labels and predictions, edges, and the labels among neighbours."""
         records, labels = self.records, self._labels(said)
         near = records.neighbours(row).tolist()
         nodes, pairs = records.surroundings(row, [one for one in near if one in labels])
@@ -193,31 +193,27 @@ class Desk:
 
     # Answers
 
-    def answer(self, given: Json) -> tuple[Answer, bool]:
-        """Onto the disk. Whether it was an answer to a question, as opposed to a correction."""
-        self._check(given)
-        lease = next((one for one in self.project.leased() if one.session == given["session"]), None)
-        asked = lease is not None and lease.node == given["node"]
-        before = next((one for one in self.project.current() if _same(one, given)), None)
-        if asked:
-            assert lease is not None
-            source: Any = lease
-        else:
-            source = before
-        how, guess, sure = (CORRECTION, None, None) if source is None else (source.how, source.guess, source.sure)
-        names = ("request", "person", "session", "node", "kind", "label", "note")
-        answer = self.project.add(Answer(**{name: given[name] for name in names}, how=how, guess=guess, sure=sure))
+    def answer(self, given: Answer) -> tuple[Answer, bool]:
+        """Onto the disk, with how the person came to the node and what was guessed. Whether it was an answer to a
+        question, as opposed to a correction."""
+        problems = Problems()
+        self._check_node("node", given.node, problems)
+        if given.kind == LABEL and given.label not in self.project.classes():
+            problems.add("label", repr(given.label), "one of the classes", "Add it to the classes first.")
+        problems.raise_if_any()
+        session, person = (given.node, given.session), (given.node, given.person)
+        lease = next((one for one in self.project.leased() if (one.node, one.session) == session), None)
+        before = next((one for one in self.project.current() if (one.node, one.person) == person), None)
+        found = lease or before
+        how, guess, sure = (CORRECTION, None, None) if found is None else (found.how, found.guess, found.sure)
+        answer = self.project.add(replace(given, how=how, guess=guess, sure=sure))
         if answer.kind != SKIP:
             self.teach()
-        return answer, asked
+        return answer, lease is not None
 
-    def _check(self, given: Json) -> None:
-        problems, classes = Problems(), self.project.classes()
-        if self.records.row(given["node"]) is None:
-            problems.add("node", repr(given["node"]), "the id of a node of the table")
-        if given["kind"] == LABEL and given["label"] not in classes:
-            problems.add("label", repr(given["label"]), "one of the classes", "Add it to the classes first.")
-        problems.raise_if_any()
+    def _check_node(self, argument: str, node: str, problems: Problems) -> None:
+        if self.records.row(node) is None:
+            problems.add(argument, repr(node), "the id of a node of the table")
 
     def undo(self, session: str) -> Json | None:
         """Take back the last answer of a session and ask again; None if there is none."""
@@ -252,8 +248,8 @@ class Desk:
         return listed(rows, {node: instead for node, (_, instead) in doubted.items()}, self.records, start)
 
     def doubted(self) -> dict[str, tuple[str, str]]:
-        """Nodes with a label that others contradict, and what these say instead; the most doubtful first. Who gives the
-        same label again is believed."""
+        """Nodes with a label that others contradict, and what these say instead; the most doubtful first. A
+        label given twice is no longer flagged."""
         beliefs, votes, found = self.background.beliefs, self.project.votes(), dict[str, tuple[str, str]]()
         labels = self._labels(self.opinions())
         for row, (label, instead) in ({} if beliefs is None else beliefs.doubted).items():
@@ -270,8 +266,7 @@ class Desk:
     def judge(self, verdict: Verdict) -> None:
         problems = Problems()
         for end in (verdict.source, verdict.target):
-            if self.records.row(end) is None:
-                problems.add("edge", repr(end), "the id of a node of the table")
+            self._check_node("edge", end, problems)
         problems.raise_if_any()
         self.project.judge(verdict)
         self.teach()
@@ -293,6 +288,7 @@ class Desk:
             "learner": {"status": background.status, "trouble": background.trouble},
             "learned_from": None if background.beliefs is None else background.beliefs.learned_from,
             "progress": progress(self.project.current(), said),
+            "result": background.result(self.known()),
         }
 
 
@@ -300,7 +296,3 @@ def _bars(beliefs: Beliefs, row: int) -> list[tuple[str, float]]:
     """The likeliest classes with their probabilities."""
     own = beliefs.probabilities[row]
     return [(beliefs.classes[k], float(own[k])) for k in np.argsort(-own, kind="stable")[:MOST_BARS]]
-
-
-def _same(answer: Answer, given: Json) -> bool:
-    return (answer.node, answer.person) == (given["node"], given["person"])

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from g3nn.graph.tables.cells import is_text, known, plain
 from g3nn.graph.tables.graph import TableGraph
-from g3nn.pages.described import NAMES, clean
+from g3nn.pages.described import NAMES, clean, text_of
 
 MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
 """At most so many columns of a node are shown, and letters of a cell and of a text."""
@@ -31,7 +31,7 @@ PICTURES |= {".webp": "image/webp", ".avif": "image/avif"}
 
 
 @dataclass(frozen=True)
-class Shown:
+class ShownColumns:
     """Which columns play a part on the page."""
 
     label: str
@@ -44,7 +44,7 @@ class Shown:
 class Records:
     """The node table by row, and the graph by neighbourhoods. Rows are numbers; ids are texts."""
 
-    def __init__(self, graph: TableGraph, shown: Shown, folder: Path) -> None:
+    def __init__(self, graph: TableGraph, shown: ShownColumns, folder: Path) -> None:
         self.graph, self.shown, self.folder = graph, shown, folder.resolve()
         self.size = graph.nodes.num_nodes
         self.content = graph.nodes.content
@@ -87,17 +87,15 @@ class Records:
                 whole = pc.all(pc.equal(cells, pc.floor(cells))).as_py() is not False
                 cells = pc.cast(cells, pa.int64()) if whole else cells
             cells = pc.cast(cells, pa.large_string())
-        encoded = known(cells, self.graph.nodes.columns.nulls).dictionary_encode()
-        names = encoded.dictionary.to_pylist()
-        order = np.argsort(np.array(names, dtype=object)) if names else np.zeros(0, dtype=np.int64)
-        rank = np.empty(len(names) + 1, dtype=np.int64)
-        rank[order], rank[len(names)] = np.arange(len(names)), -1
-        return rank[pc.fill_null(encoded.indices, len(names)).to_numpy()], [names[place] for place in order]
+        cells = known(cells, self.graph.nodes.columns.nulls)
+        names = sorted(cells.unique().drop_null().to_pylist())
+        codes = pc.fill_null(pc.index_in(cells, value_set=pa.array(names, cells.type)), -1)
+        return codes.to_numpy().astype(np.int64), names
 
     def title(self, row: int) -> str:
         name = self._title_column
         cell = None if name is None else self.content[name][row].as_py()
-        return _text(cell, LONGEST_CELL) or self.id(row)
+        return text_of(cell, LONGEST_CELL) or self.id(row)
 
     @cached_property
     def _title_column(self) -> str | None:
@@ -113,10 +111,10 @@ class Records:
         # Of many columns, most are zeros: word counts and indicators.
         if len(cells) > MOST_COLUMNS:
             cells = {name: cell for name, cell in cells.items() if cell not in (0, False)}
-        told = [(clean(name), text) for name, cell in cells.items() if (text := _text(cell, LONGEST_CELL))]
-        texts = [(clean(name), _text(self.content[name][row].as_py(), LONGEST_TEXT)) for name in shown.text]
-        link = None if shown.url is None else _text(self.content[shown.url][row].as_py(), LONGEST_TEXT)
-        picture = None if shown.image is None else _text(self.content[shown.image][row].as_py(), LONGEST_TEXT)
+        told = [(clean(name), text) for name, cell in cells.items() if (text := text_of(cell, LONGEST_CELL))]
+        texts = [(clean(name), text_of(self.content[name][row].as_py(), LONGEST_TEXT)) for name in shown.text]
+        link = None if shown.url is None else text_of(self.content[shown.url][row].as_py(), LONGEST_TEXT)
+        picture = None if shown.image is None else text_of(self.content[shown.image][row].as_py(), LONGEST_TEXT)
         return {
             "id": clean(self.id(row)),
             "title": clean(self.title(row)),
@@ -152,10 +150,6 @@ class Records:
         """What takes a moment in a large graph, before the first question."""
         _ = self._near, self.given, self.ids
 
-    def degree(self, row: int) -> int:
-        starts = self._near[1]
-        return int(starts[row + 1] - starts[row])
-
     def neighbours(self, row: int, most: int = MOST_COUNTED) -> np.ndarray:
         """Each once, without the node itself; of more than `most` the first."""
         others, starts = self._near
@@ -180,10 +174,3 @@ class Records:
                 places[one] = len(places)
                 pairs.append((places[node], places[one]))
         return list(places), pairs
-
-
-def _text(value: Any, longest: int) -> str | None:
-    if value is None or value != value:
-        return None
-    text = f"{value:.6g}" if isinstance(value, float) else clean(value)
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,4 +1,4 @@
-"""The page and what it asks for, for this machine alone.
+"""The page and what it asks for, for this machine alone, until somebody ends it.
 
 Every address begins with a random token. A request without it, for another host or from a page of another origin is
 refused. Nothing that a table says is ever markup: the page gets it as JSON and shows it as text.
@@ -6,33 +6,47 @@ refused. Nothing that a table says is ever markup: the page gets it as JSON and 
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hashlib
 import inspect
 import json
 import re
 import secrets
+import signal
+import socket
+import threading
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from types import FrameType
 from typing import Any
 from urllib.parse import urlsplit
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from g3nn.base.errors import DataError, G3NNError, InputError
-from g3nn.labelling.api import Api
-from g3nn.labelling.finishing import Finishing
+from g3nn.base.errors import DataError, G3NNError, InputError, Problem, Problems, check_name
+from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Verdict
 from g3nn.labelling.questions import Desk
+from g3nn.labelling.records import PICTURES
 from g3nn.pages import assets
 
-HOSTS = ("127.0.0.1", "localhost", "::1")
+HOST, PORTS = "127.0.0.1", 50
+"""The first port that is free of so many is taken."""
+
+HOSTS = (HOST, "localhost", "::1")
 MOST_BYTES = 200_000
 """No request of the page is longer."""
+
+LONGEST_NOTE = 10_000
+_WAIT = 25.0
+"""Seconds for which a request waits for the learner."""
 
 STYLES, SCRIPTS = ("label.css",), ("label_drawing.js", "label_lists.js", "label.js")
 
@@ -103,31 +117,121 @@ class Guard:
         )
 
 
-def make_app(desk: Desk, finishing: Finishing, token: str, title: str, person: str = "me") -> Starlette:
+@dataclass(frozen=True, eq=False)
+class Api:
+    """What the page asks for and says: a method for each address. Those that take `given` are sent something."""
+
+    desk: Desk
+
+    def state(self, request: Request) -> Json:
+        """Asking also says that a session is still there."""
+        session = request.query_params.get("session", "")
+        if session:
+            self.desk.renew(session)
+        return self.desk.state()
+
+    def node(self, request: Request) -> Json:
+        return {"question": self.desk.look(request.query_params.get("node", ""))}
+
+    async def why(self, request: Request) -> Json:
+        row = int(request.query_params.get("row", "-1"))
+        if not 0 <= row < self.desk.records.size:
+            return {"why": None}
+        found = await _soon(asyncio.wrap_future(self.desk.background.why(row)))
+        return {"why": None if found is None else self.desk.reasons(found)}
+
+    def answers(self, request: Request) -> Json:
+        start = max(0, int(request.query_params.get("start", "0")))
+        return self.desk.answers(start, request.query_params.get("only", ""))
+
+    async def edges(self, _: Request) -> Json:
+        found = await _soon(asyncio.shield(asyncio.wrap_future(self.desk.background.doubts())))
+        return {"edges": None if found is None else self.desk.unjudged(found)}
+
+    def next(self, _: Request, given: Json) -> Json:
+        return {"question": self.desk.next(*_who(given)), "state": self.desk.state()}
+
+    def answer(self, _: Request, given: Json) -> Json:
+        session, person = _who(given)
+        kind, request = _choice(given, "kind", (LABEL, UNKNOWN, SKIP)), _text(given, "request", 100)
+        node, note = _text(given, "node", 10_000), _text(given, "note", LONGEST_NOTE, empty=True)
+        label = _text(given, "label", 200) if kind == LABEL else None
+        saved, asked = self.desk.answer(Answer(request, person, session, node, kind, label, note))
+        names = ("seq", "node", "label", "kind", "guess", "sure", "how")
+        return {
+            "saved": {**{name: getattr(saved, name) for name in names}, "asked": asked},
+            "question": self.desk.next(session, person),
+            "state": self.desk.state(),
+        }
+
+    def undo(self, _: Request, given: Json) -> Json:
+        return {"question": self.desk.undo(_who(given)[0]), "state": self.desk.state()}
+
+    def classes(self, _: Request, given: Json) -> Json:
+        self.desk.add_class(_text(given, "name", 200).strip())
+        return self.desk.state()
+
+    def edge(self, _: Request, given: Json) -> Json:
+        person = _who(given)[1]
+        source, target = (_text(given, name, 10_000) for name in ("source", "target"))
+        verdict = _choice(given, "verdict", (KEEP, REMOVE, ADD, LEAVE))
+        self.desk.judge(Verdict(_text(given, "request", 100), person, source, target, verdict))
+        return self.desk.state()
+
+    def finish(self, _: Request, given: Json) -> Json:
+        _who(given)
+        known, problems = self.desk.known(), Problems()
+        if not known.enough:
+            problems.add("labels", "too few", "labels of at least two classes", "Label a few nodes more.")
+        problems.raise_if_any()
+        self.desk.background.write(known)
+        return self.desk.state()
+
+    def picture(self, request: Request) -> Response:
+        row = int(request.path_params["row"])
+        path = self.desk.records.picture(row) if row < self.desk.records.size else None
+        if path is None:
+            return JSONResponse({"error": "no such picture"}, 404)
+        return FileResponse(path, media_type=PICTURES[path.suffix.lower()])
+
+
+async def _soon(waiting: Awaitable[Any]) -> Any:
+    """None if it takes too long. Nobody else waits meanwhile, and what has not begun is given up."""
+    try:
+        return await asyncio.wait_for(waiting, _WAIT)
+    except TimeoutError:
+        return None
+
+
+def _who(given: Json) -> tuple[str, str]:
+    return _text(given, "session", 100), _text(given, "person", 100)
+
+
+def _text(given: Json, name: str, longest: int, empty: bool = False) -> str:
+    value = given.get(name, "" if empty else None)
+    if isinstance(value, str) and len(value) <= longest and (value or empty):
+        # Half a surrogate pair cannot be stored.
+        return value.encode("utf-8", "replace").decode("utf-8")
+    raise InputError([Problem(name, repr(value)[:60], f"a text of at most {longest:,} letters")])
+
+
+def _choice(given: Json, name: str, allowed: tuple[str, ...]) -> str:
+    check_name(name, given.get(name), allowed)
+    return str(given[name])
+
+
+def make_app(desk: Desk, token: str, title: str, person: str = "me") -> Starlette:
     """The application of a project; every path begins with the token."""
-    page, api = page_of(title, person), Api(desk, finishing)
+    page, api = page_of(title, person), Api(desk)
 
     def show(_: Request) -> Response:
         return HTMLResponse(page)
 
-    asked: dict[str, Callable[..., Any]] = {
-        "state": api.state,
-        "node": api.look,
-        "why": api.why,
-        "answers": api.answers,
-        "edges": api.doubts,
-    }
-    told = {
-        "next": api.ask,
-        "answer": api.answer,
-        "undo": api.undo,
-        "classes": api.add_class,
-        "edge": api.judge,
-        "finish": api.finish,
-    }
+    asked = (api.state, api.node, api.why, api.answers, api.edges)
+    sent = (api.next, api.answer, api.undo, api.classes, api.edge, api.finish)
     routes = [Route(f"/{token}/", show), Route(f"/{token}/picture/{{row:int}}", api.picture)]
-    routes += [Route(f"/{token}/api/{name}", _answering(each, read=False)) for name, each in asked.items()]
-    routes += [Route(f"/{token}/api/{name}", _answering(each), methods=["POST"]) for name, each in told.items()]
+    routes += [Route(f"/{token}/api/{call.__name__}", _answering(call, read=False)) for call in asked]
+    routes += [Route(f"/{token}/api/{call.__name__}", _answering(call), methods=["POST"]) for call in sent]
     app = Starlette(routes=routes)
     app.add_middleware(Guard, token=token, policy=policy_of(page))
     return app
@@ -166,3 +270,43 @@ async def _body(request: Request) -> Json:
     if not isinstance(given, dict):
         raise ValueError("expected a mapping")
     return given
+
+
+def listening(port: int) -> socket.socket:
+    """A socket on the first free port from this one on; 0: any. Nobody but this machine can reach it."""
+    for one in range(port, min(port + PORTS, 65_536)) if port else [0]:
+        made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        # Right after an end the port counts as in use for a while; a server that still listens keeps it.
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((HOST, one))
+            made.listen(128)
+        except OSError:
+            made.close()
+        else:
+            return made
+    raise DataError(f"no free port among {port} to {port + PORTS - 1}. Name another one with --port.")
+
+
+def serve(app: Starlette, listener: socket.socket, ready: Callable[[], None]) -> None:
+    """Until control-C or a request to end. ready: called once the page can be opened."""
+    # The address holds the token, so no request is logged.
+    config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+    server = uvicorn.Server(config)
+    ended = threading.Event()
+
+    def end(_: int, __: FrameType | None) -> None:
+        ended.set()
+
+    former = {one: signal.signal(one, end) for one in (signal.SIGINT, signal.SIGTERM)}
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
+    try:
+        thread.start()
+        ready()
+        while thread.is_alive() and not ended.wait(0.2):
+            pass
+    finally:
+        server.should_exit = True
+        thread.join(5)
+        for one, handler in former.items():
+            signal.signal(one, handler)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,14 +17,34 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import check_split
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.labelling.records import Shown
+from g3nn.labelling.records import ShownColumns
 
-if TYPE_CHECKING:
-    from g3nn.labelling.learner import Pair
+Pair = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Known:
+    """What people have said so far. labels: by row. removed, added: edges that they rejected, and that were missing."""
+
+    labels: Mapping[int, str]
+    removed: tuple[Pair, ...] = ()
+    added: tuple[Pair, ...] = ()
+
+    @property
+    def enough(self) -> bool:
+        """Whether a model can be fitted: there must be something to tell apart."""
+        return len(set(self.labels.values())) >= 2
+
+    def same_edges(self, other: Known) -> bool:
+        return (self.removed, self.added) == (other.removed, other.added)
+
+    def new_labels(self, before: Known) -> dict[int, str]:
+        """By row, the labels that were not there before, or were others."""
+        return {row: label for row, label in self.labels.items() if before.labels.get(row) != label}
 
 
 def read_unlabelled(
-    nodes: Path, edges: Path, shown: Shown, ignore: Sequence[str], problems: Problems, **options: Any
+    nodes: Path, edges: Path, shown: ShownColumns, ignore: Sequence[str], problems: Problems, **options: Any
 ) -> TableGraph:
     """As `g3nn fit` reads them, but the label column describes nothing and may be missing or empty. Names, pictures and
     links are to look at: no features, unless a name is also named as one. options: of `read_tables`."""
@@ -56,20 +76,13 @@ def read_unlabelled(
     return replace(graph, nodes=replace(graph.nodes, content=content.set_column(place, shown.label, labels)))
 
 
-def with_labels(
-    graph: TableGraph,
-    column: str,
-    labels: Mapping[int, str],
-    removed: Sequence[Pair] = (),
-    added: Sequence[Pair] = (),
-    as_text: bool = False,
-) -> TableGraph:
-    """The graph as if these labels, by row, had been in its table, and people's edges too. Two classes are needed.
+def with_labels(graph: TableGraph, column: str, known: Known, as_text: bool = False) -> TableGraph:
+    """The graph as if these labels had been in its table, and people's edges too. Two classes are needed.
 
     as_text: classes are called what people see, also if they are numbers."""
     cells = np.full(graph.nodes.num_nodes, None, dtype=object)
-    rows = np.fromiter(labels, np.int64, len(labels))
-    cells[rows] = list(labels.values())
+    rows = np.fromiter(known.labels, np.int64, len(known.labels))
+    cells[rows] = list(known.labels.values())
     content = graph.nodes.content
     there = column in content.column_names
     # Of a table that says so, numbers written as text are text.
@@ -88,19 +101,20 @@ def with_labels(
     nodes = replace(graph.nodes, columns=columns, labels=read)
     held_out = replace(read, values=read.values[test])
     graph = replace(graph, nodes=nodes, labels=kept, val=val, test=test, test_labels=held_out)
-    return with_edges(graph, removed, added)
+    return with_edges(graph, known)
 
 
-def with_edges(graph: TableGraph, removed: Sequence[Pair], added: Sequence[Pair]) -> TableGraph:
-    """Without some edges, in either direction, and with others, which weigh as much as edges do on average."""
-    if not removed and not added:
+def with_edges(graph: TableGraph, known: Known) -> TableGraph:
+    """Without the edges that people rejected, in either direction, and with those that were missing, which weigh as
+    much as edges do on average."""
+    if not known.removed and not known.added:
         return graph
     n = graph.nodes.num_nodes
 
     def keys(pairs: np.ndarray) -> np.ndarray:
         return np.minimum(*pairs) * n + np.maximum(*pairs)
 
-    gone, new = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (removed, added))
+    gone, new = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (known.removed, known.added))
     stays = ~np.isin(keys(graph.edges), keys(gone))
     new = new[:, ~np.isin(keys(new), keys(graph.edges))]
     edges = np.concatenate([graph.edges[:, stays], new], axis=1)

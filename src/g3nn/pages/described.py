@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import is_frame
+
+if TYPE_CHECKING:
+    from g3nn.graph.tables.fitted_tables import FittedTables
 
 NAMES = ("name", "title", "full_name", "fullname", "display_name", "label")
 """Columns with the name of a node, the best first; without one, a column that ends so, such as team_name."""
@@ -22,7 +24,7 @@ MOST_COLUMNS, LONGEST, MOST_BYTES = 40, 300, 3_000_000
 @dataclass(frozen=True, eq=False)
 class Described:
     """ids: (n,). title: the column with the names of the nodes, None if ids are all there is. columns: the texts of
-    every other column, None where a cell is empty. left_out: how many columns the page has no room for."""
+    every other column, None where a cell is empty. left_out: how many columns are left out for their size."""
 
     ids: list[str]
     title: str | None = None
@@ -40,12 +42,11 @@ class Described:
         }
 
 
-def described(estimator: Any, nodes: Any, problems: Problems) -> Described:
-    """nodes: a data frame with a row for each fitted node, in the order of the fit, or None.
+def described(n: int, tables: FittedTables | None, nodes: Any, problems: Problems) -> Described:
+    """nodes: a data frame with a row for each of the n fitted nodes, in the order of the fit, or None.
 
     Ids are those of the fit, if it was made with tables; else the column id, else numbers from 0.
     """
-    n, tables = estimator.task_.num_nodes, estimator.fitted_.tables
     ids = None if tables is None else [clean(one) for one in tables.ids]
     labels = set() if tables is None else set(tables.node_columns.labels)
     numbered = [str(node) for node in range(n)]
@@ -60,7 +61,7 @@ def described(estimator: Any, nodes: Any, problems: Problems) -> Described:
     if len(frame) != n:
         problems.add("nodes", f"{len(frame)} rows", f"one for each of the {n} nodes, in the order of the fit")
         return Described(ids or numbered)
-    texts = {clean(name): _texts(frame[name].to_list()) for name in frame.columns}
+    texts = {clean(name): [text_of(value, LONGEST) for value in frame[name].to_list()] for name in frame.columns}
     called = next((name for name in texts if name.lower() == "id"), "") if tables is None else tables.node_columns.id
     own = texts.pop(called or "", None)
     if ids is None:
@@ -74,19 +75,16 @@ def clean(value: Any) -> str:
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def _texts(values: Iterable[Any]) -> list[str | None]:
-    return [_text(value) for value in values]
-
-
-def _text(value: Any) -> str | None:
+def text_of(value: Any, longest: int) -> str | None:
+    """A cell as text, cut to a length; None if it is empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
     text = f"{value:.6g}" if isinstance(value, float) else clean(value)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def _affordable(texts: dict[str, list[str | None]]) -> dict[str, list[str | None]]:
-    """The columns that the page has room for: those with a name for the nodes, then as they come."""
+    """The columns that fit into the page: those with a name for the nodes, then as they come."""
     kept, total = list[str](), 0
     for name in sorted(texts, key=lambda name: not _is_title(name)):
         size = sum(len((text or "").encode()) + 3 for text in texts[name])

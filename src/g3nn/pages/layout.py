@@ -23,7 +23,7 @@ _GOLDEN = np.pi * (3 - np.sqrt(5))
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class GraphMap:
     """A map in the unit square.
 
     points:  (n, 2).
@@ -39,12 +39,12 @@ class Layout:
     group: np.ndarray
 
 
-def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
+def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> GraphMap:
     """The map of a graph. edges: (2, E) node numbers. key: (n,) what nodes of one group are sorted by."""
     if n <= MOST_FREE:
         points = _fitted(_settled(edges, np.ones(edges.shape[1]), np.full(n, 1.0)))
         nothing = np.zeros(0, dtype=np.int64)
-        return Layout(points, np.zeros((0, 3)), nothing, np.zeros((3, 0), dtype=np.int64), nothing)
+        return GraphMap(points, np.zeros((0, 3)), nothing, np.zeros((3, 0), dtype=np.int64), nothing)
     group = _limited(communities(edges, n), np.bincount(edges.ravel(), minlength=n))
     sizes = np.bincount(group)
     ends, counts = _between(group[edges], np.ones(edges.shape[1]))
@@ -60,7 +60,7 @@ def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> Layout:
     low, high = fitted[n : n + len(sizes)], fitted[n + len(sizes) :]
     bubbles = np.column_stack([(low + high) / 2, radii * scale])
     strongest = np.argsort(-counts, kind="stable")[:MOST_LINKS]
-    return Layout(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest], group)
+    return GraphMap(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest], group)
 
 
 def communities(edges: np.ndarray, n: int) -> np.ndarray:
@@ -89,7 +89,7 @@ def communities(edges: np.ndarray, n: int) -> np.ndarray:
 
 
 def _partners(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:
-    """(size,): whom each joins, if both gain most by it; -1 for nobody. Of very many pairs also those that gain most
+    """(size,): which one each joins, if both gain most by it; -1 for none. Of very many pairs also those that gain most
     among the rest, and so on: otherwise it would take hundreds of rounds."""
     if len(gain) > _MANY:
         from g3nn.kernels import cpu_edges  # numba takes long to import.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
@@ -11,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from g3nn.pages.described import Described
-from g3nn.pages.layout import Layout, laid_out
+from g3nn.pages.described import Described, clean
+from g3nn.pages.layout import GraphMap, laid_out
+from g3nn.pages.model import FittedEstimator
 
 if TYPE_CHECKING:
     from g3nn.graph.task import NodeTask
+    from g3nn.pages.model_views import AnswerView
     from g3nn.queries import AuditTables
 
 MOST_NODES, MOST_EDGES = 20_000, 100_000
@@ -42,21 +43,21 @@ FULL = np.iinfo(np.uint16).max
 class Graph:
     """What a page shows of a graph.
 
-    doubt: (n,) the higher, the less certain the answer. key: (n,) what nodes are sorted by inside a bubble of the map.
-    beliefs: what is believed about these nodes, packed for the scripts. likely: (E,) the probability of each edge, None
-    if the edges were not audited. missing: pairs without an edge that should have one, as `AuditTables` lists them.
-    explain: as `estimator.explain`. without: as beliefs, on the graph without suspicious edges; None if there are none.
+    view: the answers. without: the answers on the graph without suspicious edges; None if there are none. likely: (E,)
+    the probability of each edge, None if the edges were not audited. missing: pairs without an edge that should have
+    one, as `AuditTables` lists them.
     """
 
-    task: NodeTask
+    estimator: FittedEstimator
     described: Described
-    doubt: np.ndarray
-    key: np.ndarray
-    beliefs: Callable[[np.ndarray], dict[str, Any]]
-    explain: Callable[[np.ndarray], Sequence[Any]]
-    likely: np.ndarray | None = None
-    missing: np.ndarray | None = None
-    without: Callable[[np.ndarray], dict[str, Any]] | None = None
+    view: AnswerView
+    likely: np.ndarray | None
+    missing: np.ndarray | None
+    without: AnswerView | None
+
+    @property
+    def task(self) -> NodeTask:
+        return self.view.task
 
     @cached_property
     def degree(self) -> np.ndarray:
@@ -65,7 +66,7 @@ class Graph:
     @cached_property
     def uncertain(self) -> np.ndarray:
         """Nodes, the least certain first."""
-        return np.argsort(-self.doubt, kind="stable")[:LISTED_NODES]
+        return np.argsort(-self.view.doubt, kind="stable")[:LISTED_NODES]
 
     @cached_property
     def suspicious(self) -> np.ndarray:
@@ -134,7 +135,7 @@ def embedded(graph: Graph) -> dict[str, Any]:
         "start": int(place[_start(graph)]),
         **told,
         **_edges(graph, edges, place),
-        "map": _map(laid_out(task.edges, task.num_nodes, graph.key), nodes, task.edges[:, suspect]),
+        "map": _map(laid_out(task.edges, task.num_nodes, graph.view.key), nodes, task.edges[:, suspect]),
         "why": _why(graph, explorable, place),
         "uncertain": place[graph.uncertain].tolist(),
         "suspect": SUSPECT,
@@ -199,7 +200,7 @@ def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
         **graph.described.at(nodes),
         "degree": packed(graph.degree[nodes], np.uint32),
         "use": packed(use[nodes], np.uint8),
-        **graph.beliefs(nodes),
+        **graph.view.beliefs(nodes),
     }
 
 
@@ -208,7 +209,7 @@ def _without(graph: Graph, nodes: np.ndarray, told: dict[str, Any]) -> dict[str,
     if graph.without is None or graph.likely is None:
         return None
     left = degrees(graph.task.with_edges(~suspects(graph.likely)))
-    changed = {"degree": packed(left[nodes], np.uint32), **graph.without(nodes)}
+    changed = {"degree": packed(left[nodes], np.uint32), **graph.without.beliefs(nodes)}
     return {name: value for name, value in changed.items() if value != told[name]}
 
 
@@ -222,7 +223,7 @@ def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]
     return {**ends, "probability": packed(graph.likely[edges], np.float32), "quantiles": quantiles}
 
 
-def _map(layout: Layout, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, Any]:
+def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, Any]:
     """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges, how many of them
     are among the suspicious (2, S)]."""
     bubbles = len(layout.bubbles)
@@ -239,18 +240,20 @@ def _map(layout: Layout, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str,
 
 def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, Any]:
     """By the place of a node: its neighbours, [place, how much higher the answer is because of the edge], and its
-    features, [name, how much higher because of its value]. Only the least certain nodes are asked about, since a model
-    answers once more for each edge."""
+    features, [name, how much higher because of its value]. Only the least certain nodes are explained, since a model
+    answers once more for each edge. Features that were made from the edges would mean nothing to a reader."""
     nodes = [node for node in graph.uncertain.tolist() if place[node] < explorable][:MOST_EXPLAINED]
     work = np.cumsum(1 + graph.degree[nodes]) * (1_000 + graph.task.num_nodes + graph.task.num_edges)
     affordable = max(int((work <= MOST_WORK).sum()), int((work[:1] <= MOST_FOR_ONE).sum()))
     if not affordable:
         return {}
     asked, told = np.array(nodes[:affordable], dtype=np.int64), {}
-    for node, (neighbours, features) in zip(asked.tolist(), graph.explain(asked), strict=True):
-        shown = [one for one in neighbours if place[one.node] >= 0][:MOST_REASONS]
-        near = [[int(place[one.node]), one.change] for one in shown]
-        told[int(place[node])] = {"neighbours": near, "features": features[:MOST_REASONS]}
+    fitted = graph.estimator.fitted_
+    word = "feature " if fitted.features is None else ""
+    for node, (neighbours, features) in zip(asked.tolist(), graph.estimator.explain(asked), strict=True):
+        near = [[int(place[one]), change] for one, change, _ in neighbours if place[one] >= 0]
+        own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
+        told[int(place[node])] = {"neighbours": near[:MOST_REASONS], "features": own[:MOST_REASONS]}
     return told
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from copy import copy
-from functools import partial
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +15,7 @@ from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
 from g3nn.pages.described import Described, clean, described
+from g3nn.pages.model import Candidate, FittedEstimator, FittedModel, Member
 from g3nn.pages.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded, suspects
 from g3nn.pages.model_views import ALPHA, Columns, table, view_of
 
@@ -31,7 +30,7 @@ MOST_LABELS = 200
 
 
 def write_model_report(
-    estimator: Any,
+    estimator: FittedEstimator,
     out_path: str | Path,
     *,
     nodes: Any = None,
@@ -49,17 +48,31 @@ def write_model_report(
     """
     path = Path(out_path)
     assets.check_target(path)
-    task, fitted = estimator.task_, estimator.fitted_
-    about, likely = _checked(estimator, nodes, audit)
-    view = view_of(estimator)
+    fitted, problems = estimator.fitted_, Problems()
+    about = described(fitted.task.num_nodes, fitted.tables, nodes, problems)
+    likely = None if audit is None else edge_probabilities(fitted.task, audit)
+    if audit is not None and likely is None:
+        given = f"an audit of {len(audit.edges)} other edges"
+        problems.add("audit", given, f"an audit of the {fitted.task.num_edges} edges that were fitted")
+    problems.raise_if_any()
+    suspect = None if likely is None else suspects(likely)
+    without = view_of(fitted.without(suspect)) if suspect is not None and suspect.any() else None
+    missing = None if audit is None else audit.missing
+    graph = Graph(estimator, about, view_of(fitted), likely, missing, without)
+    assets.write(path, _page(graph, clean(title) or "A fitted model", test, command))
+
+
+def _page(shown: Graph, title: str, test: Mapping[str, Any] | None, command: str) -> str:
+    from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
+
+    estimator, about, view, task = shown.estimator, shown.described, shown.view, shown.task
+    fitted = estimator.fitted_
+    members, graph = fitted.answerer.members, embedded(shown)
     # Nodes that the model was trained on cannot judge it.
     judged = len(task.val) and not fitted.refitted
-    scores = estimator.evaluate(task.val, view.labels) if judged else None
+    scores = fitted.evaluate(task.val, view.labels, 1 - COVERAGE) if judged else None
     evaluations = {"Test": test, "Validation": scores}
-    missing, explain = None if audit is None else audit.missing, partial(_explained, estimator)
-    without = _without_suspects(estimator, likely)
-    graph = embedded(Graph(task, about, view.doubt, view.key, view.beliefs, explain, likely, missing, without))
-    page = assets.render(
+    return assets.render(
         f"{view.files}.html.j2",
         styles=["model.css"],
         scripts=["evidence.js", "model_graph.js", "model_parts.js", f"{view.files}.js", *SCRIPTS],
@@ -67,7 +80,7 @@ def write_model_report(
             "names": view.names,
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
-            "schema": _schema(estimator),
+            "schema": _schema(fitted),
             "labels": _labels(estimator, about),
             "score": {"key": view.outcome.score_key, "title": view.outcome.score_title},
             "graph": graph,
@@ -75,17 +88,17 @@ def write_model_report(
             "curves": curves(histories(estimator)),
             **({} if scores is None else view.charts(about.ids)),
         },
-        title=clean(title) or "A fitted model",
+        title=title,
         estimator=estimator,
         task=task,
         view=view,
         graph=graph,
         fitted=fitted,
         kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
-        doubts=any(member.trust is not None for member in fitted.answerer.members),
-        mixed=sum(member.weight > 0 for member in fitted.answerer.members),
+        doubts=any(member.trust is not None for member in members),
+        mixed=sum(member.weight > 0 for member in members),
         networks=fitted.answerer.networks,
-        alone=_who_answers_alone(fitted.answerer.members),
+        alone=_who_answers_alone(members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
         judged=fitted.labels,
         isolated=int(task.isolated.sum()),
@@ -95,52 +108,18 @@ def write_model_report(
         exp=math.exp,
         origin=_origin(fitted, estimator.random_state, command),
     )
-    assets.write(path, page)
 
 
-def _checked(estimator: Any, nodes: Any, audit: AuditTables | None) -> tuple[Described, np.ndarray | None]:
-    """What is known of the nodes, and the probabilities of the edges, if nodes and audit belong to this graph."""
-    task, problems = estimator.task_, Problems()
-    about = described(estimator, nodes, problems)
-    likely = None if audit is None else edge_probabilities(task, audit)
-    if audit is not None and likely is None:
-        given = f"an audit of {len(audit.edges)} other edges"
-        problems.add("audit", given, f"an audit of the {task.num_edges} edges that were fitted")
-    problems.raise_if_any()
-    return about, likely
-
-
-def _without_suspects(estimator: Any, likely: np.ndarray | None) -> Callable[[np.ndarray], dict[str, Any]] | None:
-    """What is believed about nodes once all suspicious edges are left out; None where no edge is suspicious."""
-    if likely is None or not suspects(likely).any():
-        return None
-    other = copy(estimator)
-    other.fitted_ = estimator.fitted_.without(suspects(likely))
-    return view_of(other).beliefs
-
-
-def _explained(estimator: Any, nodes: np.ndarray) -> list[tuple[Any, list[tuple[str, float]]]]:
-    """Reasons with names for features. Those that were made from the edges would mean nothing to a reader."""
-    fitted, rows = estimator.fitted_, []
-    word = "feature " if fitted.features is None else ""
-    for neighbours, features in estimator.explain(nodes):
-        own = [] if fitted.structural else [(word + clean(name), value) for name, value in features]
-        rows.append((neighbours, own))
-    return rows
-
-
-def _labels(estimator: Any, about: Described) -> dict[str, Any] | None:
+def _labels(estimator: FittedEstimator, about: Described) -> dict[str, Any] | None:
     """The given labels that are probably wrong, if they were judged; the most suspicious first."""
     if estimator.fitted_.labels is None:
         return None
     from g3nn.queries import probably_wrong  # Here, since pages of stored results are made without torch.
 
     rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
-    names = [about.ids[node] for node in rows["node"].tolist()]
-    parts = (rows[name].tolist() for name in ("rank", "probability", "given", "answer"))
     shown = [
-        [rank, name, probability, _word(given), _word(answer)]
-        for name, rank, probability, given, answer in zip(names, *parts, strict=True)
+        [rank, about.ids[node], probability, _word(given), _word(answer)]
+        for rank, node, given, answer, probability in rows.tolist()
     ]
     columns: Columns = {"rank": 0, "node": None, "probability": 2, "given": None, "probably": None}
     return table("Labels that are probably wrong", columns, shown)
@@ -150,32 +129,27 @@ def _word(label: Any) -> str:
     return f"{label:.4g}" if isinstance(label, float) else clean(label)
 
 
-def _schema(estimator: Any) -> dict[str, Any] | None:
+def _schema(fitted: FittedModel) -> dict[str, Any] | None:
     """How each column of the node table was read, if there was one."""
-    read = getattr(estimator, "schema_", None)
-    if read is None:
+    if fitted.tables is None:
         return None
-    rows = [[clean(one.column), one.kind, one.missing, clean(one.became)] for one in read]
+    rows = [[clean(one.column), one.kind, one.missing, clean(one.became)] for one in fitted.tables.read]
     return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
 
 
-def _origin(fitted: Any, seed: Any, command: str) -> dict[str, str]:
+def _origin(fitted: FittedModel, seed: Any, command: str) -> dict[str, str]:
     """Where the page comes from; empty where that is not known."""
     labels = [] if fitted.tables is None else list(fitted.tables.node_columns.labels)
     shown = f"{', '.join(labels[:5])} and {len(labels) - 5} more" if len(labels) > 5 else ", ".join(labels)
     return {"g3nn": __version__, "seed": clean(seed), "label": clean(shown), "command": clean(command)}
 
 
-def _who_answers_alone(members: Sequence[Any]) -> str:
-    """Who answers for isolated nodes: label priors, networks, and models of scikit-learn, which go by their names."""
-    from g3nn.model.generative import (  # Here, since pages of stored results are made without torch.
-        BOTH,
-        POSTERIOR,
-        PRIOR,
-    )
+def _who_answers_alone(members: Sequence[Member]) -> str:
+    """Which models answer for isolated nodes: label priors, networks, and models of scikit-learn by their names."""
+    from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
 
-    heard = [member.learned for member in members if member.isolated_weight]
-    roles = [getattr(learned, "isolated_answer", learned.name) for learned in heard]
+    heard = [member for member in members if member.isolated_weight]
+    roles: list[str] = [getattr(member.learned, "isolated_answer", member.name) for member in heard]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
     who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
@@ -183,7 +157,7 @@ def _who_answers_alone(members: Sequence[Any]) -> str:
     return who[0] if len(who) == 1 else f"{', '.join(who[:-1])} and {who[-1]} together"
 
 
-def histories(estimator: Any) -> list[History]:
+def histories(estimator: FittedEstimator) -> list[History]:
     """The learning curves of each replica, up to its last epoch. A replica that was never trained has none."""
     histories: list[History] = []
     for values in np.moveaxis(estimator.history_, 2, 0):
@@ -193,7 +167,7 @@ def histories(estimator: Any) -> list[History]:
     return histories
 
 
-def _panel(panel: Sequence[Any], score: str) -> dict[str, Any]:
+def _panel(panel: Sequence[Candidate], score: str) -> dict[str, Any]:
     """The models that were tried, the lowest validation loss first."""
     rows = []
     for rank, entry in enumerate(sorted(panel, key=lambda entry: entry.val_loss), 1):
@@ -202,16 +176,8 @@ def _panel(panel: Sequence[Any], score: str) -> dict[str, Any]:
         weight = entry.weight if entry.chosen else None
         how = (entry.epochs, entry.replicas, weight)
         rows.append([rank, entry.model, entry.view, entry.objective, options, *measured, *how])
-    columns: Columns = {
-        "#": 0,
-        "model": None,
-        "features": None,
-        "objective": None,
-        "options": None,
-        "loss": 4,
-        score: 3,
-    }
-    return table("Models tried", {**columns, "epochs": 0, "replicas": 0, "weight": 2}, rows)
+    columns: Columns = {"#": 0, "model": None, "features": None, "objective": None, "options": None, "loss": 4}
+    return table("Models tried", {**columns, score: 3, "epochs": 0, "replicas": 0, "weight": 2}, rows)
 
 
 def _short(value: Any) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from g3nn.graph.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
 from g3nn.pages.averages import pooled
 from g3nn.pages.described import clean
+from g3nn.pages.model import FittedModel
 from g3nn.pages.model_graph import FULL, degrees, packed, shares
 
 ALPHA = 0.1
@@ -35,27 +36,29 @@ Columns = dict[str, int | str | None]
 """Of a table: label -> digits after the point, None for words, `NAME` for the numbers of classes or tags."""
 
 
-class View(ABC):
-    """The answers of a fitted estimator as a page shows them.
+class AnswerView(ABC):
+    """The answers of a fitted model as a page shows them.
 
     files: what its template and its script are called. names: of classes, tags or columns. labels: of the validation
-    nodes, as `evaluate` takes them. doubt: (n,), the higher, the less certain the answer. key: (n,), what nodes are
-    sorted by inside a bubble of the map.
+    nodes. mean: (n, K or T), probabilities or expected numbers. doubt: (n,), the higher, the less certain the answer.
+    key: (n,), what nodes are sorted by inside a bubble of the map.
     """
 
     files: ClassVar[str]
     doubt: np.ndarray
     key: np.ndarray
 
-    def __init__(self, estimator: Any) -> None:
-        self.task = estimator.task_
-        self.outcome: Any = estimator.fitted_.outcome
-        self.names = [clean(name) for name in estimator.fitted_.columns.tolist()]
+    def __init__(self, fitted: FittedModel) -> None:
+        self.task = fitted.task
+        self.outcome: Any = fitted.outcome
+        self.names = [clean(name) for name in fitted.columns.tolist()]
         self.labels = self.task.labels[self.task.val]
+        self.answer = fitted.calibrated()
+        self.mean, self.deviation = fitted.outcome.moments(self.answer)
 
     @abstractmethod
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
-        """What is believed about these nodes, packed for the script."""
+        """The predictions for these nodes, packed for the script."""
 
     @abstractmethod
     def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -66,21 +69,19 @@ class View(ABC):
         """What the script draws of the validation nodes. ids: the names of all nodes."""
 
 
-class ClassView(View):
+class ClassView(AnswerView):
     files = "model_classes"
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator)
-        self.probabilities, self.sets = estimator.predict_proba(), estimator.predict_set(ALPHA)
-        self.answers = self.key = self.probabilities.argmax(1)
-        self.truth, self.labels = self.labels, estimator.classes_[self.labels]
-        self.doubt, self.most_entropy = estimator.predict_entropy(), math.log(len(self.names))
-        self.full_sets = len(self.truth) < math.ceil(1 / ALPHA) - 1
-        self.unseen = [name for k, name in enumerate(self.names) if k not in self.truth]
+    def __init__(self, fitted: FittedModel) -> None:
+        super().__init__(fitted)
+        self.sets, self.answers = fitted.conformal(ALPHA), self.mean.argmax(1)
+        self.key, self.doubt, self.most_entropy = self.answers, _entropy(self.mean), math.log(len(self.names))
+        self.full_sets = len(self.labels) < math.ceil(1 / ALPHA) - 1
+        self.unseen = [name for k, name in enumerate(self.names) if k not in self.labels]
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
         """The classes of a node's set come first, then the likeliest. Entropy is a share of the highest possible."""
-        p, sets, width = self.probabilities[nodes], self.sets[nodes], min(len(self.names), MOST_BELIEFS)
+        p, sets, width = self.mean[nodes], self.sets[nodes], min(len(self.names), MOST_BELIEFS)
         classes = np.lexsort((-p, ~sets), axis=1)[:, :width]
         labels = np.full(self.task.num_nodes, FULL)
         for labelled in (self.task.train, self.task.val):
@@ -95,23 +96,23 @@ class ClassView(View):
         }
 
     def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
-        right = self.truth[self.answers[self.task.val] == self.truth]
-        groups = self.task.labels[self.task.train], self.truth, self.answers, right
+        right = self.labels[self.answers[self.task.val] == self.labels]
+        groups = self.task.labels[self.task.train], self.labels, self.answers, right
         training, validation, answered, hits = (np.bincount(group, minlength=len(self.names)) for group in groups)
         rows = []
         for k in range(len(self.names)):
-            certainty = _mean(self.probabilities[self.answers == k, k])
+            certainty = _mean(self.mean[self.answers == k, k])
             recall = float(hits[k] / validation[k]) if scores and validation[k] else None
             rows.append([k, int(training[k]), int(validation[k]), int(answered[k]), certainty, recall])
         columns: Columns = {"class": NAME, "training labels": 0, "validation labels": 0, "nodes answered": 0}
         return table("Classes", {**columns, "mean probability": 2, "recall on validation": 2}, rows)
 
     def charts(self, ids: list[str]) -> dict[str, Any]:
-        p, degree = self.probabilities[self.task.val], degrees(self.task)[self.task.val]
+        p, degree = self.mean[self.task.val], degrees(self.task)[self.task.val]
         return {
-            "confusion": self._confusion(self.truth, p.argmax(1)),
-            "reliability": _certain(reliability_bins(p, self.truth)),
-            "degrees": pooled([degree_bins(p, self.truth, degree)]),
+            "confusion": self._confusion(self.labels, p.argmax(1)),
+            "reliability": _certain(reliability_bins(p, self.labels)),
+            "degrees": pooled([degree_bins(p, self.labels, degree)]),
         }
 
     def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
@@ -128,19 +129,18 @@ class ClassView(View):
         return {"names": names, "cut": cut, "counts": counts.tolist()}
 
 
-class TagView(View):
+class TagView(AnswerView):
     files = "model_tags"
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator)
-        self.probabilities = estimator.predict_proba()
-        self.doubt = estimator.predict_entropy()
-        self.key = np.where(self.probabilities.max(1) > 0.5, self.probabilities.argmax(1), -1)
+    def __init__(self, fitted: FittedModel) -> None:
+        super().__init__(fitted)
+        self.doubt = _entropy(np.concatenate([self.mean, 1 - self.mean], axis=1))
+        self.key = np.where(self.mean.max(1) > 0.5, self.mean.argmax(1), -1)
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
         """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
         how many are given and how many of these differ; the most doubtful tag."""
-        p, labels, width = self.probabilities[nodes], self.task.labels[nodes], min(len(self.names), MOST_BELIEFS)
+        p, labels, width = self.mean[nodes], self.task.labels[nodes], min(len(self.names), MOST_BELIEFS)
         tags = np.argsort(-p, axis=1, kind="stable")[:, :width]
         given = ~np.isnan(labels)
         doubtful = np.abs(p - 0.5).argmin(1)
@@ -161,33 +161,30 @@ class TagView(View):
         from g3nn.graph.outcomes import tag_table
 
         rows = []
-        for t, measured in enumerate(tag_table(self.labels, self.probabilities[self.task.val])):
+        for t, measured in enumerate(tag_table(self.labels, self.mean[self.task.val])):
             figures = [measured[key] if scores else None for key in ("precision", "recall", "f1")]
-            answered = int((self.probabilities[:, t] > 0.5).sum())
+            answered = int((self.mean[:, t] > 0.5).sum())
             rows.append([t, _mean(self.task.labels[self.task.train, t]), answered, measured["nodes"], *figures])
         columns: Columns = {"tag": NAME, "share in training": 3, "nodes answered": 0, "validation labels": 0}
         return table("Tags", {**columns, "precision": 3, "recall": 3, "F1": 3}, rows)
 
     def charts(self, ids: list[str]) -> dict[str, Any]:
         known = ~np.isnan(self.labels)
-        p = self.probabilities[self.task.val][known]
+        p = self.mean[self.task.val][known]
         bins = reliability_bins(np.stack([1 - p, p], axis=1), self.labels[known].astype(np.int64))
         return {"reliability": _certain(bins)}
 
 
-class NumberView(View):
+class NumberView(AnswerView):
     files = "model_numbers"
 
-    def __init__(self, estimator: Any) -> None:
-        super().__init__(estimator)
-        shape = self.task.num_nodes, len(self.names)
-        self.mean, self.deviation = estimator.predict().reshape(shape), estimator.predict_std().reshape(shape)
-        self.low, self.high = estimator.predict_interval(1 - ALPHA).reshape(2, *shape)
+    def __init__(self, fitted: FittedModel) -> None:
+        super().__init__(fitted)
+        self.low, self.high = np.moveaxis(fitted.conformal(1 - (1 - ALPHA)), 2, 0)
         self.doubt, self.key = self.deviation[:, 0], self.mean[:, 0]
         # The share of the deviance of counts is no part of an evaluation.
-        answer = estimator.fitted_.calibrated()[self.task.val]
         deviance = self.outcome.score_key == "d2" and len(self.labels) > 0
-        self.score = self.outcome.loss_and_score(answer, self.labels)[1] if deviance else None
+        self.score = self.outcome.loss_and_score(self.answer[self.task.val], self.labels)[1] if deviance else None
         self.explained = {"r2": ("R²", "variance"), "d2": ("D²", "deviance")}[self.outcome.score_key]
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
@@ -243,12 +240,12 @@ class NumberView(View):
         return {"residuals": list(zip(*residuals, strict=True)), "coverage": coverage}
 
 
-VIEWS: dict[str, type[View]] = {"classes": ClassView, "tags": TagView, "numbers": NumberView}
+VIEWS: dict[str, type[AnswerView]] = {"classes": ClassView, "tags": TagView, "numbers": NumberView}
 """By what an outcome calls its view."""
 
 
-def view_of(estimator: Any) -> View:
-    return VIEWS[estimator.fitted_.outcome.view](estimator)
+def view_of(fitted: FittedModel) -> AnswerView:
+    return VIEWS[fitted.outcome.view](fitted)
 
 
 def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, Any]:
@@ -259,6 +256,11 @@ def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, An
 def _certain(bins: list[Bin]) -> list[list[float]]:
     """As `pooled`, with both ends of an interval that holds the accuracy 19 times in 20."""
     return [[*row, *wilson_interval(row[3], round(row[2]))] for row in pooled([bins])]
+
+
+def _entropy(p: np.ndarray) -> np.ndarray:
+    """In nats, as `predict_entropy` has it."""
+    return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -40,8 +40,8 @@ def test_a_project_remembers_its_tables(run_command, served, tmp_path):
     ran = run_command("label", "--out", f"{tmp_path}/project")
     assert (ran.code, ran.err) == (0, "")
     first, again = (given for given, _ in served)
-    assert first[1].features.names == again[1].features.names
-    assert again[2].text == ("notes",)
+    assert first[1].graph.features.names == again[1].graph.features.names
+    assert again[1].shown.text == ("notes",)
 
 
 def test_tables_that_changed(run_command, served, tmp_path):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from g3nn.labelling.background import MOST_NEW, Background
-from g3nn.labelling.learner import Known
+from g3nn.labelling.tables import Known
 
 
 @pytest.fixture
-def background():
-    found = Background(lambda: None)
+def background(tmp_path):
+    found = Background(lambda: None, tmp_path, "quick")
     yield found
     found.close()
 

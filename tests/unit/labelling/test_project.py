@@ -13,7 +13,7 @@ from dataclasses import replace
 import pytest
 
 from g3nn.base.errors import DataError
-from g3nn.labelling.agreed import answers_table, opinions
+from g3nn.labelling.opinions import answers_table, opinions
 from g3nn.labelling.project import FILE, LABEL, SKIP, UNKNOWN, Answer, Lease, Project, Verdict
 
 

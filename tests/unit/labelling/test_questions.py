@@ -11,16 +11,14 @@ from label_stub import Counting, Failing
 
 from g3nn.base.errors import InputError
 from g3nn.graph.calibrate import wilson_interval
-from g3nn.labelling.agreed import opinions
 from g3nn.labelling.background import Background
-from g3nn.labelling.learner import Known
-from g3nn.labelling.progress import EVERY, WINDOW, progress
+from g3nn.labelling.opinions import EVERY, WINDOW, opinions, progress
 from g3nn.labelling.project import CHOSEN, CORRECTION, RANDOM, Answer, Project
+from g3nn.labelling.tables import Known
 
 
 def give(desk, node, label="art", session="one", person="Ann", kind="label", note=""):
-    told = {"node": node, "label": label, "session": session, "person": person, "kind": kind, "note": note}
-    return desk.answer({**told, "request": uuid.uuid4().hex})[0]
+    return desk.answer(Answer(uuid.uuid4().hex, person, session, node, kind, label, note))[0]
 
 
 def label_of(node):
@@ -186,8 +184,8 @@ def wait(background, done):
     assert done(), (background.status, background.trouble)
 
 
-def test_a_learner_that_fails_or_dies_is_replaced():
-    background = Background(Failing)
+def test_a_learner_that_fails_or_dies_is_replaced(tmp_path):
+    background = Background(Failing, tmp_path, "quick")
     try:
         background.teach(Known({0: "x"}))
         background.teach(Known({0: "x", 1: "fail"}))

@@ -10,9 +10,8 @@ from label_desk import TOKEN, app_of, desk_of, status_of
 from starlette.testclient import TestClient
 
 from g3nn.base.errors import DataError
-from g3nn.labelling import running
-from g3nn.labelling.records import Shown
-from g3nn.labelling.server import page_of, policy_of
+from g3nn.labelling.records import ShownColumns
+from g3nn.labelling.server import listening, page_of, policy_of
 
 HOME = "http://127.0.0.1:8765"
 NASTY = "</script><img src=x onerror=alert(1)>"
@@ -22,7 +21,7 @@ NASTY = "</script><img src=x onerror=alert(1)>"
 def desk(tmp_path):
     (tmp_path / "a.png").write_bytes(b"picture")
     columns = {"name": [NASTY] * 60, "photo": ["a.png", "../a.png"] * 30}
-    made = desk_of(tmp_path, shown=Shown("group", text=("notes",), image="photo"), **columns)
+    made = desk_of(tmp_path, shown=ShownColumns("group", text=("notes",), image="photo"), **columns)
     made.project.add_classes(["art", "law", NASTY])
     yield made
     made.project.close()
@@ -175,9 +174,9 @@ def test_classes_reasons_edges_and_the_result(client, desk):
 
 
 def test_a_port_in_use_is_left_alone():
-    with running.listening(0) as first:
+    with listening(0) as first:
         port = first.getsockname()[1]
-        with running.listening(port) as second:
+        with listening(port) as second:
             assert second.getsockname()[0] == "127.0.0.1"
             assert second.getsockname()[1] != port
     assert isinstance(first, socket.socket)

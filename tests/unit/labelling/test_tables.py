@@ -6,16 +6,17 @@ import warnings
 from functools import partial
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from label_desk import SHOWN, people
 from small_tables import node_columns, write
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.estimator import G3NNClassifier
+from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.labelling.changes import check_ids, differences, digest_of
-from g3nn.labelling.learner import ClassifierLearner, Known
-from g3nn.labelling.records import FAR, NEAR, Records, Shown
-from g3nn.labelling.tables import read_unlabelled, with_edges, with_labels
+from g3nn.labelling.learner import ClassifierLearner
+from g3nn.labelling.records import FAR, NEAR, Records, ShownColumns
+from g3nn.labelling.tables import Known, read_unlabelled, with_edges, with_labels
 
 
 def read(folder, shown=SHOWN, **tables):
@@ -31,7 +32,7 @@ def test_labels_are_no_features_and_need_not_be_there(tmp_path):
     empty = read(tmp_path, labelled=0)
     assert Records(empty, SHOWN, tmp_path).given[1] == []
     with pytest.warns(G3NNWarning, match="no column 'grup'.*begins from nothing.*Did you mean 'group'"):
-        read(tmp_path, Shown("grup"), labelled=45)
+        read(tmp_path, ShownColumns("grup"), labelled=45)
 
 
 def test_classes_stay_as_they_are_written(tmp_path):
@@ -41,29 +42,29 @@ def test_classes_stay_as_they_are_written(tmp_path):
 
 
 def test_labels_of_people_make_the_graph_of_a_fit(tmp_path):
-    graph = with_labels(read(tmp_path), "group", {3: "2", 5: "1", 7: "2"})
+    graph = with_labels(read(tmp_path), "group", Known({3: "2", 5: "1", 7: "2"}))
     assert graph.labels.names.tolist() == [1, 2]
-    assert with_labels(graph, "group", {3: "1.0", 5: "2"}, as_text=True).labels.names.tolist() == ["1.0", "2"]
+    assert with_labels(graph, "group", Known({3: "1.0", 5: "2"}), as_text=True).labels.names.tolist() == ["1.0", "2"]
     assert graph.labels.labelled.tolist() == [3, 5, 7]
     assert graph.nodes.columns.labels == ("group",)
     assert "group" not in graph.nodes.columns.ignore
     assert next(one.kind for one in graph.columns if one.column == "group") == "label (classes)"
     with pytest.raises(InputError, match="at least 2 classes"):
-        with_labels(graph, "group", {3: "x"})
+        with_labels(graph, "group", Known({3: "x"}))
 
 
 def test_edges_that_people_judged(tmp_path):
     graph = read(tmp_path)
     edges = set(zip(*graph.edges.tolist(), strict=True))
-    judged = with_edges(graph, [(3, 0), (50, 2)], [(0, 2), (0, 1)])
+    judged = with_edges(graph, Known({}, removed=((3, 0), (50, 2)), added=((0, 2), (0, 1))))
     assert set(zip(*judged.edges.tolist(), strict=True)) == edges - {(0, 3)} | {(0, 2)}
 
 
 def test_a_learner_learns_explains_and_writes(tmp_path, monkeypatch):
     quick = partial(G3NNClassifier, "gcn", epochs=20, ensemble=1)
     monkeypatch.setattr("g3nn.estimator.G3NNClassifier", quick)
-    graph, wrote = read(tmp_path), []
-    learner = ClassifierLearner(graph, "group", lambda *given: wrote.append(given), device="cpu")
+    graph = read(tmp_path)
+    learner = ClassifierLearner(graph, "group", device="cpu")
     assert learner.why(3) == type(learner.why(3))()
     truth = node_columns(labelled=60)["group"]
     known = Known({row: truth[row] for row in range(12)}, removed=((0, 3),))
@@ -77,14 +78,15 @@ def test_a_learner_learns_explains_and_writes(tmp_path, monkeypatch):
     assert {row for row, _ in why.neighbours} <= set(Records(graph, SHOWN, tmp_path).neighbours(20).tolist())
     assert why.features
     assert learner.write(known, tmp_path / "out", "quick")["labels"] == 12
-    ((classifier, labelled, out),) = wrote
-    assert (out, labelled.outcome) == (tmp_path / "out", "classes")
-    assert classifier.schema_
+    assert pq.read_table(tmp_path / "out" / "predictions.parquet")["role"].to_pylist().count("unlabelled") == 48
+    written = load_model(tmp_path / "out")
+    assert written.fitted_.outcome.name == "classes"
+    assert written.schema_
 
 
 def test_a_record_holds_what_a_page_shows(tmp_path):
     columns = {"name": ["<b>A</b>", *["B"] * 59], "link": ["javascript:alert(1)", *["https://x.org/?q=<i>"] * 59]}
-    shown = Shown("group", text=("notes",), url="link")
+    shown = ShownColumns("group", text=("notes",), url="link")
     records = Records(read(tmp_path, shown, **columns), shown, tmp_path)
     record = records.record(0)
     assert (record["id"], record["title"]) == ("p0", "<b>A</b>")
@@ -98,15 +100,16 @@ def test_a_record_holds_what_a_page_shows(tmp_path):
 
 def test_a_name_is_shown_and_only_learned_from_as_words(tmp_path):
     names = {"called": [f"paper {row % 5}" for row in range(60)]}
-    for shown, learned in ((Shown("group", "called"), False), (Shown("group", "called", ("called",)), True)):
+    for words in ((), ("called",)):
+        shown = ShownColumns("group", "called", words)
         graph = read(tmp_path, shown, **names)
-        assert ("called" in {one.column for one in graph.schema.read}) == learned
+        assert ("called" in {one.column for one in graph.schema.read}) == bool(words)
         assert Records(graph, shown, tmp_path).record(7)["title"] == "paper 2"
 
 
 def test_labels_are_never_learned_from_as_words(tmp_path):
     with pytest.raises(InputError, match="group"):
-        read(tmp_path, Shown("group", text=("group",)))
+        read(tmp_path, ShownColumns("group", text=("group",)))
 
 
 def test_pictures_come_from_below_the_table(tmp_path):
@@ -115,7 +118,7 @@ def test_pictures_come_from_below_the_table(tmp_path):
         (tmp_path / name).write_bytes(b"x")
     (tmp_path / "in" / "link.png").symlink_to(tmp_path / "out.png")
     cells = ["a.png", "../out.png", str(tmp_path / "out.png"), "a.txt", "link.png", "none.png", ""]
-    shown = Shown("group", image="photo")
+    shown = ShownColumns("group", image="photo")
     graph = read(tmp_path, shown, photo=cells + [""] * 53)
     records = Records(graph, shown, tmp_path / "in")
     assert [records.picture(row) is not None for row in range(7)] == [True, *[False] * 6]
@@ -133,7 +136,7 @@ def test_a_neighbourhood_is_small(tmp_path):
     assert drawn[:3] == [0, 39, 40]
     assert len(drawn) <= 1 + NEAR + FAR
     assert len([pair for pair in pairs if 0 in pair]) == NEAR
-    assert records.degree(50) == 0
+    assert records.neighbours(50).size == 0
     assert records.surroundings(50) == ([50], [])
 
 

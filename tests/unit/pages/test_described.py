@@ -16,9 +16,8 @@ def of(nodes, id=None, labels=(), ids=None):
     """What is found in a table of three nodes. ids: those of the fit, if it was made with tables."""
     columns = SimpleNamespace(id=id, labels=labels)
     tables = None if ids is None else SimpleNamespace(ids=ids, node_columns=columns)
-    estimator = SimpleNamespace(task_=SimpleNamespace(num_nodes=3), fitted_=SimpleNamespace(tables=tables))
     problems = Problems()
-    found = described(estimator, nodes, problems)
+    found = described(3, tables, nodes, problems)
     return found, [problem.argument for problem in problems.found]
 
 

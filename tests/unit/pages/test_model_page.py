@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from copy import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -114,11 +115,19 @@ def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
         assert words in text
 
 
+def test_corrected_labels_are_not_said_to_be_held_back(fitted, made):
+    corrected = copy(fitted)
+    corrected.fitted_ = replace(fitted.fitted_, corrected=True, refitted=True)
+    text = Tags(made(corrected)).text
+    assert "learned 3 classes from 27 labels, corrected where they are probably wrong; models were chosen by" in text
+    assert "more labels served" not in text
+
+
 def members(*given):
     """Networks by their role for isolated nodes, models of scikit-learn by their name; each has a weight there."""
-    made = {role: SimpleNamespace(name="gcn", isolated_answer=role) for role in ("prior", "posterior", "both")}
+    made = {role: SimpleNamespace(isolated_answer=role) for role in ("prior", "posterior", "both")}
     return [
-        SimpleNamespace(learned=made.get(one) or SimpleNamespace(name=one), isolated_weight=weight)
+        SimpleNamespace(name=one, learned=made.get(one, SimpleNamespace()), isolated_weight=weight)
         for one, weight in given
     ]
 
@@ -184,7 +193,7 @@ def test_every_belief_is_embedded(fitted, audit, made):
 
 def test_a_set_is_the_first_classes_of_a_node(fitted, made, monkeypatch):
     sets = np.random.default_rng(1).random((fitted.task_.num_nodes, 3)) < 0.5
-    monkeypatch.setattr(type(fitted), "predict_set", lambda self, alpha: sets)
+    monkeypatch.setattr("g3nn.estimator.fitted.Fitted.conformal", lambda self, alpha: sets)
     graph = data_of(made(fitted))["graph"]
     ranked = numbers(graph["ranked"], np.uint16).reshape(-1, 3)
     for own, order, size in zip(sets, ranked, numbers(graph["sets"], np.uint16), strict=True):
