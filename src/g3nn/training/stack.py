@@ -67,7 +67,10 @@ class TrainingOptions:
 
 @torch.no_grad()
 def validated(answer: Tensor, inputs: Inputs, emission: Emission, calibrated: bool) -> Tensor:
-    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges."""
+    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges; NaN
+    without such nodes, as where the last parameters are kept."""
+    if inputs.val.numel() == 0:
+        return answer.new_full((2, len(answer)), torch.nan)
     where = inputs.targets, inputs.val
     validation = emission.validation(answer, *where)
     return torch.stack([emission.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
