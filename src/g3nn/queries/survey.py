@@ -124,14 +124,15 @@ class Survey:
     @classmethod
     def of(cls, scores: PairScores, q: np.ndarray, observed: ObservedEdges) -> Survey:
         rng = np.random.default_rng(0)
-        labels = Labels(q)
         tiles = Tiles.of(*scores.plug_in(q), observed.directed)
-        count = tiles.pairs.size
+        count, below = tiles.pairs.size, thresholds(q)
         rounds, together = max(_LEAST_ROUNDS, _DRAWS // count), max(1, _CHUNK // count)
         others = []
         for done in range(0, rounds, together):
             pairs = tiles.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
-            logits = row_products(scores.left, scores.right, pairs) + scores.table[labels.draw_ends(pairs, rng)]
+            logits = (
+                row_products(scores.left, scores.right, pairs) + scores.table[tuple(draw_labels(below, pairs, rng))]
+            )
             others.append(np.where(observed.is_free(pairs), logits, -np.inf).reshape(-1, count))
         return cls(tiles, scores.odds, np.concatenate(others))
 
@@ -165,22 +166,18 @@ class Survey:
         return np.setdiff1d(np.arange(self.peaks.size), self.near)
 
 
-class Labels:
-    """Draws labels from beliefs q (n, K)."""
+def thresholds(q: np.ndarray) -> np.ndarray:
+    """(n, K): up to which uniform number each class is drawn, by beliefs q (n, K)."""
+    below = np.cumsum(q, axis=1)
+    # Rounding must not keep the last class from being reached.
+    below[:, -1] = np.inf
+    return below
 
-    def __init__(self, q: np.ndarray) -> None:
-        self._below = np.cumsum(q, axis=1)
-        # Rounding must not keep the last class from being reached.
-        self._below[:, -1] = np.inf
 
-    def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A label for each of these nodes, independent even where a node is given twice."""
-        labels: np.ndarray = (self._below[nodes] < rng.random((nodes.size, 1))).sum(1)
-        return labels
-
-    def draw_ends(self, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Labels for both ends of pairs (2, P)."""
-        return self.draw(pairs[0], rng), self.draw(pairs[1], rng)
+def draw_labels(below: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A label for each of these nodes by its thresholds, independent even where a node is given twice."""
+    labels: np.ndarray = (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
+    return labels
 
 
 _HUB = 100
@@ -268,7 +265,7 @@ def sample_graph(
     a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That rate comes
     from a sample of the tile, so the few pairs above it are drawn too rarely.
     """
-    labels = Labels(q).draw(np.arange(len(q)), rng)
+    labels = draw_labels(thresholds(q), np.arange(len(q)), rng)
     again = rng.random(scores.odds.size) < expit(scores.odds + survey.shift)
     ends = scores.plug_in(np.eye(q.shape[1])[labels])
     others = (*_near(survey, ends, rng), *_far(survey, ends, rng))

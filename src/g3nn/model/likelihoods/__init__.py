@@ -9,16 +9,15 @@ from g3nn.model.likelihoods.base import (
     among_few,
     expected_over_labels,
 )
-from g3nn.model.likelihoods.blsm import BilinearLatentSpace
-from g3nn.model.likelihoods.dcsbm import DegreeCorrectedBlock
-from g3nn.model.likelihoods.dlsm import DistanceLatentSpace
-from g3nn.model.likelihoods.gsbm import StochasticBlock
-from g3nn.model.likelihoods.lsm import AdditiveLatentSpace
-from g3nn.model.likelihoods.mix import LabelsOrFeatures
-from g3nn.model.likelihoods.near import NearValues
+from g3nn.model.likelihoods.latent import (
+    AdditiveLatentSpace,
+    BilinearLatentSpace,
+    DistanceLatentSpace,
+    LabelsOrFeatures,
+)
 from g3nn.model.likelihoods.nlsm import NeighbourLatentSpace
-from g3nn.model.likelihoods.sbm import PlantedPartition
-from g3nn.model.likelihoods.tags import TagBlocks
+from g3nn.model.likelihoods.numbers import NearValues, TagBlocks
+from g3nn.model.likelihoods.sbm import DegreeCorrectedBlock, PlantedPartition, StochasticBlock
 
 _OWN: dict[str, type[GraphLikelihood]] = {
     "lsm": AdditiveLatentSpace,

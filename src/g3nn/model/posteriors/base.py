@@ -24,7 +24,7 @@ class LabelPosterior(nn.Module, ABC):
     Options: ClassVar[type] = NoOptions
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
     """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
-    uses_graph: ClassVar[bool]
+    uses_graph: ClassVar[bool] = True
     """Whether q_i depends on the neighbours of i."""
     steps: ClassVar[int | None] = None
     """Over how many edges in a row q_i hears; a part that counts them by its options has a property. None: it needs the
