@@ -16,8 +16,7 @@ from g3nn.model.replicas import Noise
 from g3nn.studies.executors import make_executor
 from g3nn.studies.job import Job
 from g3nn.studies.records import Point
-from g3nn.training.batches.rows import GraphRows
-from g3nn.training.batches.sampling import Sampler
+from g3nn.training.batches.sampling import GraphRows, Sampler
 from g3nn.training.track import Track
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")

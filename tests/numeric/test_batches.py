@@ -16,9 +16,8 @@ from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.training.batches import BatchSource, sampling
-from g3nn.training.batches.hops import SampledHop
-from g3nn.training.batches.rows import GraphRows
-from g3nn.training.batches.sampling import Sampler
+from g3nn.training.batches.sampled import SampledHop
+from g3nn.training.batches.sampling import GraphRows, Sampler
 
 CPU = torch.device("cpu")
 STEPS = {"gcn": 2, "sage": 2, "gat": 2, "hops": 2, "mlp": 0, "gcnii": 3, "appnp": 3}

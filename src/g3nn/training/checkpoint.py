@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.base.errors import DataError, G3NNError, G3NNWarning, Problems
+from g3nn.base.errors import DataError, G3NNError, G3NNWarning, InputError, Problem, Problems
 from g3nn.base.folders import replacing, tidy, try_writing
 from g3nn.graph.task import NodeTask
 from g3nn.training.stack import Stack
@@ -92,10 +92,9 @@ class Checkpoints:
         if not names:
             return
         differ = ", ".join(f"{name} {_shown(stored.get(name))} (now {_shown(now.get(name))})" for name in names)
-        problems = Problems()
         advice = "Start it as it was started before, or name another folder to begin anew."
-        problems.add("checkpoint", f"{self.folder}, which holds a training with {differ}", "the same training", advice)
-        problems.raise_if_any()
+        given = f"{self.folder}, which holds a training with {differ}"
+        raise InputError([Problem("checkpoint", given, "the same training", advice)])
 
 
 def check_folder(folder: Any, every: Any) -> None:
