@@ -29,7 +29,7 @@ Channels = str | type[Channel] | Sequence[str | type[Channel]] | None
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
-"""Who answers for an isolated node."""
+"""Which part predicts the label of an isolated node."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ModelOptions:
 
 class GenerativeModel(nn.Module):
     """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior; and
-    of the channels through which labels and edges were observed, if that is in doubt."""
+    of the channels through which labels and edges were observed, if these may be wrong."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GenerativeModel(nn.Module):
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
     def emission(self, outcome: Outcome, members: int = 1) -> Emission:
-        """Whom to ask about observed labels. members: so many replicas in a row answer as one."""
+        """The distribution of observed labels. members: how many replicas in a row are averaged."""
         return outcome if self.label_channel is None else self.label_channel.averaged(members)
 
     def predict_log_prob(self, inputs: Inputs) -> Tensor:

@@ -89,7 +89,7 @@ Rowwise = TypeVar("Rowwise", Tensor, Features)
 
 
 class Hop(Protocol):
-    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns those that they hear."""
+    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns their neighbourhoods."""
 
     @property
     def adjacency(self) -> SparseMatrix: ...
@@ -179,7 +179,7 @@ class Inputs:
 
     @property
     def heard(self) -> Inputs:
-        """What the posterior computes with: these nodes and those that they hear."""
+        """What the posterior computes with: these nodes and those in their neighbourhoods."""
         return self
 
     def hops(self, count: int) -> tuple[Hop, ...]:
@@ -201,7 +201,7 @@ class Inputs:
         return 1.0, 1.0
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
+        """What `make` gives, computed on first use: something about this graph that one component needs."""
         if key not in self._made:
             self._made[key] = make()
         made: Made = self._made[key]

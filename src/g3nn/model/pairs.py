@@ -19,7 +19,7 @@ OBSERVED, MISSING = "observed", "missing"
 
 
 class DrawsPairs(Protocol):
-    """What the objective asks for: edges and non-edges, of a whole graph or of a batch."""
+    """What the objective reads: edges and non-edges, of a whole graph or of a batch."""
 
     @property
     def num_edges(self) -> int: ...

@@ -124,7 +124,7 @@ def _scaled(features: Matrix) -> Matrix:
 
 _ROUNDS = 4
 _CHANCE_PAIRS = 3
-"""Pairs without an edge that stand for false edges: so many for each edge."""
+"""Pairs without an edge that stand for false edges, for each edge."""
 _FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
 """With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8

@@ -13,7 +13,7 @@ from scipy.special import softmax
 from g3nn.base.parse import UNKNOWN
 
 PSEUDO_EDGES = 20
-"""So many edges at random hold back what edges say about how labels are linked."""
+"""Pseudo-edges that shrink the mixing matrix towards chance."""
 
 _TINY = np.finfo(np.float32).tiny
 
@@ -112,7 +112,7 @@ def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:
 MOST_GROUPS = 16
 
 _DIGITS = 4
-"""Of the shares by which classes are compared: rounding errors must not decide who is merged."""
+"""Of the shares by which classes are compared: rounding errors must not decide which are merged."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -71,12 +71,12 @@ class Situation:
 
 
 _ODDS = 5.0
-"""Before any label is known, so many to one that alike nodes agree."""
+"""Prior odds that similar nodes have the same label."""
 _EFFECT = 0.5
 """How many standard deviations above chance pairs with the same label are expected to be alike, divided by the root of
 the number of such pairs."""
 _MOST = 1000
-"""Of more labels, so many at even distances in their list are looked at."""
+"""Of more labels, this many are used, evenly spaced in their list."""
 
 
 def chance_of_agreement(vectors: np.ndarray, labels: np.ndarray) -> float:
@@ -181,7 +181,7 @@ def _change(left: np.ndarray, right: np.ndarray, mixing: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """words: the reason to ask, as it is said to a person. values: (m,), at least 0, of the candidates. spread_out:
+    """words: the reason, as it is shown to a person. values: (m,), at least 0, of the candidates. spread_out:
     whether nodes like or beside one that was chosen count less afterwards. order: places of the candidates, where a
     strategy chooses a whole batch itself."""
 
@@ -220,7 +220,7 @@ def margin(situation: Situation, k: int) -> Scores:
 
 
 def disagreement(situation: Situation, k: int) -> Scores:
-    """Mutual information between a label and the replica that is asked: entropy of the mean less mean of entropies."""
+    """Mutual information between a label and the replica: entropy of the mean less mean of the entropies."""
     if situation.members is None or situation.beliefs is None or len(situation.members) < 2:
         return entropy(situation, k)
     answers = situation.members[:, situation.candidates]

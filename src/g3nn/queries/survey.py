@@ -212,7 +212,7 @@ def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:
     degree = both.sum(axis=0)
     middle = both[:, degree <= _HUB]
     back = middle.T.tocsr()
-    # As many rows at a time as lead to about so many pairs.
+    # As many rows at a time as reach about this number of pairs.
     reached = np.cumsum(middle @ degree[degree <= _HUB])
     for rows in np.split(np.arange(n), np.flatnonzero(np.diff(reached // _REACHED_AT_ONCE)) + 1):
         i, j = (middle[rows] @ back).nonzero()

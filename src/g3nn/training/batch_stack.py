@@ -23,7 +23,7 @@ from g3nn.training.workers import Workers
 _DRAWING = 0x5DEECE66D
 """Added to a seed for what is drawn into a batch, apart from the noise of the networks."""
 _AT_ONCE = 4
-"""Validation nodes are answered in batches so many times as large, since nothing is kept for a backward pass."""
+"""How many times as large batches of validation nodes are, since nothing is kept for a backward pass."""
 _APART = 0x2545F4914F6CD
 """Between the seeds of two processes that train together."""
 _ALONE = Workers()
@@ -111,7 +111,7 @@ class BatchStack(Stack):
     def _validated(self) -> Tensor:
         nodes = torch.from_numpy(self._batches.task.val)
         parts = list(enumerate(nodes.split(_AT_ONCE * self.options.batch)))
-        # A process without a part asks about no nodes, to learn how wide an answer is.
+        # A process without a part predicts for no nodes, which gives the width of an answer.
         mine = parts[self._workers.rank :: self._workers.size] or [(-1, nodes[:0])]
         found = {number: self._answered(part, number) for number, part in mine}
         blank = next(iter(found.values()))

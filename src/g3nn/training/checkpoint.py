@@ -27,7 +27,7 @@ EVERY = 60.0
 """Seconds between two checkpoints, at least."""
 _FORMAT = "g3nn checkpoint 2"
 _PIECES, _LENGTH = 64, 1 << 18
-"""Of a large array so many pieces enter a digest, spread evenly, each with so many numbers."""
+"""How many pieces of a large array enter a digest, spread evenly, and the length of each."""
 
 
 @dataclass

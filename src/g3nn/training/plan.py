@@ -112,12 +112,12 @@ class Plan:
         return self._trained_with(epochs=epochs, keep=LAST)
 
     def going_on(self, model: GenerativeModel, epochs: int) -> Plan:
-        """The same plan for trained replicas, which need no warm-up: so many epochs more, on every label."""
+        """The same plan for trained replicas, which need no warm-up: `epochs` more of them, on every label."""
         objective = dataclasses.replace(self.objective, warm_up=0)
         return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
 
     def in_batches(self, size: int, fan_out: str | None = None) -> Plan:
-        """The same plan with so many labelled nodes in each step."""
+        """The same plan with `size` labelled nodes in each step."""
         return self._trained_with(batch=size, fan_out=fan_out or self.training.fan_out)
 
     def steps(self, task: NodeTask) -> int | None:
@@ -148,7 +148,7 @@ class Plan:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
         then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on.
-        track: who is told of every epoch, and of how each trial ended; the bar of a whole fit brings its own."""
+        track: receives every epoch and how each trial ended; the bar of a whole fit brings its own."""
         problems = Problems()
         checks.check_workers(task, self.training, self.device, self.workers, problems)
         checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
@@ -181,7 +181,7 @@ class Plan:
 
     @property
     def workers(self) -> Workers:
-        """Who trains: a whole graph is trained in one process, whichever others there are."""
+        """The processes that train: a whole graph is trained in one, whichever others there are."""
         return Workers.current() if self.training.batch else Workers()
 
     def _checkpoints(

@@ -229,7 +229,7 @@ class Stack:
         self._repeated.forget()
 
     def state(self) -> dict[str, Tensor]:
-        """What `resume` needs, as tensors. While nobody has left the stack."""
+        """What `resume` needs, as tensors. Valid until a replica is dropped."""
         none = torch.empty(0, len(HISTORY_NAMES), self._size)
         return {**self._changing(), "history": torch.cat([none, *(values for _, values in self._history)])}
 

@@ -46,7 +46,7 @@ class Tracker(Protocol):
 
 
 def tracker(given: Any, problems: Problems) -> Tracker | None:
-    """What was asked for as `track`: a tracker, its name with a place ("tensorboard:runs"), or None."""
+    """The argument `track`: a tracker, its name with a place ("tensorboard:runs"), or None."""
     if given is None or isinstance(given, Tracker):
         return given
     kind, colon, place = str(given).partition(":")
@@ -194,7 +194,7 @@ class Runs:
         """Tell what is new, if it is time to. trials: those of the stack."""
         if not self._runs or not self._live or time.monotonic() - self._looked < _EVERY:
             return
-        # A stack that found no memory begins anew as two; all of its trials have been told equally far.
+        # A stack that ran out of memory starts again as two; all of its trials were reported up to the same epoch.
         start = self._told[trials[0]]
         if stack.epoch > start:
             self._tell(trials, start, stack.history(start).numpy())

@@ -1,4 +1,4 @@
-"""Models that know no graph: the columns they see, scikit-learn's estimators by name, and what these learned as plain
+"""Models without a graph: their input columns, scikit-learn's estimators by name, and what these learned as plain
 arrays, which can be saved, and read without running any code."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from g3nn.graph.outcomes import Counts, Outcome
 from g3nn.kernels.sparse import neighbour_mean, neighbourhoods
 
 _NARROW = 128
-"""Up to so many features two steps are taken, otherwise one."""
+"""The number of features up to which two steps are taken, otherwise one."""
 
 _MOST_CELLS, _COMPONENTS = 100_000_000, 64
 """Where features and means would have more numbers than that, features are reduced first."""
@@ -162,8 +162,8 @@ class Trees:
     link: str
 
     def __post_init__(self) -> None:
-        """Who walks through the trees does not look where it steps, and a file may hold anything: every step has to
-        lead forward to another node."""
+        """Walking through the trees is unchecked, and a file may hold anything: every step has to lead forward to
+        another node."""
         size, inner = len(self.feature), np.flatnonzero(self.feature >= 0)
         nodes = (self.threshold, self.left, self.right, self.missing_left, self.value)
         sound = all(part.shape == (size,) for part in nodes) and self.baseline.ndim == 1 and len(self.baseline) > 0

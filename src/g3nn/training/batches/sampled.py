@@ -93,7 +93,7 @@ class SampledHop:
 
     @cached_property
     def neighbours(self) -> Pattern:
-        """Attention runs over a square: nodes that do not remain hear only themselves."""
+        """Attention runs over a square: nodes that do not remain attend only to themselves."""
         rowptr, col, _ = self._looped
         rest = torch.arange(self.kept, self.width, device=col.device)
         ends = rowptr[-1] + 1 + torch.arange(self.width - self.kept, device=col.device)

@@ -1,4 +1,4 @@
-"""Neighbourhoods of some nodes in the compressed rows of a graph: at most so many neighbours are taken in each step."""
+"""Neighbourhoods sampled in the compressed rows of a graph, with a limit on the neighbours taken in each step."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Sampler:
 
     @staticmethod
     def _filled(nodes: Tensor, before: int) -> Tensor:
-        """With some nodes repeated, so that there are a multiple of so many in all."""
+        """With the first node repeated, so that their number is a multiple of `_MULTIPLE`."""
         missing = -(before + nodes.numel()) % _MULTIPLE
         return torch.cat([nodes, nodes[:1].expand(missing)]) if nodes.numel() else nodes
 

@@ -40,7 +40,7 @@ def drawn_ahead(draw: Callable[[int], T], count: int, device: torch.device) -> I
     computing, drawing = torch.cuda.current_stream(device), _drawing_stream(device)
     before = computing.record_event()
     for turn in range(count):
-        # The batch before the last one is gone: its memory is used again once nobody computes on it any more.
+        # The batch before the last one is gone: its memory is reused once no computation needs it.
         drawing.wait_event(before)
         before = computing.record_event()
         with torch.cuda.stream(drawing):
@@ -95,7 +95,7 @@ class FeatureRows:
 
 @dataclass(frozen=True, eq=False)
 class BatchPairs:
-    """What the objective asks of a `PairSource`, answered with pairs that were drawn beforehand."""
+    """`DrawsPairs` with pairs that were drawn beforehand."""
 
     edges: Pairs
     non_edges: Pairs
