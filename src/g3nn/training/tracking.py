@@ -228,13 +228,15 @@ class Runs:
         loss = self._weights.select(torch.tensor(trials)).weighed(terms, ramp)
         rows = np.concatenate([loss[:, None].numpy(), rows], axis=1)
         for place, trial in enumerate(trials):
-            used = self._used[trial]
-            for epoch, row in zip(epochs.tolist(), rows[:, :, place].tolist(), strict=True):
-                values = dict(zip(self._names, row, strict=True))
-                used |= {name for name, value in values.items() if value != 0}  # Most models lack some of the terms.
-                if told := {name: value for name, value in _finite(values).items() if name in used}:
-                    self._safely(trial, "values", epoch, told)
+            for epoch, values in zip(epochs.tolist(), rows[:, :, place].tolist(), strict=True):
+                self._epoch(trial, epoch, dict(zip(self._names, values, strict=True)))
             self._told[trial] = start + len(rows)
+
+    def _epoch(self, trial: int, epoch: int, values: Mapping[str, float]) -> None:
+        used = self._used[trial]
+        used |= {name for name, value in values.items() if value != 0}  # Most models lack some of the terms.
+        if told := {name: value for name, value in _finite(values).items() if name in used}:
+            self._safely(trial, "values", epoch, told)
 
     def _safely(self, trial: int, method: str, *told: Any) -> None:
         if not self._runs:

@@ -38,7 +38,7 @@ class SampledHop:
     ) -> tuple[SampledHop, ...]:
         """In the order in which a network takes them: the widest first."""
         nodes = near.nodes
-        degree = rows.rowptr[nodes + 1] - rows.rowptr[nodes]
+        degree = rows.pattern.rowptr[nodes + 1] - rows.pattern.rowptr[nodes]
         weight = torch.ones_like(near.entry, dtype=dtype) if rows.weight is None else rows.weight[near.entry].to(dtype)
         rowptr, col, degree, weight, total = (
             part.to(device) for part in (near.rowptr, near.col, degree, weight, rows.total[nodes].to(dtype))
@@ -77,7 +77,7 @@ class SampledHop:
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
-        """GraphRows of D^-1/2 (A + I) D^-1/2, right on average."""
+        """Rows of D^-1/2 (A + I) D^-1/2, right on average."""
         rowptr, col, others = self._looped
         scale = (self.total + 1).rsqrt()
         values = scale.new_empty(col.numel())
@@ -87,7 +87,7 @@ class SampledHop:
 
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
-        """GraphRows of D^-1 A, right on average."""
+        """Rows of D^-1 A, right on average."""
         values = self._standing_for / self.total[self._row]
         return SparseMatrix(Pattern.from_rows(self.rowptr, self.col, self.width), values.unsqueeze(0))
 

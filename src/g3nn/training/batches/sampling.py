@@ -10,66 +10,32 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.kernels import cpu_sampling, uniform_bits
-from g3nn.kernels.sparse import Rows, edge_rows, neighbour_rows
+from g3nn.kernels import Pattern, cpu_sampling, uniform_bits
+from g3nn.kernels.sparse import neighbour_rows
 from g3nn.model.replicas import Noise
 
 
 @dataclass(frozen=True, eq=False)
 class GraphRows:
-    """rowptr (n + 1,), col (A,): compressed rows, sorted. weight: (A,) of the edges; None if all are alike."""
+    """The neighbours of every node, where directions are ignored. weight: (A,) of the edges; None if all are alike."""
 
-    rowptr: Tensor
-    col: Tensor
+    pattern: Pattern
     weight: Tensor | None
 
     @classmethod
-    def of_neighbours(cls, edges: np.ndarray, n: int, weights: np.ndarray | None) -> GraphRows:
-        """Directions are ignored, as in every network."""
-        return cls._of(neighbour_rows(edges, n, weights, loops=False))
-
-    @classmethod
-    def of_arcs(cls, edges: np.ndarray, n: int) -> GraphRows:
-        return cls._of(edge_rows(edges, n)[0])
-
-    @classmethod
-    def _of(cls, rows: Rows) -> GraphRows:
-        weight = None if rows.values is None else torch.from_numpy(rows.values)
-        pattern = rows.pattern(symmetric=False)
-        return cls(pattern.rowptr, pattern.col, weight)
-
-    def to(self, device: torch.device | str) -> GraphRows:
-        weight = None if self.weight is None else self.weight.to(device)
-        return GraphRows(self.rowptr.to(device), self.col.to(device), weight)
-
-    @property
-    def n(self) -> int:
-        return self.rowptr.numel() - 1
+    def of(cls, edges: np.ndarray, n: int, weights: np.ndarray | None, device: torch.device | str = "cpu") -> GraphRows:
+        rows = neighbour_rows(edges, n, weights, loops=False)
+        weight = None if rows.values is None else torch.from_numpy(rows.values).to(device)
+        return cls(rows.pattern(symmetric=False).to(device), weight)
 
     @cached_property
     def total(self) -> Tensor:
         """(n,) float64: the sum of the weights of a node's edges."""
+        rowptr = self.pattern.rowptr
         if self.weight is None:
-            return self.rowptr.diff().double()
+            return rowptr.diff().double()
         sums = torch.cat([self.weight.new_zeros(1), self.weight.cumsum(0)])
-        return sums[self.rowptr[1:]] - sums[self.rowptr[:-1]]
-
-    def contain(self, i: Tensor, j: Tensor) -> Tensor:
-        """Whether these entries exist, by binary search in the row of each."""
-        low, high = self.rowptr[i], self.rowptr[i + 1]
-        end = high
-        for _ in range(int(self._widest).bit_length()):
-            middle = (low + high) // 2
-            below = (middle < high) & (self._at(middle) < j)
-            low, high = torch.where(below, middle + 1, low), torch.where(below, high, middle)
-        return (low < end) & (self._at(low) == j)
-
-    def _at(self, place: Tensor) -> Tensor:
-        return self.col[place.clamp_max(self.col.numel() - 1)] if self.col.numel() else torch.full_like(place, -1)
-
-    @cached_property
-    def _widest(self) -> int:
-        return int(self.rowptr.diff().max()) if self.n else 0
+        return sums[rowptr[1:]] - sums[rowptr[:-1]]
 
 
 _MULTIPLE = 16
@@ -105,12 +71,12 @@ class Sampler:
     GPU twice in a step, to know how many are drawn and how many of these are new; to assign a number it would wait too.
     """
 
-    def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:
+    def __init__(self, rows: Pattern, compiled: bool | None = None) -> None:
         self.rows = rows
-        device = rows.rowptr.device
+        n, device = rows.shape[0], rows.rowptr.device
         self._compiled = device.type == "cpu" if compiled is None else compiled
-        self._place = torch.full((rows.n,), -1, dtype=torch.int64, device=device)
-        self._first = torch.full((0 if self._compiled else rows.n,), _NOWHERE, device=device)
+        self._place = torch.full((n,), -1, dtype=torch.int64, device=device)
+        self._first = torch.full((0 if self._compiled else n,), _NOWHERE, device=device)
 
     def around(self, targets: Tensor, more: Tensor, fan_out: tuple[int, ...], noise: Noise) -> Neighbourhood:
         """The neighbourhood of `targets`, in which a node may be repeated, and of those of `more` that are not among

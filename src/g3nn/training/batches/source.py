@@ -20,7 +20,8 @@ from g3nn.base.mapped import Unchanged, forget
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome, Targets
 from g3nn.graph.task import NodeTask
-from g3nn.kernels.sparse import SparseMatrix
+from g3nn.kernels import FreePairs, Pattern
+from g3nn.kernels.sparse import SparseMatrix, edge_rows
 from g3nn.model.inputs import Features, centred_log_degrees, degree_table
 from g3nn.model.likelihoods import Pairs
 from g3nn.model.pairs import MISSING, OBSERVED
@@ -65,28 +66,28 @@ class FeatureRows:
     def __init__(self, matrix: Matrix, device: torch.device, dtype: torch.dtype, on_device: bool) -> None:
         self._device, self._dtype = device, dtype
         self._sparse = sp.csr_array(matrix) if sp.issparse(matrix) else None
-        self._rows: np.ndarray | Tensor | None = None if self._sparse is not None else matrix
+        self.rows: np.ndarray | Tensor | None = None if self._sparse is not None else matrix
         self._file = Unchanged(matrix) if isinstance(matrix, np.memmap) else None
         if on_device and self._sparse is None and self._file is None:
-            self._rows = torch.from_numpy(matrix).to(device, dtype)
+            self.rows = torch.from_numpy(matrix).to(device, dtype)
 
     def at(self, nodes: Tensor) -> Features:
-        if isinstance(self._rows, Tensor):
-            return Features(self._rows[nodes.to(self._rows.device)])
+        if isinstance(self.rows, Tensor):
+            return Features(self.rows[nodes.to(self.rows.device)])
         places = nodes.cpu().numpy()
         if self._sparse is not None:
             return Features(SparseMatrix.from_scipy(self._sparse[places]).to(self._device, self._dtype))
-        assert self._rows is not None
+        assert self.rows is not None
         if self._file is None:
-            return self._moved(self._rows[places])
+            return self._moved(self.rows[places])
         self._file.check()
-        rows = np.empty((len(places), self._rows.shape[1]), dtype=self._rows.dtype)
+        rows = np.empty((len(places), self.rows.shape[1]), dtype=self.rows.dtype)
         # In the order of the file, so that it is read forwards.
         order = np.argsort(places, kind="stable")
         for start in range(0, len(order), _AT_ONCE):
             some = order[start : start + _AT_ONCE]
-            rows[some] = self._rows[places[some]]
-            forget(self._rows)
+            rows[some] = self.rows[places[some]]
+            forget(self.rows)
         return self._moved(rows)
 
     def _moved(self, rows: np.ndarray) -> Features:
@@ -119,11 +120,12 @@ class PairDraws:
     isolated_nodes: if "missing", pairs with an isolated node do not count as non-edges.
     """
 
-    def __init__(self, task: NodeTask, rows: GraphRows, isolated_nodes: str) -> None:
+    def __init__(self, task: NodeTask, rows: Pattern, isolated_nodes: str) -> None:
         device = rows.rowptr.device
         self._edges = torch.from_numpy(task.edges).to(device)
         self._weights = None if task.weights is None else torch.from_numpy(task.weights).to(device)
-        self._taken = GraphRows.of_arcs(task.edges, task.num_nodes).to(device) if task.directed else rows
+        arcs = edge_rows(task.edges, task.num_nodes)[0].pattern(symmetric=False).to(device) if task.directed else rows
+        self._free_pairs = FreePairs(arcs)
         alone = task.isolated if isolated_nodes == MISSING else np.zeros(0, dtype=bool)
         self._nodes = torch.from_numpy(np.flatnonzero(~alone)).to(device) if alone.any() else None
         self._size = task.num_nodes if self._nodes is None else self._nodes.numel()
@@ -147,7 +149,7 @@ class PairDraws:
             i, j = self._nodes[i], self._nodes[j]
         if how == "uniform":
             return torch.stack([i, j]), None
-        return torch.stack([i, j]), ~self._taken.contain(i, j) * (self._ordered / max(self._free, 1))
+        return torch.stack([i, j]), self._free_pairs.contains(i, j) * (self._ordered / max(self._free, 1))
 
 
 class BatchSource:
@@ -172,10 +174,10 @@ class BatchSource:
         self.task, self.outcome, self.device, self.dtype = task, outcome, device, dtype
         self.fan_out = fan_out
         self.place = place = device if on_device else torch.device("cpu")
-        self.rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights).to(place)
-        self._sampler = Sampler(self.rows)
+        self.rows = GraphRows.of(task.edges, task.num_nodes, task.weights, place)
+        self._sampler = Sampler(self.rows.pattern)
         self._x = FeatureRows(task.features, device, dtype, on_device)
-        self._draws = PairDraws(task, self.rows, isolated_nodes) if task.num_edges else None
+        self._draws = PairDraws(task, self.rows.pattern, isolated_nodes) if task.num_edges else None
         self._targets = outcome.targets(task.labels, task.train, place, dtype)
         self._unlabelled = torch.from_numpy(task.unlabelled).to(place)
         self._degrees = torch.from_numpy(degree_table(task)).to(place, dtype)
