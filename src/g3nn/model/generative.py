@@ -159,14 +159,11 @@ class ModelSpec:
 
     def check_outcome(self, outcome: str, problems: Problems) -> None:
         """Record every part that cannot serve an outcome, with those that can."""
-        for kind, component in self.components().items():
-            if not serves(component, outcome):
-                able = any_of(name for name, part in PARTS[kind].items() if serves(part, outcome))
-                problems.add(kind, f"{_name(getattr(self, kind))!r} for outcome {outcome!r}", able)
-        for channel, component in zip(self.channels, self.channel_components(), strict=True):
-            if not serves(component, outcome):
-                able = any_of(name for name, part in CHANNELS.items() if serves(part, outcome))
-                problems.add("channels", f"{_name(channel)!r} for outcome {outcome!r}", able)
+        parts = [(kind, getattr(self, kind), PARTS[kind]) for kind in self.components()]
+        for kind, source, known in [*parts, *(("channels", channel, CHANNELS) for channel in self.channels)]:
+            if not serves(known[source] if isinstance(source, str) else source, outcome):
+                able = any_of(name for name, part in known.items() if serves(part, outcome))
+                problems.add(kind, f"{_name(source)!r} for outcome {outcome!r}", able)
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ from g3nn.kernels import NodeSums, pair_dot, pair_sum
 from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import GraphLikelihood, Pairs, among_few
+from g3nn.model.likelihoods.base import GraphLikelihood, Pairs, among_few
 from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs
 from g3nn.model.replicas import Noise, Replicas, Scalar
 

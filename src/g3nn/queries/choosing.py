@@ -105,8 +105,12 @@ def _spread(situation: Situation, scores: Scores, k: int) -> list[int]:
     while len(places) < k:
         place = int(np.where(left >= 0, scores.values * left, -np.inf).argmax())
         places.append(place)
-        if len(places) < k:
-            left = _after(situation, left, place, scores.spread_out)
+        if scores.spread_out and len(places) < k:
+            node = situation.candidates[[place]]
+            beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
+            alike = situation.likeness.between(node, situation.candidates)[0]
+            left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
+        left[place] = -1.0  # It is not to be chosen again.
     return places
 
 
@@ -152,28 +156,11 @@ def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
     return found + [_suggestion(situation, int(place), 0.0, words) for place in at_random]
 
 
-def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:
-    """What is left of the scores once the node at this place has been chosen; -1: it is not to be chosen again."""
-    left = left.copy()
-    if spread_out:
-        node = situation.candidates[[place]]
-        beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
-        alike = situation.likeness.between(node, situation.candidates)[0]
-        left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
-    left[place] = -1.0
-    return left
-
-
 def _suggestion(situation: Situation, place: int, score: float, words: str) -> Suggestion:
-    node = int(situation.candidates[place])
-    return Suggestion(node, node, score, "; ".join([words, *_believed(situation, place)]))
-
-
-def _believed(situation: Situation, place: int) -> list[str]:
-    """The two likeliest classes, where classes have names."""
-    if situation.beliefs is None or not situation.names:
-        return []
-    beliefs = situation.beliefs[situation.candidates[place]]
-    first, second = np.argsort(-beliefs, kind="stable")[:2]
-    names = situation.names
-    return [f"now believed to be {names[first]} ({beliefs[first]:.0%}) or {names[second]} ({beliefs[second]:.0%})"]
+    """The reason includes the two likeliest classes, where classes have names."""
+    node, names = int(situation.candidates[place]), situation.names
+    if situation.beliefs is not None and names:
+        p = situation.beliefs[node]
+        first, second = np.argsort(-p, kind="stable")[:2]
+        words += f"; now believed to be {names[first]} ({p[first]:.0%}) or {names[second]} ({p[second]:.0%})"
+    return Suggestion(node, node, score, words)

@@ -87,18 +87,14 @@ def fit_scores(
             stack.step()
             watch(stack, 0)
         stack.end()
-        return _scores(likelihood, inputs)
-
-
-@torch.no_grad()
-def _scores(likelihood: NeighbourLatentSpace, inputs: Inputs) -> dict[str, np.ndarray]:
-    """The mean of the replicas' log-odds, which is again an inner product and a table."""
-    left, right = likelihood.ends(likelihood.node_state(inputs, None))
-    return {
-        "left": torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
-        "right": torch.cat(list(right), dim=1).cpu().numpy(),
-        "table": likelihood.table().mean(0).cpu().numpy(),
-    }
+        with torch.no_grad():
+            left, right = likelihood.ends(likelihood.node_state(inputs, None))
+            # The mean of the replicas' log-odds is again an inner product and a table.
+            return {
+                "left": torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
+                "right": torch.cat(list(right), dim=1).cpu().numpy(),
+                "table": likelihood.table().mean(0).cpu().numpy(),
+            }
 
 
 DENSITIES = ("balanced", "observed", "genuine")

@@ -89,17 +89,13 @@ class NoisyEdges:
         held_back: so many more edges between labels that meet by chance. share: (K,), the labels that chance has; None:
         those of all messages.
         """
-        met = self._met(messages, table, weights)
-        share = messages.mean(0, dtype=np.float64) if share is None else share
-        chance = np.outer(share, share)
-        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
-
-    def _met(self, messages: np.ndarray, table: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(K, K): how often labels meet on edges with these weights."""
         from_source, from_target = np.split(messages, 2)
         scale = weights / agreement(messages, table)
         met = table * ((from_source * scale[:, None]).T @ from_target)
-        return (met + met.T) / 2
+        met = (met + met.T) / 2
+        share = messages.mean(0, dtype=np.float64) if share is None else share
+        chance = np.outer(share, share)
+        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
 
 
 def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -122,20 +122,14 @@ def described(task: NodeTask) -> dict[str, Any]:
 
 def _digest(task: NodeTask) -> str:
     digest = hashlib.sha256()
-    for array in _arrays(task):
+    x = task.features
+    features = (x.indptr, x.indices, x.data) if sp.issparse(x) else (x,)
+    parts = (*features, task.edges, task.labels, task.train, task.val, task.weights, task.beliefs)
+    for array in (part for part in parts if part is not None):
         flat = array.ravel(order="K")
         for start in np.unique(np.linspace(0, max(flat.size - _LENGTH, 0), _PIECES).astype(np.int64)):
             digest.update(flat[start : start + _LENGTH].tobytes())
     return digest.hexdigest()[:16]
-
-
-def _arrays(task: NodeTask) -> Iterator[np.ndarray]:
-    if sp.issparse(task.features):
-        yield from (task.features.indptr, task.features.indices, task.features.data)
-    else:
-        yield task.features
-    yield from (task.edges, task.labels, task.train, task.val)
-    yield from (part for part in (task.weights, task.beliefs) if part is not None)
 
 
 def _shown(value: Any) -> str:

@@ -15,7 +15,7 @@ from torch.nn.functional import logsigmoid
 from g3nn.base.options import NoOptions
 from g3nn.graph.outcomes import Classes, Outcome, Tags, Targets
 from g3nn.kernels import linear, pair_dot
-from g3nn.model.likelihoods import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
+from g3nn.model.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
 from g3nn.model.replicas import Replicas, Sizes
 
 NEVER = -1e30

@@ -65,17 +65,14 @@ class PlantedPartition(ClassLikelihood):
 
     def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
         if self.expectation == "bound":
-            return self._bound(q, pairs)
+            # Tags u and v of the two ends agree if 1 - u - v + 2 u v is 1.
+            step = ((self.odds[:, :1] - self.odds[:, 1:]) / self.sizes.classes).expand(-1, self.sizes.classes)
+            mean, square = tag_moments(q, self.odds[:, :1], -step, 2 * step, *pairs.index)
+            return logistic_bound(mean, square, pairs.present)
         q = torch.cat([q, 1 - q], dim=2) if self._has_tags else q
         agreement = pair_dot(q, q, *pairs.index)
         within, between = self._log_probs(pairs)
         return between + agreement * (within - between)
-
-    def _bound(self, q: Tensor, pairs: Pairs) -> Tensor:
-        """Tags u and v of the two ends agree if 1 - u - v + 2 u v is 1."""
-        step = ((self.odds[:, :1] - self.odds[:, 1:]) / self.sizes.classes).expand(-1, self.sizes.classes)
-        mean, square = tag_moments(q, self.odds[:, :1], -step, 2 * step, *pairs.index)
-        return logistic_bound(mean, square, pairs.present)
 
     def plug_in_score(self, state: NodeState, soft: Tensor, pairs: Pairs) -> Tensor:
         """a log(p0 / p1), or a log((1 - p0) / (1 - p1)) for a non-edge, divided by K and without constants, as in the
