@@ -13,15 +13,7 @@ from torch.nn.functional import elu
 
 from g3nn.base.options import integer, number
 from g3nn.graph.outcomes import Outcome
-from g3nn.kernels import linear, pair_dot, rectify, spmm
-from g3nn.kernels.sparse import (
-    SparseMatrix,
-    cosine_similarity,
-    is_binary,
-    jaccard_similarity,
-    neighbourhoods,
-    normalised_adjacency,
-)
+from g3nn.kernels import linear, pair_dot, rectify, sparse, spmm
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import Convolutions, PerceptronOptions
 from g3nn.model.posteriors.base import LabelPosterior
@@ -52,13 +44,13 @@ class GCNJaccard(LabelPosterior):
         adjacency = inputs.once(("jaccard", self.options.threshold), lambda: self._adjacency(inputs))
         return self.answer(self.network(inputs, adjacency.matmul, noise))
 
-    def _adjacency(self, inputs: Inputs) -> SparseMatrix:
+    def _adjacency(self, inputs: Inputs) -> sparse.SparseMatrix:
         task = inputs.task
-        measure = jaccard_similarity if is_binary(task.features) else cosine_similarity
+        measure = sparse.jaccard_similarity if sparse.is_binary(task.features) else sparse.cosine_similarity
         similarity = measure(task.features, task.edges)
         alike = similarity >= self.options.threshold if np.any(similarity) else np.ones(task.num_edges, dtype=bool)
         kept = task.with_edges(alike)
-        matrix = SparseMatrix.from_scipy(normalised_adjacency(kept.edges, inputs.n, kept.weights))
+        matrix = sparse.SparseMatrix.from_scipy(sparse.normalised_adjacency(kept.edges, inputs.n, kept.weights))
         return matrix.to(inputs.device, inputs.dtype)
 
 
@@ -107,7 +99,7 @@ class GCNSVD(LabelPosterior):
 
     def _adjacency(self, inputs: Inputs) -> LowRank:
         linked = np.flatnonzero(~inputs.task.isolated)
-        adjacency = neighbourhoods(inputs.task.edges, inputs.n, inputs.task.weights) - sp.eye_array(inputs.n)
+        adjacency = sparse.neighbourhoods(inputs.task.edges, inputs.n, inputs.task.weights) - sp.eye_array(inputs.n)
         values, own = leading(sp.csr_array(adjacency)[linked][:, linked], self.options.rank)
         vectors = np.zeros((inputs.n, len(values)))
         vectors[linked] = own
@@ -189,7 +181,7 @@ def _of_features(inputs: Inputs) -> Tensor:
     """(1, nnz): cosines between the features of neighbours; all 1 if none are above 0."""
     pattern = inputs.neighbours
     pairs = torch.stack([pattern.row, pattern.col]).long().cpu().numpy()
-    cosines = cosine_similarity(inputs.task.features, pairs)
+    cosines = sparse.cosine_similarity(inputs.task.features, pairs)
     if not (cosines[pairs[0] != pairs[1]] > 0).any():
         cosines = np.ones_like(cosines)
     return torch.from_numpy(cosines).to(inputs.device, inputs.dtype).unsqueeze(0)
