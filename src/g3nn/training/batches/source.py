@@ -65,33 +65,30 @@ class FeatureRows:
 
     def __init__(self, matrix: Matrix, device: torch.device, dtype: torch.dtype, on_device: bool) -> None:
         self._device, self._dtype = device, dtype
-        self._sparse = sp.csr_array(matrix) if sp.issparse(matrix) else None
-        self.rows: np.ndarray | Tensor | None = None if self._sparse is not None else matrix
         self._file = Unchanged(matrix) if isinstance(matrix, np.memmap) else None
-        if on_device and self._sparse is None and self._file is None:
-            self.rows = torch.from_numpy(matrix).to(device, dtype)
+        self._rows: Matrix = sp.csr_array(matrix) if sp.issparse(matrix) else matrix
+        if on_device and not sp.issparse(matrix) and self._file is None:
+            self._rows = torch.from_numpy(matrix).to(device, dtype)
 
     def at(self, nodes: Tensor) -> Features:
-        if isinstance(self.rows, Tensor):
-            return Features(self.rows[nodes.to(self.rows.device)])
+        if isinstance(self._rows, Tensor):
+            return Features(self._rows[nodes.to(self._rows.device)])
         places = nodes.cpu().numpy()
-        if self._sparse is not None:
-            return Features(SparseMatrix.from_scipy(self._sparse[places]).to(self._device, self._dtype))
-        assert self.rows is not None
-        if self._file is None:
-            return self._moved(self.rows[places])
-        self._file.check()
-        rows = np.empty((len(places), self.rows.shape[1]), dtype=self.rows.dtype)
-        # In the order of the file, so that it is read forwards.
+        if sp.issparse(self._rows):
+            return Features(SparseMatrix.from_scipy(self._rows[places]).to(self._device, self._dtype))
+        rows = self._rows[places] if self._file is None else self._read(self._file, places)
+        return Features(torch.from_numpy(rows).to(self._device, self._dtype))
+
+    def _read(self, file: Unchanged, places: np.ndarray) -> np.ndarray:
+        """In the order of the file, so that it is read forwards."""
+        file.check()
+        rows = np.empty((len(places), self._rows.shape[1]), dtype=self._rows.dtype)
         order = np.argsort(places, kind="stable")
         for start in range(0, len(order), _AT_ONCE):
             some = order[start : start + _AT_ONCE]
-            rows[some] = self.rows[places[some]]
-            forget(self.rows)
-        return self._moved(rows)
-
-    def _moved(self, rows: np.ndarray) -> Features:
-        return Features(torch.from_numpy(rows).to(self._device, self._dtype))
+            rows[some] = self._rows[places[some]]
+            forget(self._rows)
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
