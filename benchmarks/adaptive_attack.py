@@ -38,7 +38,7 @@ from records import Record, records_to_extend, stored, write_records
 
 import g3nn
 from g3nn.base.errors import G3NNError, G3NNWarning, Problems
-from g3nn.graph.datasets.attacked import attacked, attacked_file
+from g3nn.graph.datasets.graphs import ATTACKED_FOLDER, attacked
 from g3nn.graph.task import NodeTask
 from g3nn.studies.suite_file import load_suite
 from g3nn.training.checks import checked_device
@@ -79,7 +79,7 @@ class Job:
 
 @cache
 def load(graph: str) -> NodeTask:
-    return g3nn.load(graph) if attacked_file(graph) is None else attacked(graph, "metattack-0").task
+    return g3nn.load(graph) if ATTACKED_FOLDER.file(graph) is None else attacked(graph, "metattack-0").task
 
 
 @cache

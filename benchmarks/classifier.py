@@ -22,7 +22,7 @@ import numpy as np
 
 import g3nn
 from g3nn.estimator import G3NNClassifier
-from g3nn.graph.outcomes.calibrate import expected_calibration_error
+from g3nn.graph.calibrate import expected_calibration_error
 from g3nn.graph.task import NodeTask
 
 Row = dict[str, Any]

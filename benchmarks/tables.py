@@ -22,8 +22,8 @@ import pyarrow.parquet as pa_parquet
 from g3nn.base.errors import Problems
 from g3nn.base.parse import edge_list
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.graph.tables.graph import NodeColumns, load_nodes
 from g3nn.graph.tables.labels import check_split
-from g3nn.graph.tables.node_table import NodeColumns, load_nodes
 from g3nn.graph.tables.schema import FeatureSchema
 
 NUMBERS = 10

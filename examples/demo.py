@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as parquet
 
 import g3nn
-from g3nn.graph.tables.export import export
+from g3nn.graph.tables.frames import export
 
 PAPER = 0.745
 """Accuracy of the paper's best model on this split."""

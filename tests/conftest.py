@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,6 +22,11 @@ from g3nn.kernels import backend
 # The workers of a test run share the cores; more threads than cores slow these small computations down tenfold.
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
 torch.set_num_threads(1)
+
+# A shell ignores interrupts in what it runs in the background, and children inherit that: tests that interrupt a child
+# would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _random_task(

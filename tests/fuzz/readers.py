@@ -27,8 +27,8 @@ from small_tables import edge_columns, node_columns, write
 
 import g3nn
 from g3nn.base.errors import G3NNError
+from g3nn.graph.calibrate import Bin
 from g3nn.graph.datasets.unpickle import array, neighbour_lists
-from g3nn.graph.outcomes.calibrate import Bin
 from g3nn.graph.tables.graph import read_tables
 from g3nn.studies.records import Evidence, Point, Record
 from g3nn.studies.store import Store
@@ -168,7 +168,7 @@ def _read_model(content: bytes, folder: Path) -> None:
 
 
 def _suites() -> list[bytes]:
-    folder = Path(g3nn.__file__).parent / "experiments" / "suites"
+    folder = Path(g3nn.__file__).parent / "studies" / "suites"
     suites = [sorted(suite.glob("*.toml")) for suite in sorted(folder.iterdir()) if suite.is_dir()]
     return [packed({path.name: path.read_bytes() for path in paths}) for paths in suites if paths]
 

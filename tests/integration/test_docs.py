@@ -44,6 +44,9 @@ LANGUAGES = ("sh", "python", "text")
 DIRECTIVES = ("code-cell", "command", "component", "eval-rst", "include", "options", "toctree")
 """Blocks that the build of the site reads."""
 PROGRAMS = ("g3nn", "python", "make", "torchrun")
+KINDS = ("likelihoods", "priors", "posteriors", "channels", "outcomes")
+ENTRY_POINTS = {ALL_DATASETS.group, *(f"g3nn.{kind}" for kind in KINDS)}
+"""Groups of entry points, which are not modules."""
 
 LIMITS = {
     "g3nn train ": "--trials 2 --epochs 2",
@@ -291,7 +294,7 @@ def test_files_names_and_links_exist(document):
         for path in re.findall(r"(?:results|src|tests|benchmarks|docs|examples|tools)/[\w./*-]*\w", code.text):
             missing += [] if "NAME" in path or list(ROOT.glob(path)) else [f"{code}: {path}"]
         for name in re.findall(r"\bg3nn\.(\w+)", code.text):
-            missing += [] if hasattr(g3nn, name) or f"g3nn.{name}" == ALL_DATASETS.group else [f"{code}: g3nn.{name}"]
+            missing += [] if f"g3nn.{name}" in ENTRY_POINTS or hasattr(g3nn, name) else [f"{code}: g3nn.{name}"]
     for token, line in tokens(document):
         target = str(token.attrGet("href") or token.attrGet("src") or "")
         if target and not target.startswith(("http", "#")) and not (document.parent / target.split("#")[0]).exists():
@@ -358,8 +361,7 @@ def named_by(directive: str) -> set[tuple[str, ...]]:
 
 def test_the_site_shows_every_component_with_its_options():
     offered = g3nn.available()
-    kinds = ("likelihoods", "priors", "posteriors", "channels", "outcomes")
-    assert named_by("component") == {(kind, name) for kind in kinds for name in offered[kind]}
+    assert named_by("component") == {(kind, name) for kind in KINDS for name in offered[kind]}
     assert named_by("options") == {(key.removesuffix("_options"),) for key in offered if key.endswith("_options")}
 
 
@@ -370,16 +372,70 @@ def test_the_site_shows_every_command():
     }
 
 
+QUERIES = {
+    "STRATEGIES",
+    "AuditTables",
+    "EdgeSuggestion",
+    "LabelSuggestion",
+    "Scores",
+    "Situation",
+    "Suggestion",
+    "choose",
+    "doubtful_edges",
+    "first_nodes",
+}
+"""What strategies of your own need. The other names of g3nn.queries are for g3nn itself."""
+
+
 def test_the_site_shows_the_public_face():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     shown = set(re.findall(r"^\.\. auto\w+:: ([\w.]+)", page, re.M))
     packages = {"g3nn": g3nn, "g3nn.estimator": g3nn.estimator}
     public = {name for package in packages.values() for name in package.__all__}
     assert public <= {name.rpartition(".")[2] for name in shown}
-    for package in (g3nn.testing, g3nn.queries):
+    for package, public in ((g3nn.testing, set(g3nn.testing.__all__)), (g3nn.queries, QUERIES)):
         listed = re.search(rf"automodule:: {package.__name__}\n +:members: (.*)", page)
         assert listed is not None
-        assert set(package.__all__) <= {*listed[1].split(", "), *(name.rpartition(".")[2] for name in shown)}
+        assert set(listed[1].split(", ")) <= set(package.__all__)
+        assert public <= {*listed[1].split(", "), *(name.rpartition(".")[2] for name in shown)}
+
+
+def test_the_glossary_is_short_and_sorted():
+    page = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    entries = dict(re.findall(r"^- \*\*(.+?)\*\*: (.+?)(?=\n- |\Z)", page, re.M | re.S))
+    assert len(entries) == page.count("- **") <= 30
+    assert list(entries) == sorted(entries, key=str.casefold)
+    sentences = {term: len(re.findall(r"\.(?=\s+[A-Z`]|\s*$)", text)) for term, text in entries.items()}
+    assert {term: count for term, count in sentences.items() if count not in (1, 2)} == {}
+
+
+REPLACED = {
+    r"rooms?": "package, memory or temporary folder",
+    r"deaf": "without the prior",
+    r"believe[sd]?": "weighted, taken as given, predicted",
+    r"doubt(s|ed|ing)?": "down-weighted",
+    r"who (answers?|listens?|hears?|stops?|is asked)": "which model, which nodes",
+    r"(hear|hears|heard)": "receives, depends on",
+    r"told": "receives, given",
+    r"at its word": "as true",
+    r"so many (seconds|neighbours|edges|nodes|labels|epochs)": "a number, or at most k",
+    r"mended": "fixed",
+}
+"""Words that are no longer used in pages, where models are not persons, and what to write instead."""
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=title)
+def test_words_that_are_no_longer_used(document):
+    """In sentences and tables; code and what programs print may have them."""
+    inline_texts = ((token.content, line) for token, line in tokens(document) if token.type == "inline")
+    prose = [(re.sub(r"`[^`]*`", "", text), line) for text, line in inline_texts]
+    used = {
+        f"{document.name}:{line}: {match[0]} ({better})"
+        for text, line in prose
+        for word, better in REPLACED.items()
+        if (match := re.search(rf"\b{word}\b".replace(" ", r"\s+"), text, re.I))
+    }
+    assert used == set()
 
 
 def test_installing_names_every_extra():

@@ -67,7 +67,12 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the checkout, with data and results beside the package as a user may have them."""
     folder = tmp_path_factory.mktemp("checkout") / "g3nn"
     shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
-    for stray in ("results/paper.sqlite", "data/nodes.csv", "src/g3nn/data/ind.cora.x", "src/g3nn/page/notes.sqlite"):
+    for stray in (
+        "results/paper.sqlite",
+        "data/nodes.csv",
+        "src/g3nn/graph/datasets/ind.cora.x",
+        "src/g3nn/pages/notes.sqlite",
+    ):
         (folder / stray).parent.mkdir(exist_ok=True)
         (folder / stray).write_text("not for release")
     return folder

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from machines import SETTINGS
 
 from g3nn.base.errors import DataError
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 from g3nn.studies.records import STATUSES, Environment, Evidence, Point, Record
 from g3nn.studies.store import MergeReport, Store
 

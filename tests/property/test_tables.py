@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from small_tables import read_edges, read_nodes, write
 
 from g3nn.base.errors import DataError, G3NNWarning, InputError
-from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.fitted_tables import FittedTables, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.new_nodes import read_new_nodes
 from g3nn.graph.tables.remarks import Remarks
 
 SETTINGS = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))

@@ -17,8 +17,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import G3NNWarning
 from g3nn.cli.fit import fit
 from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, load_edges
-from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.node_table import NodeColumns, NodeTable, load_nodes
+from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nodes, read_tables
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import Encoded
 
@@ -81,7 +80,7 @@ def read_nodes(path: Any, id: str | None, *labels: str, **options: Any) -> NodeT
     """A node table as `g3nn fit` reads it; all its problems are one error. Options: those of `NodeColumns`."""
     remarks = Remarks()
     nodes = load_nodes(path, NodeColumns(id, labels, **options), remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert nodes is not None
     return nodes
 
@@ -90,7 +89,7 @@ def read_edges(path: Any, *names: Any, **options: Any) -> EdgeTable:
     """An edge table, likewise. Arguments: those of `EdgeColumns`."""
     remarks = Remarks()
     edges = load_edges(path, EdgeColumns(*names, **options), remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert edges is not None
     return edges
 

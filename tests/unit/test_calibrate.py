@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from g3nn.graph.outcomes.calibrate import (
+from g3nn.graph.calibrate import (
     BINS,
     TEMPERATURES,
     WIDTHS,

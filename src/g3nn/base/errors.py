@@ -9,6 +9,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,11 @@ class Problems:
     def raise_if_any(self) -> None:
         if self.found:
             raise InputError(self.found)
+
+
+def refuse(argument: str, given: object, allowed: str, advice: str = "") -> NoReturn:
+    """Raise an `InputError` with one problem."""
+    raise InputError([Problem(argument, str(given), allowed, advice)])
 
 
 def any_of(names: Iterable[str]) -> str:

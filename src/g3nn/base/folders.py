@@ -1,8 +1,9 @@
 """Files and folders of results appear complete or not at all, even if the run is killed or the machine stops.
 
-Whatever is written is drafted in a room, a hidden folder on the same disk, and moved to its place at the end. A room is
-locked as long as its process lives, so that the next one who writes there can tell a room that was left behind. Several
-entries cannot move into a folder at once: then the room is first renamed as whole, and who finds it moves the rest.
+Everything is drafted in a staging folder, which is hidden and on the same disk, and moved to its place at the end. A
+staging folder is locked as long as its process lives, so that a later process can tell one that was left behind.
+Several entries cannot move into a folder at once: then the staging folder is first renamed as complete, and the next
+process that finds it moves the rest.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ from uuid import uuid4
 from g3nn.base.errors import DataError, Problems
 
 _SHOWN = 40
-"""So many letters of a name are in that of its room: with all of them a long name would become too long."""
+"""Characters of a name that its staging folder has in its own: with all of them a long name would become too long."""
 _INSIDE = "g3nn"
-"""The name of a room for the content of the folder in which it is."""
+"""The name of a staging folder for the content of the folder that it is in."""
 _PART, _WHOLE = ".part", ".whole"
-"""How the names of rooms end: of those with drafts, and of those whose content is moving into the folder around."""
+"""Suffixes of staging folders: with drafts, and with content that is moving into the folder around."""
 _FRESH, _DAY = 1.0, 86_400.0
-"""Seconds: a room may not be locked yet; and where nothing can be locked, a room was surely left behind."""
+"""Ages in seconds: up to the first, a staging folder may not be locked yet; beyond the second, one was surely left
+behind where nothing can be locked."""
 
 
 def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> None:
@@ -42,10 +44,8 @@ def check_new_folder(path: Path, problems: Problems, argument: str = "out") -> N
             problems.add(argument, f"{path}, which is a file", "a new or an empty folder")
         elif not path.absolute().parent.is_dir():
             problems.add(argument, path, "a new folder inside one that exists")
-        elif there:
-            try_writing(path, _INSIDE)
         else:
-            try_writing(path.absolute().parent, path.name)
+            try_writing(*((path, _INSIDE) if there else (path.absolute().parent, path.name)))
     except (OSError, _UnwrittenError) as error:
         problems.add(argument, f"{path}: {_reason(error)}", "a folder that can be written")
 
@@ -65,9 +65,9 @@ def check_new_file(path: Path, problems: Problems, argument: str = "out") -> Non
 
 def try_writing(folder: Path, name: str = "trial") -> None:
     """Draft a file of this name, as results are drafted, and delete it. An OSError says why not."""
-    with _room(folder, name) as room:
-        (room / "draft").write_bytes(b"trial")
-        os.replace(room / "draft", room / name)
+    with _staged(folder, name) as staging:
+        (staging / "draft").write_bytes(b"trial")
+        os.replace(staging / "draft", staging / name)
 
 
 @contextmanager
@@ -79,12 +79,12 @@ def new_folder(path: Path) -> Iterator[Path]:
             draft.mkdir()
             yield draft
         return
-    with _explained(path), _room(path, _INSIDE) as room:
-        yield room
-        _synchronise(room)
+    with _explained(path), _staged(path, _INSIDE) as staging:
+        yield staging
+        _synchronise(staging)
         if _content(path):
             raise OSError(errno.ENOTEMPTY, os.strerror(errno.ENOTEMPTY))
-        _move_content(room.rename(room.with_suffix(_WHOLE)), path)
+        _move_content(staging.rename(staging.with_suffix(_WHOLE)), path)
 
 
 @contextmanager
@@ -96,8 +96,8 @@ def replacing(path: Path) -> Iterator[Path]:
         if os.path.exists(target) and not (os.path.isfile(target) or os.path.isdir(target)):
             yield path
             return
-        with _room(target.parent, target.name) as room:
-            draft = room / target.name
+        with _staged(target.parent, target.name) as staging:
+            draft = staging / target.name
             yield draft
             _put(draft, target)
 
@@ -106,8 +106,8 @@ def replacing(path: Path) -> Iterator[Path]:
 def creating(path: Path) -> Iterator[Path]:
     """As `replacing`, for a new file: if another process is faster, its file stays. An OSError says why not."""
     path = path.absolute()
-    with _room(path.parent, path.name) as room:
-        draft = room / path.name
+    with _staged(path.parent, path.name) as staging:
+        draft = staging / path.name
         yield draft
         _synchronise(draft)
         # Unlike renaming, linking never replaces an existing file.
@@ -122,15 +122,15 @@ def swapped(path: Path) -> Iterator[Path]:
     renames, the former folder waits under another name for `mend`."""
     path = path.absolute()
     former = _former(path)
-    with _room(path.parent, path.name) as room:
-        draft = room / path.name
+    with _staged(path.parent, path.name) as staging:
+        draft = staging / path.name
         yield draft
         _bring_back(path)
-        _discard(former, room)
+        _discard(former, staging)
         if path.exists():
             os.replace(path, former)
         _put(draft, path)
-        _discard(former, room)
+        _discard(former, staging)
 
 
 def mend(path: Path) -> None:
@@ -138,15 +138,15 @@ def mend(path: Path) -> None:
     replaced comes back. Where a process is at work, nothing changes."""
     path = Path(os.path.realpath(path))
     with suppress(OSError):  # It may not be written, and stays as it is.
-        if not any(_is_held(room) for room in _rooms(path.parent, path.name)):
+        if not any(_is_held(staging) for staging in _staging_folders(path.parent, path.name)):
             _bring_back(path)
         _end_moves(path)
 
 
 def tidy(path: Path) -> None:
     """Delete the drafts of `path` that killed processes left."""
-    for room in _rooms(path.absolute().parent, path.name):
-        _delete_if_left(room)
+    for staging in _staging_folders(path.absolute().parent, path.name):
+        _delete_if_left(staging)
 
 
 def _bring_back(path: Path) -> None:
@@ -154,16 +154,16 @@ def _bring_back(path: Path) -> None:
         os.replace(_former(path), path)
 
 
-def _discard(folder: Path, room: Path) -> None:
-    """Into a room that is deleted: nothing is ever half there under its own name."""
+def _discard(folder: Path, staging: Path) -> None:
+    """Move a folder into a staging folder, which is deleted: under its own name nothing is ever half there."""
     if folder.exists():
-        os.replace(folder, room / uuid4().hex)
+        os.replace(folder, staging / uuid4().hex)
 
 
 def _end_moves(path: Path) -> None:
-    for room in _rooms(path, _INSIDE):
-        if room.suffix == _WHOLE:
-            _delete_if_left(room)
+    for staging in _staging_folders(path, _INSIDE):
+        if staging.suffix == _WHOLE:
+            _delete_if_left(staging)
 
 
 def _former(path: Path) -> Path:
@@ -176,11 +176,11 @@ def _put(draft: Path, path: Path) -> None:
     _synchronise_folder(path.parent)
 
 
-def _move_content(room: Path, folder: Path) -> None:
+def _move_content(staging: Path, folder: Path) -> None:
     """All of it, or on an error nothing."""
     moved: list[Path] = []
     try:
-        for entry in sorted(room.iterdir()):
+        for entry in sorted(staging.iterdir()):
             os.replace(entry, folder / entry.name)
             moved.append(entry)
     except BaseException:
@@ -212,7 +212,7 @@ def _synchronise_folder(path: Path) -> None:
 
 
 class _UnwrittenError(DataError):
-    """Of a draft inside another draft, it is said of the place where that is to go."""
+    """A path cannot be written. Where one draft is inside another, the outer path is named."""
 
 
 @contextmanager
@@ -225,43 +225,44 @@ def _explained(path: Path) -> Iterator[None]:
 
 
 def _reason(error: BaseException) -> str:
-    """In words, without the name of a draft."""
+    """The reason in words, without the name of a draft."""
     cause = error.__cause__ if isinstance(error, _UnwrittenError) and error.__cause__ else error
     return getattr(cause, "strerror", None) or str(cause)
 
 
 @contextmanager
-def _room(folder: Path, name: str) -> Iterator[Path]:
-    """A new room for drafts of what will have this name in the folder, deleted at the end."""
+def _staged(folder: Path, name: str) -> Iterator[Path]:
+    """A new staging folder for drafts of what will have this name in the folder; deleted at the end."""
     tidy(folder / name)
-    room = folder / f".{name[:_SHOWN]}.{uuid4().hex}{_PART}"  # Not of tempfile, whose folders are private to one user.
-    room.mkdir()
+    # Not one of tempfile, whose folders are private to one user.
+    staging = folder / f".{name[:_SHOWN]}.{uuid4().hex}{_PART}"
+    staging.mkdir()
     try:
-        with _locked(room):
-            yield room
+        with _locked(staging):
+            yield staging
     finally:
-        for place in (room, room.with_suffix(_WHOLE)):
+        for place in (staging, staging.with_suffix(_WHOLE)):
             shutil.rmtree(place, ignore_errors=True)
 
 
-def _rooms(folder: Path, name: str) -> list[Path]:
-    """Those for a name, whoever made them."""
+def _staging_folders(folder: Path, name: str) -> list[Path]:
+    """The staging folders for a name, of any process."""
     form = re.compile(rf"\.{re.escape(name[:_SHOWN])}\.[0-9a-f]{{32}}(?:{_PART}|{_WHOLE})")
     try:
         return [entry for entry in folder.iterdir() if form.fullmatch(entry.name) and entry.is_dir()]
     except OSError:
-        return []  # Into some folders one may write, but not look; others do not exist.
+        return []  # Some folders can be written but not listed; others do not exist.
 
 
 def _content(folder: Path) -> list[Path]:
-    """What is in a folder, apart from rooms for its own content."""
-    return sorted({*folder.iterdir()} - {*_rooms(folder, _INSIDE)})
+    """The entries of a folder, apart from staging folders for its own content."""
+    return sorted({*folder.iterdir()} - {*_staging_folders(folder, _INSIDE)})
 
 
 @contextmanager
-def _locked(room: Path) -> Iterator[bool]:
-    """Hold a room as long as this process lives; whether it can be held. BlockingIOError: another process holds it."""
-    handle = os.open(room, os.O_RDONLY)
+def _locked(staging: Path) -> Iterator[bool]:
+    """Lock a staging folder as long as this process lives; whether the system can. BlockingIOError: another has it."""
+    handle = os.open(staging, os.O_RDONLY)
     try:
         yield _lock(handle)
     finally:
@@ -280,23 +281,24 @@ def _lock(handle: int) -> bool:
         return False  # Not every system has locks.
 
 
-def _is_held(room: Path) -> bool:
+def _is_held(staging: Path) -> bool:
     try:
-        with _locked(room):
+        with _locked(staging):
             return False
     except BlockingIOError:
         return True
 
 
-def _delete_if_left(room: Path) -> None:
-    """Delete a room whose process has ended. What is whole moves to its place first, unless something else is there."""
-    with suppress(OSError):  # It is in use, already gone, or somebody else's.
-        age, whole = time.time() - room.stat().st_mtime, room.suffix == _WHOLE
-        with _locked(room) as surely:
+def _delete_if_left(staging: Path) -> None:
+    """Delete a staging folder whose process has ended. Complete content moves to its place first, unless something else
+    is there."""
+    with suppress(OSError):  # It is in use, already gone, or of another user.
+        age, whole = time.time() - staging.stat().st_mtime, staging.suffix == _WHOLE
+        with _locked(staging) as surely:
             if not (age > (_FRESH if surely else _DAY) or (whole and surely)):
                 return
             if whole:
-                if any(os.path.lexists(room.parent / entry.name) for entry in room.iterdir()):
+                if any(os.path.lexists(staging.parent / entry.name) for entry in staging.iterdir()):
                     return
-                _move_content(room, room.parent)
-            shutil.rmtree(room, ignore_errors=True)
+                _move_content(staging, staging.parent)
+            shutil.rmtree(staging, ignore_errors=True)

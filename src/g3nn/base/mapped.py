@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNError, Problems, any_of
 
 SUFFIXES = (".npy", ".safetensors", ".parquet")
 _BLOCK_BYTES = 1 << 26
-"""So much is read at a time."""
+"""Bytes that are read at a time."""
 _LONGEST_HEADER = 1 << 27
 _TYPES = {"F16": np.float16, "F32": np.float32, "F64": np.float64}
 
@@ -70,7 +70,7 @@ def _of_parquet(path: Path) -> np.memmap:
                 columns = [column.to_numpy(zero_copy_only=False).astype(np.float32) for column in batch.columns]
                 copy.write(np.stack(columns, axis=1).tobytes())
             copy.flush()
-            # The file has no name any more once it is closed, and goes when nobody maps it.
+            # Once closed, the file has no name any more; it is deleted when it is no longer mapped.
             return np.memmap(copy.name, np.float32, "c", 0, shape)
     except (pa.ArrowException, TypeError) as error:
         raise ValueError(str(error)) from None

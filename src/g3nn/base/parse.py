@@ -217,11 +217,8 @@ def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: A
         # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
         arcs = distinct(np.minimum(i, j) * n + np.maximum(i, j))
     if loops or repeated:
-        warnings.warn(
-            f"edges: left out {loops} self-loops and merged {repeated} duplicates; {arcs.size} edges remain",
-            G3NNWarning,
-            stacklevel=3,
-        )
+        done = f"left out {loops} self-loops and merged {repeated} duplicates; {arcs.size} edges remain"
+        warnings.warn(f"edges: {done}", G3NNWarning, stacklevel=3)
     merged = np.stack([arcs // n, arcs % n])
     if values is None:
         return Edges(merged)

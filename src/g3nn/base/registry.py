@@ -61,12 +61,12 @@ class Registry(Mapping[str, T], Generic[T]):
         return sum(1 for _ in self)
 
     def package(self, name: str) -> tuple[str, str] | None:
-        """Name and version of the package that offers a component; None if g3nn or nobody does."""
+        """Name and version of the package that offers a component; None if g3nn itself or no package does."""
         return None if name in self.own or name not in self._offered else _package(self._offered[name])
 
     @cached_property
     def _offered(self) -> dict[str, EntryPoint]:
-        """The entry points of other packages by name, without those that nobody could tell apart."""
+        """The entry points of other packages by name, without those that share a name."""
         offered: dict[str, list[EntryPoint]] = {}
         for point in sorted(_installed(self.group), key=lambda point: (point.name, _package(point))):
             offered.setdefault(point.name, []).append(point)

@@ -81,7 +81,7 @@ _LIMITS = (
     ("memory", "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 )
 """By version of control groups: its line in /proc/self/cgroup, its folder, and the names of limit, use and, in
-memory.stat, of what was read from files and is given back as soon as somebody needs the room."""
+memory.stat, of what was read from files and is given back as soon as memory is needed."""
 
 
 def _limits(proc: Path, cgroup: Path) -> Iterator[tuple[int, int]]:
@@ -173,7 +173,7 @@ def _before_fork() -> None:
     try:
         _threaded = len(os.listdir("/proc/self/task")) > 1
     except OSError:
-        _threaded = True  # not Linux, so nobody knows
+        _threaded = True  # not Linux, where it cannot be counted
 
 
 def _after_fork() -> None:

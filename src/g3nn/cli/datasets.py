@@ -18,8 +18,8 @@ from g3nn.base.folders import check_new_folder
 from g3nn.cli.options import AsJson
 from g3nn.graph.datasets import ALL_DATASETS, DATASETS, load, statistics
 from g3nn.graph.datasets.statistics import DatasetStatistics
-from g3nn.graph.tables.export import FILES
-from g3nn.graph.tables.export import export as write_tables
+from g3nn.graph.tables.frames import EXAMPLE_FILES
+from g3nn.graph.tables.frames import export as write_tables
 
 LISTED = (*DATASETS, *(name for name in ALL_DATASETS if ALL_DATASETS.package(name)))
 """Those of the paper and those of other packages."""
@@ -42,7 +42,7 @@ def datasets(
         return
     _show(rows)
     if export is not None:
-        print(f"{', '.join(FILES)} in {export}")
+        print(f"{', '.join(EXAMPLE_FILES)} in {export}")
 
 
 def _all_rows() -> list[DatasetStatistics]:

@@ -41,12 +41,12 @@ def predict(
     from g3nn.estimator.archive import RECORD
     from g3nn.estimator.request import check_share
     from g3nn.graph.tables.files import Source
+    from g3nn.graph.tables.fitted_tables import read_new_nodes
     from g3nn.graph.tables.frames import write_table
-    from g3nn.graph.tables.new_nodes import read_new_nodes
     from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
-    remarks = Remarks(problems, strict)
+    remarks = Remarks(problems.found, strict)
     check_file(out, [nodes, edges], problems)
     check_share("alpha", alpha, problems)
     if (out.parent / RECORD).is_file():

@@ -11,8 +11,8 @@ import torch
 from g3nn.base.threads import enough_for
 from g3nn.estimator.ensemble import member_weights, mixture_optimism
 from g3nn.estimator.members import Answers, Member, Network
+from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.outcomes.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
 

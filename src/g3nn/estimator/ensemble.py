@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.outcomes.calibrate import Scaling
 
 _HALVES = 20
 """Random halves of the validation nodes. The weights are means over them, so that no few nodes decide."""

@@ -27,8 +27,7 @@ from g3nn.estimator.trust import SHARES, judged_edges
 from g3nn.estimator.views import View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
-from g3nn.graph.tables.fitted_tables import FittedTables
-from g3nn.graph.tables.new_nodes import NewNodes
+from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.posteriors.propagation import LabelPropagation

@@ -26,7 +26,7 @@ from g3nn.estimator.search import Search
 from g3nn.estimator.views import views_of
 from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
-from g3nn.graph.outcomes.calibrate import FEW_VALIDATION_NODES
+from g3nn.graph.calibrate import FEW_VALIDATION_NODES
 from g3nn.graph.task import NodeTask
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device

@@ -14,8 +14,8 @@ from g3nn.estimator.beliefs import with_belief_columns
 from g3nn.estimator.inferring import infer_scores
 from g3nn.estimator.trust import EdgeTrust, known_classes
 from g3nn.estimator.views import View
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.model.inputs import Inputs

@@ -28,8 +28,8 @@ from g3nn.estimator.prior import SavedPrior, feature_model
 from g3nn.estimator.trust import EdgeTrust
 from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.outcomes.numbers import ValueOptions
 from g3nn.graph.outcomes.real import RealOptions

@@ -23,8 +23,8 @@ from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
 from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Outcome
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
 from g3nn.training import FitResult

@@ -15,8 +15,8 @@ from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.label_table import label_table
 from g3nn.estimator.members import Network
 from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Tags, has_label
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.model.inputs import Inputs
 from g3nn.queries import (

@@ -10,9 +10,8 @@ from g3nn.base.errors import Problems, any_of
 from g3nn.base.parse import is_frame
 from g3nn.estimator.features import FeatureTable
 from g3nn.estimator.request import Given
-from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.new_nodes import NewNodes, read_new_nodes
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import Encoded
 
@@ -74,7 +73,7 @@ def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
     remarks = Remarks()
     asked = read_new_nodes(tables, X, edges, remarks)
     remarks.tell()
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     assert asked is not None
     return asked
 

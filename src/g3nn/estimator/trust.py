@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from g3nn.base.threads import enough_for
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Outcome
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.queries.genuine import Evidence, GenuineEdges

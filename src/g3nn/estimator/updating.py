@@ -20,8 +20,8 @@ from g3nn.estimator.panel import Candidate, Trial, usable
 from g3nn.estimator.request import Request, fingerprint
 from g3nn.estimator.suggesting import numbers_of
 from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Labels, has_label
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.task import NodeTask
 from g3nn.training.progress import Course

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
 from g3nn.base.parse import Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
@@ -50,14 +50,10 @@ class NodeTask:
     def __post_init__(self) -> None:
         """Whoever changes the edges has to change the weights with them, and with the nodes the beliefs."""
         if self.beliefs is not None and len(self.beliefs) != self.num_nodes:
-            problems = Problems()
-            problems.add("beliefs", f"{len(self.beliefs)} rows", f"one for each of the {self.num_nodes} nodes")
-            problems.raise_if_any()
+            refuse("beliefs", f"{len(self.beliefs)} rows", f"one for each of the {self.num_nodes} nodes")
         if self.weights is not None and self.weights.shape != (self.num_edges,):
-            problems = Problems()
             advice = "Pass the weights of the new edges too, or choose among the old ones by their places."
-            problems.add("weights", f"shape {self.weights.shape}", f"shape ({self.num_edges},): one per edge", advice)
-            problems.raise_if_any()
+            refuse("weights", f"shape {self.weights.shape}", f"shape ({self.num_edges},): one per edge", advice)
 
     @property
     def num_nodes(self) -> int:
@@ -180,19 +176,9 @@ class NodeTask:
         directed = data.is_directed()
         if weights is None:
             weights, directed = pyg_weights(data, directed)
-        return cls.build(
-            data.x,
-            data.edge_index,
-            data.y,
-            data.train_mask,
-            data.val_mask,
-            () if test is None else test,
-            directed=directed,
-            name=name,
-            setting=setting,
-            outcome=outcome,
-            weights=weights,
-        )
+        split = (data.train_mask, data.val_mask, () if test is None else test)
+        how: dict[str, Any] = {"name": name, "setting": setting, "outcome": outcome, "weights": weights}
+        return cls.build(data.x, data.edge_index, data.y, *split, directed=directed, **how)
 
     def to_pyg(self) -> Data:
         """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs, as PyG
@@ -222,9 +208,7 @@ class NodeTask:
             weights = None if self.weights is None else self.weights[edges]
             edges = self.edges[:, edges]
         elif weights is None and self.weights is not None:
-            problems = Problems()
-            problems.add("weights", "none", "one for each of the other edges of a graph with weights")
-            problems.raise_if_any()
+            refuse("weights", "none", "one for each of the other edges of a graph with weights")
         return replace(self, edges=edges, weights=weights, setting=setting or self.setting)
 
     def with_classes(self, labels: np.ndarray, num_classes: int) -> NodeTask:

@@ -48,7 +48,7 @@ def rectify_backward(grad, kept, scale, out, sums):
 
 @kernel(parallel=True)
 def node_terms(log_q, log_p, label, of_posterior, sums, soft):
-    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
+    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.nodes`."""
     R, n, K = log_q.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):

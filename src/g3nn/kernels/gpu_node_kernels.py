@@ -98,7 +98,7 @@ def node_terms(
     ROWS: tl.constexpr,
     LANES: tl.constexpr,
 ):
-    """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.node`."""
+    """sums (R, blocks, 4) over each block of nodes, and soft (R, n, K); see `g3nn.kernels.nodes`."""
     r = tl.program_id(1).to(tl.int64)
     block, blocks = tl.program_id(0), tl.num_programs(0)
     i = places(ROWS)

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import Problems
-from g3nn.graph.tables.columns import counted, listed
 from g3nn.graph.tables.graph import TableGraph
+from g3nn.graph.tables.remarks import counted, listed
 
 Facts = dict[str, Any]
 

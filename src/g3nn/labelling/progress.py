@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from g3nn.graph.outcomes.calibrate import wilson_interval
+from g3nn.graph.calibrate import wilson_interval
 from g3nn.labelling.agreed import Opinion
 from g3nn.labelling.project import CHOSEN, RANDOM, Answer
 

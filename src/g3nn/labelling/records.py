@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.graph.tables.cells import is_text, known
-from g3nn.graph.tables.columns import plain
+from g3nn.graph.tables.cells import is_text, known, plain
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.pages.described import NAMES, clean
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 
 from g3nn.base.errors import Problems, suggestion
 from g3nn.graph.outcomes import Classes
-from g3nn.graph.tables.cells import is_text
+from g3nn.graph.tables.cells import is_text, label_values
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.labels import check_split, label_values
-from g3nn.graph.tables.remarks import Oddity, Remarks
+from g3nn.graph.tables.labels import check_split
+from g3nn.graph.tables.remarks import Remarks
 from g3nn.labelling.records import Shown
 
 if TYPE_CHECKING:
@@ -45,9 +45,8 @@ def read_unlabelled(
     assert source is not None
     if shown.label not in there:
         advice = suggestion(shown.label, there)
-        found = Oddity(f"no column {shown.label!r}", "a column of labels", "labelling begins from nothing", advice)
-        remarks = Remarks()
-        remarks.note(str(nodes), found)
+        remarks, found = Remarks(), f"no column {shown.label!r}"
+        remarks.note(str(nodes), found, "a column of labels", "labelling begins from nothing", advice)
         remarks.tell()
         return graph
     # In a CSV file, a class such as 007 stays as it is written.
@@ -82,7 +81,7 @@ def with_labels(
     assert read is not None
     remarks = Remarks()
     kept, val, test = check_split(graph.nodes.name, read, graph.nodes.split, Classes.name, remarks)
-    remarks.problems.raise_if_any()
+    remarks.raise_if_any()
     columns = graph.nodes.columns
     ignored = tuple(name for name in columns.ignore if name != column)
     columns = replace(columns, labels=(column,), ignore=ignored, outcome=Classes.name)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 
 CURVE_POINTS = 60
 """Epochs at which an averaged curve is kept. A small chart cannot show more, and the page would get heavy."""

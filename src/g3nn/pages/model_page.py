@@ -13,7 +13,7 @@ import numpy as np
 
 from g3nn.base.errors import Problems
 from g3nn.base.version import __version__
-from g3nn.graph.outcomes.calibrate import FEW_VALIDATION_NODES, wilson_interval
+from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
 from g3nn.pages.described import Described, clean, described

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
+from g3nn.graph.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
 from g3nn.pages.averages import pooled
 from g3nn.pages.described import clean
 from g3nn.pages.model_graph import FULL, degrees, packed, shares

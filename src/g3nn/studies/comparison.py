@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from g3nn.graph.outcomes.calibrate import wilson_interval
+from g3nn.graph.calibrate import wilson_interval
 from g3nn.studies.records import Option, Point, Record
 from g3nn.studies.selection import Losses, chosen, losses
 from g3nn.studies.statistics import LEVEL, TOLERANCE, Sample, difference_interval, t_test

@@ -10,9 +10,9 @@ from sklearn.metrics import roc_auc_score
 
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator import G3NNClassifier
+from g3nn.graph.calibrate import BINS
 from g3nn.graph.datasets import EDGE_NOISE, LABEL_NOISE, load_noisy
-from g3nn.graph.datasets.attacked import METATTACK
-from g3nn.graph.outcomes.calibrate import BINS
+from g3nn.graph.datasets.graphs import METATTACK
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import cosine_similarity, is_identity
 from g3nn.studies.evidence import scored

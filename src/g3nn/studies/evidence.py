@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import (
+from g3nn.graph.calibrate import (
     brier_score,
     degree_bins,
     expected_calibration_error,

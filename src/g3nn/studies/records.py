@@ -15,7 +15,7 @@ from typing import Any
 
 from g3nn.base.errors import Problems
 from g3nn.base.version import __version__
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 
 Option = bool | int | float | str
 """The value of an option in a specification."""

@@ -15,9 +15,9 @@ from g3nn.base.options import Rule
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.panel import candidates, check_candidates
 from g3nn.estimator.request import COMMON
+from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
 from g3nn.graph.outcomes.base import as_stack
-from g3nn.graph.outcomes.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.task import NodeTask
 from g3nn.pages.model_views import VIEWS
 from g3nn.testing.situations import LabelsOf

@@ -14,8 +14,8 @@ from pages import Tags, data_of
 from small_tables import Columns, edge_columns, fit_people, node_columns, write
 
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.graph.tables.export import export
 from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.frames import export
 from g3nn.graph.tables.remarks import Remarks
 
 pytestmark = pytest.mark.usefixtures("short_audit")

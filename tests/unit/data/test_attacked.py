@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DataError, InputError
 from g3nn.graph.datasets import load, load_noisy, settings_of
-from g3nn.graph.datasets.attacked import ATTACKED, METATTACK, attacked, attacked_file
+from g3nn.graph.datasets.graphs import ATTACKED, ATTACKED_FOLDER, METATTACK, attacked
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def test_a_poisoned_graph_and_what_was_injected(folder, parts):
 
 
 def test_a_missing_file_says_where_to_put_it(folder, monkeypatch):
-    assert attacked_file("cora") is None
+    assert ATTACKED_FOLDER.file("cora") is None
     with pytest.raises(DataError, match=rf"there is no cora\.npz in {folder}\. Set G3NN_ATTACKED"):
         attacked("cora", "metattack-5")
     monkeypatch.delenv("G3NN_ATTACKED")
@@ -98,7 +98,7 @@ def test_only_three_graphs_were_attacked():
         load("polblogs")
 
 
-@pytest.mark.skipif(attacked_file("cora") is None, reason="needs the poisoned graphs")
+@pytest.mark.skipif(ATTACKED_FOLDER.file("cora") is None, reason="needs the poisoned graphs")
 def test_the_graphs_of_the_study():
     for name in ATTACKED:
         clean, edges = load(name, "metattack-0"), 0

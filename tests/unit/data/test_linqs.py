@@ -2,16 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from g3nn.graph.datasets.linqs import CLASSES, planetoid_order, rebuild
+from g3nn.graph.datasets.planetoid import LINQS_CLASSES, from_linqs, planetoid_order
 
 
-def test_rebuild_puts_papers_in_the_given_order():
+def test_rebuilding_puts_papers_in_the_given_order():
     content = b"7\t0\t1\t1\tTheory\n30\t1\t0\t0\tCase_Based\n5\t0\t0\t1\tTheory\n"
     cites = b"7\t30\r\n5\t7\r\n"
-    features, arcs, labels = rebuild(content, cites, order=["5", "7", "30"])
+    features, arcs, labels = from_linqs(content, cites, order=["5", "7", "30"])
     assert features.toarray().tolist() == [[0, 0, 1], [0, 1, 1], [1, 0, 0]]
     assert features.dtype == np.float32
-    assert labels.tolist() == [CLASSES.index("Theory"), CLASSES.index("Theory"), CLASSES.index("Case_Based")]
+    assert [LINQS_CLASSES[label] for label in labels] == ["Theory", "Theory", "Case_Based"]
     assert arcs.tolist() == [[1, 0], [2, 1]]
 
 

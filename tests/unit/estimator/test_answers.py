@@ -14,8 +14,8 @@ from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.ensemble import member_weights
 from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.estimator.views import View
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
-from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear

@@ -19,7 +19,7 @@ from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
 from g3nn.estimator.archive import GRAPH, PARAMETERS, RECORD
 from g3nn.estimator.saving import save_model
-from g3nn.graph.outcomes.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling
 from g3nn.model.generative import ModelSpec
 from g3nn.model.objective import Objective
 

@@ -97,8 +97,8 @@ def run(script: str, source: Path | None = None, **environment: str) -> str:
 def test_a_package_that_belongs_to_another_user_and_no_home(tmp_path):
     package = tmp_path / "src" / "g3nn"
     shutil.copytree(Path(g3nn.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    for room in ("kernels", "tabular"):
-        (package / room / "__pycache__").touch()  # keeps the superuser out too
+    for part in ("kernels", "model/tabular"):
+        (package / part / "__pycache__").touch()  # keeps the superuser out too
     script = """
         import numpy as np, g3nn
         from g3nn.kernels import cpu, cpu_rows

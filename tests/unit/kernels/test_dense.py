@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from g3nn.kernels import Draw, linear, rectify
-from g3nn.kernels.dropout import dropout
+from g3nn.kernels.nodes import dropout
 
 R, N, H = 2, 7, 5
 DRAW = Draw(torch.tensor([5, -6]), 3, 0.4)

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.kernels import Draw, FreePairs, Pattern, attend, cpu, dense, dropped_linear, pair_dot, reference, spmm
+from g3nn.kernels import Draw, FreePairs, Pattern, attend, cpu, dropped_linear, nodes, pair_dot, reference, spmm
 from g3nn.kernels import pattern as patterns
 
 
@@ -79,7 +79,7 @@ def test_ranks_of_free_pairs_beyond_32_bits():
 
 @pytest.mark.parametrize("block", [1, 40, 10**9])
 def test_features_may_be_dropped_in_blocks(implementation, monkeypatch, block):
-    monkeypatch.setattr(dense, "_BLOCK", {"cpu": block})
+    monkeypatch.setattr(nodes, "_BLOCK", {"cpu": block})
     draw = Draw(torch.tensor([1, 2]), 3, 0.4)
     x, weight = torch.randn(17, 5, dtype=torch.float64), torch.randn(2, 5, 3, dtype=torch.float64, requires_grad=True)
     keep = reference.keep_mask(draw.seeds, draw.counter, 17 * 5, draw.threshold).view(2, 17, 5) * draw.scale

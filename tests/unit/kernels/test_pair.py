@@ -6,7 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Pattern, pair_dot
-from g3nn.kernels.pair import gather, pair_sum
+from g3nn.kernels.pairs import gather, pair_sum
 
 R, N, H, P = 3, 5, 4, 8
 

@@ -10,7 +10,7 @@ from label_desk import AtOnce, desk_of
 from label_stub import Counting, Failing
 
 from g3nn.base.errors import InputError
-from g3nn.graph.outcomes.calibrate import wilson_interval
+from g3nn.graph.calibrate import wilson_interval
 from g3nn.labelling.agreed import opinions
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Known

@@ -11,8 +11,8 @@ from scipy import stats
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import UNKNOWN
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES, Counts, Labels, Real, Tags, varies
-from g3nn.graph.outcomes.calibrate import Scaling
 
 NAN = float("nan")
 

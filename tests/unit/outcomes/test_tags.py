@@ -8,8 +8,8 @@ import torch
 from scipy.special import expit, logit
 from sklearn.metrics import f1_score, log_loss
 
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Tags, tag_table
-from g3nn.graph.outcomes.calibrate import Scaling
 
 OUTCOME = Tags.of(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 0.0]]), 2)
 ANSWERS = np.random.default_rng(1).normal(0, 2, (3, 40, 2))

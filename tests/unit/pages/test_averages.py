@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 from g3nn.pages.assets import plain
 from g3nn.pages.averages import CURVE_POINTS, curves, pooled
 

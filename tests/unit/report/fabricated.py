@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 from g3nn.studies.records import Environment, Evidence, Point, Record
 from g3nn.studies.selection import chosen, current_round
 from g3nn.studies.suite import Entry, Suite

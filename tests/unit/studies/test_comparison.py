@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from g3nn.base.errors import InputError
-from g3nn.graph.outcomes.calibrate import wilson_interval
+from g3nn.graph.calibrate import wilson_interval
 from g3nn.studies.comparison import CellResult, Comparison, GridPoint, compare
 from g3nn.studies.records import Point, Record
 from g3nn.studies.statistics import Sample, difference_interval

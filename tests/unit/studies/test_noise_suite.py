@@ -14,7 +14,7 @@ import g3nn.graph.datasets
 from g3nn.base.errors import InputError
 from g3nn.cli import app
 from g3nn.graph.datasets import EDGE_NOISE, NOISE, load, load_noisy, settings_of, synthetic
-from g3nn.graph.datasets.attacked import METATTACK
+from g3nn.graph.datasets.graphs import METATTACK
 from g3nn.kernels.sparse import cosine_similarity
 from g3nn.studies import worker
 from g3nn.studies.comparison import compare

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import g3nn
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 from g3nn.studies import records
 from g3nn.studies.records import Environment, Evidence, Point, Record
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from g3nn.base.errors import DataError
-from g3nn.graph.outcomes.calibrate import Bin
+from g3nn.graph.calibrate import Bin
 from g3nn.studies import store_file
 from g3nn.studies.records import Environment, Evidence, Point, Record
 from g3nn.studies.store import MergeReport, Store

@@ -8,16 +8,13 @@ from functools import partial
 
 from g3nn.base.errors import DataError, G3NNError, Problems
 from g3nn.base.registry import Registry
-from g3nn.graph.datasets.arrays import Folder
-from g3nn.graph.datasets.attacked import ATTACKED, ATTACKED_FOLDER, METATTACK, attacked
 from g3nn.graph.datasets.blogcatalog import load_blogcatalog
-from g3nn.graph.datasets.graphs import GRAPHS, GRAPHS_FOLDER, graph
+from g3nn.graph.datasets.graphs import ATTACKED, GRAPHS, METATTACK, attacked, folder_of, graph
 from g3nn.graph.datasets.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
 from g3nn.graph.datasets.planetoid import DATASETS, planetoid
 from g3nn.graph.datasets.settings import SETTINGS
 from g3nn.graph.datasets.statistics import DatasetStatistics, statistics
-from g3nn.graph.datasets.synthetic import synthetic
-from g3nn.graph.datasets.synthetic_values import synthetic_values
+from g3nn.graph.datasets.synthetic import synthetic, synthetic_values
 from g3nn.graph.task import NodeTask
 
 __all__ = [
@@ -59,11 +56,6 @@ ALL_SETTINGS = (*SETTINGS, *NOISE, *METATTACK)
 def seeded(name: str, setting: str) -> bool:
     """Whether each seed has a task of its own: generated noise, or a split."""
     return setting in NOISE or name in GRAPHS
-
-
-def folder_of(name: str, setting: str) -> Folder | None:
-    """The folder that a dataset is read from in a setting, if nobody can download it."""
-    return ATTACKED_FOLDER if setting in METATTACK else GRAPHS_FOLDER if name in GRAPHS else None
 
 
 def settings_of(name: str) -> tuple[str, ...]:
@@ -108,7 +100,7 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
 
 
 def _standard(name: str, seed: int) -> NodeTask:
-    """A dataset with its standard split. What goes wrong in another package is told under its name."""
+    """A dataset with its standard split. An error in another package names that package."""
     package = ALL_DATASETS.package(name)
     if package is None:
         return ALL_DATASETS[name](seed=seed) if name in GRAPHS else ALL_DATASETS[name]()

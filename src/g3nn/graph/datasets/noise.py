@@ -12,16 +12,13 @@ from functools import partial
 
 import numpy as np
 
-from g3nn.base.errors import InputError, Problems
+from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import Rule
-from g3nn.base.parse import UNKNOWN, distinct
+from g3nn.base.parse import UNKNOWN
 from g3nn.graph.datasets.arguments import check_arguments, number, whole
-from g3nn.graph.datasets.random_graph import decode, encode, uniform_pairs
+from g3nn.graph.datasets.random_graph import decode, encode, free_pairs
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.task import NodeTask
-
-Fits = Callable[[np.ndarray, np.ndarray], np.ndarray]
-"""Which of the pairs (i, j) may become edges."""
 
 UNIFORM, PAIR = FLIPS = ("uniform", "pair")
 """Which class a wrong label names."""
@@ -51,12 +48,12 @@ class NoisyTask:
 
 def random_edges(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     """Uniformly random pairs become edges, `rate` times as many as there are edges."""
-    problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
+    _checked(task, {"rate": rate, "seed": seed}, number(0))
     count, n = round(rate * task.num_edges), task.num_nodes
     free = n * (n - 1) // 2 - task.num_edges
-    _check_count(rate, count, free, "pairs that are no edges", problems)
-    added = _free_pairs(task, count, free, lambda i, j: i != j, np.random.default_rng(seed))
-    return _changed(task, np.ones(task.num_edges, dtype=bool), added, f"random-{100 * rate:g}")
+    _check_count(rate, count, free, "pairs that are no edges")
+    added = free_pairs(encode(task.edges[0], task.edges[1], n), n, count, free, np.random.default_rng(seed))
+    return _changed(task, np.ones(task.num_edges, dtype=bool), decode(added, n), f"random-{100 * rate:g}")
 
 
 def removed_edges(task: NodeTask, share: float, seed: int = 0) -> NoisyTask:
@@ -73,9 +70,9 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attacker knows
     the labels of all nodes; nodes whose label is unknown are left alone.
     """
-    problems = _checked(task, {"rate": rate, "seed": seed}, number(0))
-    _check_classes(task, problems)
-    labels, flips, rng = task.labels, round(rate * task.num_edges), np.random.default_rng(seed)
+    _checked(task, {"rate": rate, "seed": seed}, number(0))
+    _check_classes(task, Problems())
+    labels, n, flips, rng = task.labels, task.num_nodes, round(rate * task.num_edges), np.random.default_rng(seed)
 
     def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
         fits: np.ndarray = (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
@@ -85,12 +82,12 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     inside = np.flatnonzero((labels[i] == labels[j]) & (labels[i] != UNKNOWN))
     sizes = np.bincount(labels[labels != UNKNOWN])
     free = int(sizes.sum() ** 2 - (sizes**2).sum()) // 2 - int(across(i, j).sum())
-    _check_count(rate, flips // 2, inside.size, "edges inside classes", problems)
-    _check_count(rate, flips - flips // 2, free, "pairs between classes that are no edges", problems)
+    _check_count(rate, flips // 2, inside.size, "edges inside classes")
+    _check_count(rate, flips - flips // 2, free, "pairs between classes that are no edges")
     kept = np.ones(task.num_edges, dtype=bool)
     kept[rng.permutation(inside)[: flips // 2]] = False
-    added = _free_pairs(task, flips - flips // 2, free, across, rng)
-    return _changed(task, kept, added, f"dice-{100 * rate:g}")
+    added = free_pairs(encode(i, j, n), n, flips - flips // 2, free, rng, across)
+    return _changed(task, kept, decode(added, n), f"dice-{100 * rate:g}")
 
 
 def flipped_labels(task: NodeTask, share: float, how: str = UNIFORM, seed: int = 0) -> NoisyTask:
@@ -112,8 +109,7 @@ def flipped_labels(task: NodeTask, share: float, how: str = UNIFORM, seed: int =
         if np.unique(labels[task.train]).size == K:
             changed = replace(task, labels=labels, setting=f"{how}-{100 * share:g}", beliefs=None)
             return NoisyTask.of(changed, wrong=labels != task.labels)
-    problems.add("share", share, "one that leaves every class a training label", f"{_DRAWS} draws did not.")
-    raise InputError(problems.found)
+    refuse("share", share, "one that leaves every class a training label", f"{_DRAWS} draws did not.")
 
 
 EDGE_NOISE: dict[str, Callable[..., NoisyTask]] = {
@@ -128,19 +124,6 @@ LABEL_NOISE: dict[str, Callable[..., NoisyTask]] = {
 NOISE = {**EDGE_NOISE, **LABEL_NOISE}
 
 
-def _free_pairs(task: NodeTask, count: int, free: int, fits: Fits, rng: np.random.Generator) -> np.ndarray:
-    """(2, count) uniformly random pairs that fit and are no edges. free: how many such pairs there are."""
-    n = task.num_nodes
-    total, taken, found = n * (n - 1) // 2, encode(task.edges[0], task.edges[1], n), np.zeros(0, dtype=np.int64)
-    while missing := count - found.size:
-        # As many draws as are needed on average: few rounds even where hardly any pair is left.
-        i, j = uniform_pairs(n, -(-missing * total // (free - found.size)), rng)
-        drawn = distinct(encode(i, j, n)[fits(i, j)])
-        fresh = np.setdiff1d(drawn, np.concatenate([taken, found]), assume_unique=True)
-        found = np.concatenate([found, rng.permutation(fresh)[:missing]])
-    return decode(found, n)
-
-
 def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) -> NoisyTask:
     """The task with only the edges `kept` and those `added`, which have weight 1, the mean of all weights."""
     edges = np.concatenate([task.edges[:, kept], added], axis=1)
@@ -149,13 +132,12 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
     return NoisyTask.of(task.with_edges(edges[:, order], weights, setting=setting), injected=order >= kept.sum())
 
 
-def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> Problems:
+def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
     problems = Problems()
     check_arguments(given, {name: whole(0) if name == "seed" else amount for name in given}, problems)
     if task.directed:
         problems.add("task", "directed edges", "an undirected graph")
     problems.raise_if_any()
-    return problems
 
 
 def _check_classes(task: NodeTask, problems: Problems) -> None:
@@ -164,7 +146,6 @@ def _check_classes(task: NodeTask, problems: Problems) -> None:
     problems.raise_if_any()
 
 
-def _check_count(rate: float, count: int, most: int, what: str, problems: Problems) -> None:
+def _check_count(rate: float, count: int, most: int, what: str) -> None:
     if count > most:
-        problems.add("rate", rate, f"a lower one: there are only {most} {what}, and {count} are needed")
-    problems.raise_if_any()
+        refuse("rate", rate, f"a lower one: there are only {most} {what}, and {count} are needed")

@@ -1,12 +1,17 @@
-"""Cora, Citeseer and Pubmed with the public split of Yang, Cohen and Salakhutdinov (2016)."""
+"""Cora, Citeseer and Pubmed with the public split of Yang, Cohen and Salakhutdinov (2016).
+
+Cora is also read as LINQS published it: papers, words and citations are the same, in another order of the nodes.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import resources
 
 import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.datasets import linqs
 from g3nn.graph.datasets.sources import LINQS_CORA, raw_files
 from g3nn.graph.datasets.unpickle import array, neighbour_lists
 from g3nn.graph.task import NodeTask
@@ -17,6 +22,17 @@ LABELS_PER_CLASS = 20
 VALIDATION_NODES = 500
 TEST_NODES = 1000
 
+LINQS_CLASSES = (
+    "Theory",
+    "Reinforcement_Learning",
+    "Genetic_Algorithms",
+    "Neural_Networks",
+    "Probabilistic_Methods",
+    "Case_Based",
+    "Rule_Learning",
+)
+"""The classes as Planetoid numbers them."""
+
 
 def planetoid(name: str) -> NodeTask:
     """The dataset with row-normalised features and the public split.
@@ -26,7 +42,7 @@ def planetoid(name: str) -> NodeTask:
     files = raw_files(name)
     if LINQS_CORA[0] in files:
         content, cites = (files[file] for file in LINQS_CORA)
-        features, arcs, labels = linqs.rebuild(content, cites, linqs.planetoid_order())
+        features, arcs, labels = from_linqs(content, cites, planetoid_order())
         test = np.arange(labels.size - TEST_NODES, labels.size)
     else:
         features, arcs, labels, test = _assemble(name, files)
@@ -87,3 +103,28 @@ def _assemble(name: str, files: dict[str, bytes]) -> tuple[sp.csr_array, np.ndar
     sources = np.repeat(list(graph), [len(targets) for targets in graph.values()])
     arcs = np.stack([sources, np.concatenate([np.array(targets, dtype=np.int64) for targets in graph.values()])])
     return features, arcs, labels, test
+
+
+def planetoid_order() -> list[str]:
+    """The LINQS id of each Planetoid node."""
+    lines = resources.files(__package__).joinpath("cora_order.txt").read_text().splitlines()
+    return [line for line in lines if not line.startswith("#")]
+
+
+def from_linqs(content: bytes, cites: bytes, order: Sequence[str]) -> tuple[sp.csr_array, np.ndarray, np.ndarray]:
+    """Word counts (n, d), arcs (2, m) and labels (n,) with the papers in the given order.
+
+    content: one paper per line, `id word_1 ... word_d class`, separated by tabs, each word 0 or 1.
+    cites:   one citation per line, `cited citing`.
+    """
+    position = {paper: node for node, paper in enumerate(order)}
+    rows = [line.split(b"\t", 1) for line in content.splitlines()]
+    nodes = np.array([position[paper.decode()] for paper, _ in rows])
+    words, classes = zip(*(rest.rsplit(b"\t", 1) for _, rest in rows), strict=True)
+    # Each word is one digit and each separator one tab, so every second byte is a word.
+    present = np.stack([np.frombuffer(line[::2], dtype=np.uint8) == ord("1") for line in words])
+    by_node = np.argsort(nodes)
+    features = sp.csr_array(present[by_node].astype(np.float32))
+    labels = np.array([LINQS_CLASSES.index(name.decode()) for name in classes])[by_node]
+    arcs = np.array([[position[paper.decode()] for paper in line.split()] for line in cites.splitlines()]).T
+    return features, arcs, labels

@@ -24,10 +24,13 @@ _CHUNK = 1 << 20
 """Candidate pairs held at once."""
 
 _MANY = 4_000_000
-"""From so many expected edges on, every node draws its own, on all cores."""
+"""With at least this many expected edges, every node draws its own, on all cores."""
 
 _CALIBRATION_PAIRS = 200_000
 """Pairs drawn to solve for an intercept; the mean degree then comes out within a fraction of a percent."""
+
+Fits = Callable[[np.ndarray, np.ndarray], np.ndarray]
+"""Which of the pairs (i, j) may become edges."""
 
 Sampler = Callable[[int], tuple[np.ndarray, np.ndarray]]
 """Given m, draws m uniform pairs and returns those that belong to its block."""
@@ -163,22 +166,33 @@ def by_class(labels: np.ndarray) -> np.ndarray:
 
 
 def draw_near(values: np.ndarray, weight: float, degree: float, rng: np.random.Generator) -> np.ndarray:
-    """Codes of edges with p_ij = sigmoid(a - weight |z_i - z_j|^2), for values z (n, T); a gives the mean degree."""
+    """Edges (2, E) with p_ij = sigmoid(a - weight |z_i - z_j|^2), for values z (n, T); a gives the mean degree."""
     n = len(values)
     term, p = Closeness(values, weight), degree / (n - 1)
-    return distinct(_draw_block(lambda m: uniform_pairs(n, m, rng), n * (n - 1) / 2, p, term, n, rng))
+    return decode(distinct(_draw_block(lambda m: uniform_pairs(n, m, rng), n * (n - 1) / 2, p, term, n, rng)), n)
 
 
-def rewire(codes: np.ndarray, n: int, fraction: float, rng: np.random.Generator) -> np.ndarray:
-    """Replace a random `fraction` of the edges by uniformly random pairs; the number of edges stays."""
-    kept = np.sort(rng.choice(codes, codes.size - round(fraction * codes.size), replace=False))
-    while missing := codes.size - kept.size:
-        total = n * (n - 1) // 2
-        # As many draws as are needed on average to hit `missing` free pairs: few rounds even in a dense graph.
-        draws = -(-missing * total // (total - kept.size))
-        fresh = np.setdiff1d(distinct(encode(*uniform_pairs(n, draws, rng), n)), kept, assume_unique=True)
-        kept = np.sort(np.concatenate([kept, rng.permutation(fresh)[:missing]]))
-    return kept
+def rewire(edges: np.ndarray, n: int, fraction: float, rng: np.random.Generator) -> np.ndarray:
+    """Replace a random `fraction` of the edges (2, E) by uniformly random pairs; the number of edges stays."""
+    codes = encode(edges[0], edges[1], n)
+    missing = round(fraction * codes.size)
+    kept = np.sort(rng.choice(codes, codes.size - missing, replace=False))
+    fresh = free_pairs(kept, n, missing, n * (n - 1) // 2 - kept.size, rng)
+    return decode(np.sort(np.concatenate([kept, fresh])), n)
+
+
+def free_pairs(
+    taken: np.ndarray, n: int, count: int, free: int, rng: np.random.Generator, fits: Fits | None = None
+) -> np.ndarray:
+    """(count,) codes of uniformly random pairs that fit and are not taken. free: how many such pairs there are."""
+    total, found = n * (n - 1) // 2, np.zeros(0, dtype=np.int64)
+    while missing := count - found.size:
+        # As many draws as are needed on average: few rounds even where hardly any pair is left.
+        i, j = uniform_pairs(n, -(-missing * total // (free - found.size)), rng)
+        drawn = distinct(encode(i, j, n) if fits is None else encode(i, j, n)[fits(i, j)])
+        fresh = np.setdiff1d(drawn, np.concatenate([taken, found]), assume_unique=True)
+        found = np.concatenate([found, rng.permutation(fresh)[:missing]])
+    return found
 
 
 def uniform_pairs(n: int | np.ndarray, m: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:

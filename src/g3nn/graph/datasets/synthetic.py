@@ -1,8 +1,13 @@
-"""Labelled graphs drawn from a generative model with chosen properties, so that the truth is known."""
+"""Labelled graphs drawn from a generative model with chosen properties, so that the truth is known.
+
+`synthetic` draws classes, `synthetic_values` numbers that are more alike along edges than features explain.
+"""
 
 from __future__ import annotations
 
+import math
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +15,7 @@ import numpy as np
 
 from g3nn.base.errors import Problems
 from g3nn.graph.datasets.arguments import check_arguments, number, whole
-from g3nn.graph.datasets.random_graph import Latent, block_probabilities, by_class, decode, draw_graph, encode, rewire
+from g3nn.graph.datasets.random_graph import Latent, block_probabilities, by_class, draw_graph, draw_near, rewire
 from g3nn.graph.task import NodeTask
 
 _VALUES_PER_STREAM = 1 << 24
@@ -64,7 +69,7 @@ def synthetic(
     latent = _draw_latent(x, latent_dim, latent_weight, for_edges) if model == "latent-space" else None
     edges = draw_graph(labels, *_probabilities(nodes, classes, degree, homophily), latent, for_edges)
     if edge_noise:
-        edges = decode(rewire(encode(edges[0], edges[1], nodes), nodes, edge_noise, for_noise), nodes)
+        edges = rewire(edges, nodes, edge_noise, for_noise)
     train, rest = _draw_train(labels, labels_per_class, for_split)
     split = train, rest[:val], rest[val : None if test is None else val + test]
     train, validation, tested = map(np.sort, split)
@@ -125,29 +130,91 @@ def _check(given: dict[str, Any]) -> None:
     problems, given = Problems(), {**given, "test": 0 if given["test"] is None else given["test"]}
     problems.name("model", given["model"], MODELS)
     accepted = check_arguments(given, _RULES, problems)
-    if accepted >= _SIZES.keys():
-        nodes, classes = given["nodes"], given["classes"]
-        if nodes < 2 * classes:
-            problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
-        else:
-            if accepted >= _SPLIT.keys():
-                _check_split(nodes, classes, problems, **{name: given[name] for name in _SPLIT})
-            if accepted >= _LINKS.keys():
-                _check_degree(nodes, classes, given["degree"], given["homophily"], problems)
+    nodes, classes, degree, homophily = given["nodes"], given["classes"], given["degree"], given["homophily"]
+    sizes = accepted >= _SIZES.keys()
+    if sizes and nodes < 2 * classes:
+        problems.add("nodes, classes", f"{nodes} nodes, {classes} classes", "at least two nodes in each class")
+        problems.raise_if_any()
+    if sizes and accepted >= _SPLIT.keys():
+        labels = given["labels_per_class"]
+        smallest, used = nodes // classes, labels * classes + given["val"] + given["test"]
+        if labels > smallest:
+            problems.add("labels_per_class", labels, f"at most {smallest}, the size of a class")
+        elif used > nodes:
+            advice = "Ask for more nodes, or for fewer in the split."
+            problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
+    if sizes and accepted >= _LINKS.keys():
+        for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
+            if p >= 1:
+                allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"
+                problems.add("degree", f"{degree:g} with homophily {homophily:g}", allowed)
     problems.raise_if_any()
 
 
-def _check_split(nodes: int, classes: int, problems: Problems, labels_per_class: int, val: int, test: int) -> None:
-    smallest, used = nodes // classes, labels_per_class * classes + val + test
-    if labels_per_class > smallest:
-        problems.add("labels_per_class", labels_per_class, f"at most {smallest}, the size of a class")
-    elif used > nodes:
-        advice = "Ask for more nodes, or for fewer in the split."
-        problems.add("labels_per_class, val, test", f"{used} nodes together", f"at most {nodes}", advice)
+def synthetic_values(
+    outcome: str = "real",
+    *,
+    nodes: int = 5000,
+    columns: int = 1,
+    degree: float = 10.0,
+    features: int = 16,
+    explained: float = 0.2,
+    closeness: float = 4.0,
+    labelled: float = 0.05,
+    val: int = 500,
+    seed: int = 0,
+) -> NodeTask:
+    """Draw n nodes with hidden values z, labels that follow from z, features that explain a part of z, and edges
+    between nodes with close z. Linear in the number of edges.
+
+    z_it = sqrt(explained) x_i . u_t + sqrt(1 - explained) e_it with standard normal x and e and random unit vectors
+    u_t; p(e_ij = 1) = sigmoid(a - closeness |z_i - z_j|^2), where a follows from the mean degree. Labels are
+
+    - "real": 50 + 10 z;
+    - "tags": 1 with probability sigmoid(3 z);
+    - "counts": a count with rate exp(1 + 0.7 z).
+
+    columns:   T. degree: mean number of neighbours. features: d.
+    explained: share of the variance of z that features explain.
+    labelled:  share of the nodes that are for training; `val` others are for validation, the rest for test.
+    seed:      the same arguments and seed give the same task.
+    """
+    _check_values(outcome, locals())
+    for_features, for_values, for_edges, for_labels, for_split = np.random.default_rng(seed).spawn(5)
+    x = for_features.standard_normal((nodes, features))
+    directions = for_values.standard_normal((features, columns))
+    directions /= np.linalg.norm(directions, axis=0)
+    z = math.sqrt(explained) * (x @ directions)
+    z += math.sqrt(1 - explained) * for_values.standard_normal((nodes, columns))
+    edges = draw_near(z, closeness, degree, for_edges)
+    order, train = for_split.permutation(nodes), round(labelled * nodes)
+    split = order[:train], order[train : train + val], order[train + val :]
+    labels = _LABELS[outcome](z, for_labels)
+    return NodeTask.build(x, edges, labels, *split, outcome=outcome, name=f"synthetic-{outcome}")
 
 
-def _check_degree(nodes: int, classes: int, degree: float, homophily: float, problems: Problems) -> None:
-    for where, p in zip(("inside", "between"), _probabilities(nodes, classes, degree, homophily), strict=True):
-        if p >= 1:
-            allowed = f"less than {degree / p:.4g}, where every pair {where} classes would be linked"
-            problems.add("degree", f"{degree:g} with homophily {homophily:g}", allowed)
+_LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = dict(
+    real=lambda z, rng: 50 + 10 * z,
+    tags=lambda z, rng: rng.random(z.shape) < 1 / (1 + np.exp(-3 * z)),
+    counts=lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
+)
+
+_VALUE_RULES = dict(
+    **dict(nodes=whole(4), columns=whole(1), features=whole(1), val=whole(1), seed=whole(0)),
+    **dict(explained=number(0, 1), labelled=number(0, 1, open_ends=True)),
+    **dict(degree=number(0, open_ends=True), closeness=number(0)),
+)
+
+
+def _check_values(outcome: str, given: dict[str, Any]) -> None:
+    problems, nodes = Problems(), given["nodes"]
+    problems.name("outcome", outcome, _LABELS)
+    accepted = check_arguments(given, _VALUE_RULES, problems)
+    if {"nodes", "degree"} <= accepted and given["degree"] >= nodes - 1:
+        problems.add("degree", f"{given['degree']:g}", f"less than {nodes - 1}, where every pair would be linked")
+    if {"nodes", "labelled", "val"} <= accepted:
+        used = round(given["labelled"] * nodes) + given["val"]
+        if used > nodes:
+            advice = "Ask for more nodes, or for fewer in the split."
+            problems.add("labelled, val", f"{used} nodes together", f"at most {nodes}", advice)
+    problems.raise_if_any()

@@ -19,7 +19,7 @@ from g3nn.base.errors import DataError
 
 
 class _Kind:
-    """Stands for a dtype. numpy's own believes whatever state it is given, and may end the process."""
+    """Stands for a dtype. numpy's own takes any state without a check, and may end the process."""
 
     def __init__(self, code: str, *_: Any) -> None:
         self.dtype = np.dtype(code)

@@ -9,9 +9,8 @@ from g3nn.graph.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.graph.outcomes.classes import Classes
 from g3nn.graph.outcomes.counts import Counts
 from g3nn.graph.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
-from g3nn.graph.outcomes.normal import NormalOutcome
 from g3nn.graph.outcomes.numbers import NumberOutcome, varies
-from g3nn.graph.outcomes.real import Real
+from g3nn.graph.outcomes.real import NormalOutcome, Real
 from g3nn.graph.outcomes.tags import Tags, tag_table
 
 _OWN: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
@@ -23,7 +22,8 @@ MANY_CLASSES = 20
 
 
 def guessed_outcome(columns: int, numbers: np.ndarray | None) -> type[Outcome]:
-    """What label columns probably hold, if nobody says so. numbers: the values of the only one, if it holds numbers."""
+    """What label columns probably hold, where the caller does not say. numbers: the values of the only column, if it
+    holds numbers."""
     if columns > 1:
         return Tags
     if numbers is None or numbers.size == 0:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,8 +16,8 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.options import NoOptions
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.outcomes.calibrate import Scaling
-from g3nn.graph.outcomes.labels import Labels, Split, is_known
+from g3nn.graph.calibrate import Scaling
+from g3nn.graph.outcomes.labels import Labels, Split, has_label, is_known
 
 PanelModel = tuple[str, str, Mapping[str, Any]]
 """A model, an objective and options, as `g3nn.fit` takes them."""
@@ -126,10 +127,33 @@ class Outcome(ABC):
     ) -> tuple[np.ndarray, int]:
         """The labels of a task, checked together with its split, and K or T."""
 
+    @staticmethod
+    def check_parts(values: np.ndarray, split: Split, problems: Problems) -> dict[str, np.ndarray]:
+        """The parts of a split that could be read: each must hold labelled nodes only, and no node may be in two."""
+        parts = {key: nodes for key, nodes in split.items() if nodes is not None}
+        labelled = has_label(values)
+        for key, nodes in parts.items():
+            missing = int((~labelled[nodes]).sum())
+            if missing:
+                problems.add(key, f"{missing} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
+        for first, second in itertools.combinations(parts, 2):
+            shared = np.intersect1d(parts[first], parts[second]).size
+            if shared:
+                problems.add(f"{first} and {second}", f"{shared} nodes in both", "disjoint sets of nodes")
+        if "val" in parts and parts["val"].size == 0:
+            advice = "Early stopping needs it."
+            problems.add("val", "no validation node", "at least one labelled node outside train", advice)
+        return parts
+
     @classmethod
     @abstractmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
-        """Validation nodes chosen by the caller must be labelled and leave enough to train on."""
+        """Validation nodes chosen by the caller must be labelled, as is checked here, and leave enough to train on."""
+        unknown = int((~has_label(labels.values)[val]).sum())
+        if unknown:
+            problems.add("val", f"{unknown} nodes without a label", "labelled nodes only", "Take them out of val.")
+        if val.size == 0:
+            problems.add("val", "no node", "at least one labelled node", "Leave val out to have a share split off.")
 
     @classmethod
     @abstractmethod

@@ -13,31 +13,11 @@ from torch import Tensor
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, to_numpy
+from g3nn.graph import calibrate
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import Outcome, PanelModel, Targets
-from g3nn.graph.outcomes.calibrate import (
-    Scaling,
-    brier_score,
-    conformal_sets,
-    expected_calibration_error,
-    fit_scaling,
-    fit_temperature,
-    log_seen,
-    negative_log_likelihood,
-    right_share,
-)
 from g3nn.graph.outcomes.class_panel import models_for_classes
-from g3nn.graph.outcomes.labels import (
-    Labels,
-    Split,
-    check_names,
-    check_parts,
-    check_validation_nodes,
-    flat_values,
-    is_known,
-    is_missing,
-    name_array,
-    quoted,
-)
+from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, is_known, is_missing, name_array, quoted
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 
@@ -139,7 +119,7 @@ class Classes(Outcome):
         if wrong.any():
             outside = f"{int(wrong.sum())} values outside the classes, e.g. {int(codes[wrong][0])}"
             problems.add("labels", outside, f"-1..{K - 1}")
-        parts = check_parts(codes, split, problems)
+        parts = cls.check_parts(codes, split, problems)
         if "train" in parts:
             _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
             if parts["train"].size == codes.size and "val" in parts:
@@ -149,7 +129,7 @@ class Classes(Outcome):
 
     @classmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
-        check_validation_nodes(labels.values, val, problems)
+        super().check_validation(labels, val, problems)
         _check_classes("val", labels, np.setdiff1d(labels.labelled, val), problems)
 
     @classmethod
@@ -244,22 +224,22 @@ class Classes(Outcome):
         return np.array(self.confusion) if self.confusion else None
 
     def label_log_prob(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return log_seen(answer.astype(np.float64), labels, self._table)
+        return calibrate.log_seen(answer.astype(np.float64), labels, self._table)
 
     def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
         """With wrong labels among them, the score is the share of right answers that agrees as often with them."""
         loss, agree = super().loss_and_score(answer, labels)
         if self._table is None:
             return loss, agree
-        score = min(max(right_share(agree, self._table), 0.0), 1.0)
+        score = min(max(calibrate.right_share(agree, self._table), 0.0), 1.0)
         return -float(self.label_log_prob(answer, labels).mean()), score
 
     def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
-        return fit_temperature(answer, labels, self._table)
+        return calibrate.fit_temperature(answer, labels, self._table)
 
     def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
         """A temperature, and offsets of the classes as far as these labels support them."""
-        return fit_scaling(answer, labels, self._table)
+        return calibrate.fit_scaling(answer, labels, self._table)
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n,): 1 - p(label). In place of a label that may be wrong, one is drawn from what it may be."""
@@ -270,7 +250,7 @@ class Classes(Outcome):
         return 1.0 - np.exp(answer[np.arange(len(labels)), labels].astype(np.float64))
 
     def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
-        return conformal_sets(np.exp(answer), scores, alpha)
+        return calibrate.conformal_sets(np.exp(answer), scores, alpha)
 
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
@@ -280,6 +260,7 @@ class Classes(Outcome):
         from sklearn.metrics import precision_recall_fscore_support
 
         probabilities = np.exp(answer)
+        log_prob = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
         given, each = probabilities.argmax(1), np.arange(self.columns)
         precision, recall, f1, support = precision_recall_fscore_support(labels, given, labels=each, zero_division=0.0)
         seen = np.isin(each, np.union1d(labels, given))
@@ -289,9 +270,9 @@ class Classes(Outcome):
             "accuracy": float((given == labels).mean()),
             "balanced_accuracy": float(recall[support > 0].mean()),
             "f1_macro": float(f1[seen].mean()),
-            "nll": negative_log_likelihood(np.log(np.maximum(probabilities, np.finfo(np.float64).tiny)), labels),
-            "ece": expected_calibration_error(probabilities, labels),
-            "brier": brier_score(probabilities, labels),
+            "nll": calibrate.negative_log_likelihood(log_prob, labels),
+            "ece": calibrate.expected_calibration_error(probabilities, labels),
+            "brier": calibrate.brier_score(probabilities, labels),
             "classes": dict(zip(map(str, names.tolist()), rows, strict=True)),
         }
 

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from g3nn.graph.outcomes.base import Targets, as_stack
-from g3nn.graph.outcomes.normal import NormalOutcome
 from g3nn.graph.outcomes.numbers import ValueOptions
+from g3nn.graph.outcomes.real import NormalOutcome
 
 _ROUNDING = 1e-6
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, is_frame, to_numpy
 
 _LONGEST = 100
-"""Characters of a name in an array of numpy's strings, each of which takes the room of the longest."""
+"""Characters of a name in an array of numpy's strings, each of which takes as much memory as the longest."""
 
 _HALF_CHARACTERS = re.compile("[\ud800-\udfff]")
 
@@ -115,6 +114,11 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     return rows, None
 
 
+def raw_labels(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """The `table_values` of labels in columns, the `flat_values` of others."""
+    return table_values(y) or (flat_values(y), None)
+
+
 def is_missing(value: Any) -> bool:
     """None, NaN, and what data frames have for them."""
     if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
@@ -123,8 +127,8 @@ def is_missing(value: Any) -> bool:
 
 
 def name_array(names: Iterable[Any]) -> np.ndarray:
-    """Names of classes or columns. Texts are objects where numpy's strings would take much room, or lose zeros at the
-    end and with them the difference between two names."""
+    """Names of classes or columns. Texts are objects where numpy's strings would take much memory, or lose zeros at
+    the end and with them the difference between two names."""
     items = list(names)
     plain = all(not isinstance(name, str) or (len(name) <= _LONGEST and not name.endswith("\0")) for name in items)
     return np.array(items, dtype=None if plain else object)
@@ -142,30 +146,3 @@ def quoted(names: Sequence[Any]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more
-
-
-def check_parts(values: np.ndarray, split: Split, problems: Problems) -> dict[str, np.ndarray]:
-    """The parts of a split that could be read: each must hold labelled nodes only, and no node may be in two."""
-    parts = {key: nodes for key, nodes in split.items() if nodes is not None}
-    labelled = has_label(values)
-    for key, nodes in parts.items():
-        missing = int((~labelled[nodes]).sum())
-        if missing:
-            problems.add(key, f"{missing} nodes without a label", "labelled nodes only", f"Take them out of {key}.")
-    for first, second in itertools.combinations(parts, 2):
-        shared = np.intersect1d(parts[first], parts[second]).size
-        if shared:
-            problems.add(f"{first} and {second}", f"{shared} nodes in both", "disjoint sets of nodes")
-    if "val" in parts and parts["val"].size == 0:
-        advice = "Early stopping needs it."
-        problems.add("val", "no validation node", "at least one labelled node outside train", advice)
-    return parts
-
-
-def check_validation_nodes(values: np.ndarray, val: np.ndarray, problems: Problems) -> None:
-    """Validation nodes that the caller chose must be labelled."""
-    unknown = int((~has_label(values)[val]).sum())
-    if unknown:
-        problems.add("val", f"{unknown} nodes without a label", "labelled nodes only", "Take them out of val.")
-    if val.size == 0:
-        problems.add("val", "no node", "at least one labelled node", "Leave val out to have a share split off.")

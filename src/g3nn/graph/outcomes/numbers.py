@@ -15,20 +15,9 @@ from torch import Tensor
 from g3nn.base.errors import Problems
 from g3nn.base.options import flag
 from g3nn.base.parse import SHOWN, UNKNOWN
+from g3nn.graph.calibrate import Scaling, best_temperature, conformal_threshold
 from g3nn.graph.outcomes.base import Outcome, Targets, as_stack
-from g3nn.graph.outcomes.calibrate import Scaling, best_temperature, conformal_threshold
-from g3nn.graph.outcomes.labels import (
-    Labels,
-    Split,
-    check_names,
-    check_parts,
-    check_validation_nodes,
-    flat_values,
-    is_missing,
-    name_array,
-    quoted,
-    table_values,
-)
+from g3nn.graph.outcomes.labels import Labels, Split, check_names, is_missing, name_array, quoted, raw_labels
 
 _GROUPS = 5
 
@@ -94,7 +83,7 @@ class NumberOutcome(Outcome):
         T = len(numbers.names)
         if columns is not None and columns != T:
             problems.add("num_classes", columns, f"{T}, the number of columns of the labels")
-        parts = check_parts(numbers.values, split, problems)
+        parts = cls.check_parts(numbers.values, split, problems)
         if "train" in parts:
             cls._check_train(numbers, parts["train"], "val" in parts, problems)
         return numbers.values, T
@@ -102,8 +91,7 @@ class NumberOutcome(Outcome):
     @classmethod
     def _read(cls, y: Any, n: int | None, argument: str, problems: Problems) -> Labels | None:
         """Labels of n nodes, if their number is known; None where they are no numbers at all."""
-        table = table_values(y)
-        raw, names = table if table is not None else (flat_values(y), None)
+        raw, names = raw_labels(y)
         if raw.ndim not in (1, 2) or raw.size == 0 or (n is not None and len(raw) != n):
             rows = "n" if n is None else n
             problems.add(argument, f"shape {raw.shape}", f"shape ({rows},) or ({rows}, T): one row for each node")
@@ -161,7 +149,7 @@ class NumberOutcome(Outcome):
 
     @classmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
-        check_validation_nodes(labels.values, val, problems)
+        super().check_validation(labels, val, problems)
         rest = np.setdiff1d(labels.labelled, val)
         cls._differ(labels, rest, "val", " left to train on", problems)
 

@@ -1,13 +1,24 @@
-"""Text cells as people write them: words for nothing, numbers with signs and separators, dates."""
+"""What cells and columns hold: words for nothing, numbers with signs and separators, dates, ids and the split.
+
+A Parquet file or a data frame is typed: it says what each column holds. A CSV file holds text only. There, ids are
+whole numbers if writing the numbers gives the same text again, so "7" is a number and "007" is text. Numbers such as
+14.0, which spreadsheets make of whole numbers, are whole numbers everywhere.
+
+A column that cannot be used raises an `InputError`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from g3nn.base.errors import refuse
+from g3nn.graph.outcomes.labels import flat_values
+from g3nn.graph.tables.remarks import counted, listed
 
 NULL_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "NAN", "null", "NULL", "Null", "None", "?", "-", "<NA>", "#N/A")
 """Cells that say that nothing is known."""
@@ -27,15 +38,15 @@ _TIMES = (" %H:%M:%S", "T%H:%M:%S", " %H:%M", "T%H:%M")
 DATE_FORMATS = (*_DAYS, *_NAMED_DAYS, *(day + time for day in _DAYS[:5] for time in _TIMES))
 """Month before day where both can be read, as most tables with slashes have it."""
 
+PARTS = ("train", "val", "test")
+_PART_OF = {part: part for part in PARTS} | {"training": "train", "": "train", "validation": "val", "valid": "val"}
+
+_WHOLE_NUMBER = r"^[+-]?[0-9]+(\.0*)?$"
+_WHOLE_CLASS = r"(0|-?[1-9][0-9]{0,17})(\.0*)?"
+_BOOLEANS = {"true": True, "false": False}
+
 LEAST_DATES = 0.95
 """Share of the cells that must be dates of one format."""
-
-
-class DateFormat(NamedTuple):
-    """other: a second format in which all cells could be read as well, or nothing."""
-
-    format: str
-    other: str = ""
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -100,20 +111,20 @@ def some(cells: pa.Array) -> pa.Array:
     return cells.take(pa.array(np.linspace(0, len(cells) - 1, _SOME).astype(np.int64)))
 
 
-def date_format(cells: pa.Array) -> DateFormat | None:
-    """The format of text cells that are dates, none of them null."""
+def date_formats(cells: pa.Array) -> list[str]:
+    """The format of text cells that are dates, none of them null, and a second one if all cells can be read in both as
+    different dates; empty if they are no dates."""
     first = some(cells)
     if not pc.any(pc.match_substring_regex(first, _LIKE_A_DATE)).as_py():
-        return None
+        return []
     read = {one: len(first) - dates(first, one).null_count for one in DATE_FORMATS}
-    best = max(read, key=lambda one: read[one])
-    if read[best] < LEAST_DATES * len(first):
-        return None
-    whole = {one: dates(cells, one) for one in DATE_FORMATS if read[one] == read[best]}
+    most = max(read.values())
+    if most < LEAST_DATES * len(first):
+        return []
+    whole = {one: dates(cells, one) for one in DATE_FORMATS if read[one] == most}
     fewest = min(moments.null_count for moments in whole.values())
-    first_format, *others = [one for one, moments in whole.items() if moments.null_count == fewest]
-    other = [one for one in others if not whole[one].equals(whole[first_format])]
-    return DateFormat(first_format, *other[:1])
+    best, *others = [one for one, moments in whole.items() if moments.null_count == fewest]
+    return [best, *[one for one in others if not whole[one].equals(whole[best])][:1]]
 
 
 def dates(cells: pa.Array, format: str) -> pa.Array:
@@ -131,3 +142,136 @@ def floats(column: pa.Array) -> np.ndarray:
     if pa.types.is_boolean(column.type):
         column = pc.cast(column, pa.int8())
     return pc.cast(column, pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+
+
+def plain(column: pa.ChunkedArray, typed: bool) -> pa.Array:
+    """One array of a plain type. In a CSV file, blanks around text belong to the separators."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        column = column.cast(column.type.storage_type)
+    if pa.types.is_dictionary(column.type):
+        column = pc.cast(column, column.type.value_type)
+    # Few functions of Arrow know the smaller types.
+    if pa.types.is_float16(column.type):
+        column = pc.cast(column, pa.float32())
+    if pa.types.is_decimal32(column.type) or pa.types.is_decimal64(column.type):
+        column = pc.cast(column, pa.decimal128(column.type.precision, column.type.scale))
+    if is_text(column.type):
+        column = pc.cast(column, pa.large_string())
+        column = column if typed else pc.utf8_trim_whitespace(column)
+    return column.combine_chunks()
+
+
+def texts(column: pa.Array) -> pa.Array:
+    """The column as text, with null where a value is missing or empty."""
+    column = pc.cast(column, pa.large_string())
+    return pc.if_else(pc.equal(column, ""), None, column)
+
+
+def means_text(raw: pa.Array, cells: pa.Array, typed: bool) -> bool:
+    """Whether a table says that numbers are text. `cells`: those of `raw` that say something.
+
+    Where some cells say that nothing is known, the others may be numbers that became text for that reason.
+    """
+    declared = typed and is_text(raw.type) and texts(raw).null_count == cells.null_count
+    return declared and pc.all(plain_numbers(cells)).as_py() is True
+
+
+def identifiers(place: str, column: pa.ChunkedArray, typed: bool) -> pa.Array:
+    """(n,) int64 or text, none missing."""
+    values = plain(column, typed)
+    if pa.types.is_floating(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False:
+        values = _exact(place, values)
+    if pa.types.is_integer(values.type):
+        values = int64(values)
+    elif is_text(values.type):
+        values = texts(values)
+    elif not pa.types.is_null(values.type):
+        advice = "Write them as text, or as numbers without a decimal point."
+        refuse(place, f"values of type {column.type}", "text or whole numbers", advice)
+    if values.null_count:
+        rows = np.flatnonzero(values.is_null()) + 1
+        refuse(place, f"{counted(len(rows), 'missing id')} (row {listed(rows)})", "an id in every row")
+    if typed or not is_text(values.type):
+        return values
+    whole = _read_whole(values)
+    if whole is not None:
+        return whole
+    # Where most ids are whole numbers, the others are more likely mistakes than meant.
+    other = pc.filter(values, pc.invert(pc.match_substring_regex(values, _WHOLE_NUMBER)))
+    if 0 < len(other) < len(values) / 2:
+        advice = "Correct these values. If all ids are text, write them as text into a Parquet file."
+        given = f"whole numbers and {counted(len(other), 'other value')} ({listed(other)})"
+        refuse(place, given, "ids of one type", advice)
+    return values
+
+
+def _exact(place: str, values: pa.Array) -> pa.Array:
+    """Whole floats as int64. Beyond 2^53 a float may stand for several numbers, and so for several ids."""
+    large = pc.filter(values, pc.greater(pc.abs(values), float(2**53)))
+    if len(large):
+        advice = "Write them as text, or as numbers without a decimal point."
+        refuse(place, f"{counted(len(large), 'number')} that may be rounded ({listed(large)})", "exact ids", advice)
+    return pc.cast(values, pa.int64(), safe=False)
+
+
+def int64(values: pa.Array) -> pa.Array:
+    """Text instead, where a number is too large."""
+    try:
+        return pc.cast(values, pa.int64())
+    except pa.ArrowInvalid:
+        return pc.cast(values, pa.large_string())
+
+
+def _read_whole(values: pa.Array) -> pa.Array | None:
+    """Text as int64 if writing the numbers gives the same text again, apart from `.0`; else None."""
+    # Failing to cast text takes a microsecond for each value, so the first rows are looked at first.
+    if pc.all(pc.match_substring_regex(values[:_SOME], _WHOLE_NUMBER)).as_py() is False:
+        return None
+    whole = pc.replace_substring_regex(values, r"^([+-]?[0-9]+)\.0*$", r"\1")
+    try:
+        numbers = pc.cast(whole, pa.int64())
+    except pa.ArrowInvalid:
+        return None
+    return None if pc.all(pc.equal(pc.cast(numbers, pa.large_string()), whole)).as_py() is False else numbers
+
+
+def split_parts(place: str, column: pa.ChunkedArray) -> np.ndarray:
+    """(n,) "train", "val" or "test"; an empty cell means "train"."""
+    values = plain(column, typed=False)
+    if not (is_text(values.type) or pa.types.is_null(values.type)):
+        refuse(place, f"values of type {column.type}", ", ".join(PARTS))
+    words = pc.utf8_lower(pc.fill_null(pc.cast(values, pa.large_string()), ""))
+    index = pc.index_in(words, value_set=pa.array(list(_PART_OF), pa.large_string()))
+    if index.null_count:
+        other = pc.unique(pc.filter(words, index.is_null()))
+        given = f"{counted(index.null_count, 'other value')} ({listed(other)})"
+        refuse(place, given, f"{', '.join(PARTS)}, or an empty cell")
+    return np.array(list(_PART_OF.values()))[index.to_numpy(zero_copy_only=False)]
+
+
+def label_values(values: pa.Array, typed: bool, classes: bool = False) -> np.ndarray:
+    """(n,) as an outcome reads them: floats, or objects with None where there is no label.
+
+    The text of a CSV file is read as numbers or, among `classes`, as whole numbers or booleans if all of it can be.
+    """
+    # As floats, several decimals without a fraction might become one class.
+    decimal = pa.types.is_decimal(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False
+    if classes and (pa.types.is_integer(values.type) or decimal):
+        values = int64(values)
+    elif is_number(values.type):
+        return floats(values)
+    if not is_text(values.type):
+        # Python has no dates as far from ours as Arrow and numpy have.
+        return flat_values(list(values.to_numpy(False)) if pa.types.is_temporal(values.type) else values.to_pylist())
+    encoded = values.dictionary_encode()
+    words = encoded.dictionary.to_pylist()
+    if not classes:
+        # The words themselves where they are neither numbers nor booleans.
+        read = numbers(encoded.dictionary, decimal_of(encoded.dictionary)).to_pylist()
+        pairs = zip(words, read, strict=True)
+        words = [_BOOLEANS.get(word.lower(), word) if number is None else number for word, number in pairs]
+    elif not typed and words and all(re.fullmatch(_WHOLE_CLASS, word) for word in words):
+        words = [int(word.partition(".")[0]) for word in words]
+    elif not typed and all(word.lower() in _BOOLEANS for word in words):
+        words = [_BOOLEANS[word.lower()] for word in words]
+    return flat_values([*words, None])[pc.fill_null(encoded.indices, len(words)).to_numpy()]

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from g3nn.graph.tables.cells import decimal_of, floats, is_number, is_text, numbers
-from g3nn.graph.tables.columns import identifiers, listed, plain, refuse
+from g3nn.base.errors import refuse
+from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -21,6 +21,8 @@ WEIGHT_NAMES = ("weight", "weights")
 """Names by which a column of weights is recognised."""
 NO_WEIGHT = "none"
 """What to say for the weight where there is such a column but edges count alike."""
+
+_UNUSED = Oddity("further columns", "the two ends and a weight", "not used", "--weight COL takes one as the weight.")
 
 
 @dataclass(frozen=True)
@@ -50,58 +52,43 @@ class EdgeTable:
 
 def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
     """Read an edge table; None if its ids cannot be read."""
-    source, problems = Source.open(table, "edges", remarks), remarks.problems
-    before, ends, asked = len(problems.found), list[pa.Array](), columns.weight
-    named = None if columns.weight in (None, NO_WEIGHT) else columns.weight
-    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, problems)
-    with problems.gathered():
-        columns = _found(source, columns)
-    if len(problems.found) > before:
+    source = Source.open(table, "edges", remarks)
+    before, ends, weights, asked = len(remarks.found), list[pa.Array](), None, columns.weight
+    named = None if asked == NO_WEIGHT else asked
+    source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, remarks)
+    with remarks.gathered():
+        names = _end_names(source, columns)
+        likely = (name for name in source.names if name.lower() in WEIGHT_NAMES)
+        weight = next(likely, None) if asked is None else named
+        columns = EdgeColumns(*names, weight if weight not in names else None)
+    if len(remarks.found) > before:
         return None
-    names = [str(columns.source), str(columns.target)]
     content = source.read(text=names, only={*names, *([] if columns.weight is None else [columns.weight])})
     for name in names:
-        with problems.gathered():
+        with remarks.gathered():
             ends.append(identifiers(source.place(name), content[name], source.typed))
-    weights = None
     if columns.weight is not None:
-        with problems.gathered():
+        with remarks.gathered():
             weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
-    _remark_on_columns(source, columns, asked, remarks)
+        if asked is None:
+            found, done = f"a column {columns.weight!r}", "its numbers are the weights of the edges"
+            remarks.note(source.name, found, "--weight", done, f"--weight {NO_WEIGHT} ignores them.")
+    for name in source.names:
+        if name not in (*names, columns.weight) and name.lower() not in WEIGHT_NAMES:
+            remarks.column(source.name, name, _UNUSED)
     if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
-        oddity = Oddity("numbers for names of columns", "a first line with names", "the first line is no edge")
-        remarks.note(source.name, oddity._replace(advice="If it is one, write a line with names above it."))
+        found, allowed = "numbers for names of columns", "a first line with names"
+        advice = "If it is one, write a line with names above it."
+        remarks.note(source.name, found, allowed, "the first line is no edge", advice)
     if content.num_rows == 0:
-        remarks.note(source.name, Oddity("no rows", "at least one edge", "there are no edges"))
+        remarks.note(source.name, "no rows", "at least one edge", "there are no edges")
     if len(ends) < 2:
         return None
     if source.typed and is_text(ends[0].type) != is_text(ends[1].type):
         given = f"text in one of the columns {listed(names)} and whole numbers in the other"
-        problems.add(source.name, given, "ids of one type")
+        remarks.add(source.name, given, "ids of one type")
         return None
     return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed)
-
-
-def _remark_on_columns(source: Source, columns: EdgeColumns, asked: str | None, remarks: Remarks) -> None:
-    """Say which columns are weights without having been asked for, and which are not used."""
-    if columns.weight is not None and asked is None:
-        oddity = Oddity(f"a column {columns.weight!r}", "--weight", "its numbers are the weights of the edges")
-        remarks.note(source.name, oddity._replace(advice=f"--weight {NO_WEIGHT} ignores them."))
-    used = (columns.source, columns.target, columns.weight)
-    if unused := [name for name in source.names if name not in used and name.lower() not in WEIGHT_NAMES]:
-        done = "not used"
-        oddity = Oddity("further columns", "the two ends and a weight", done, "--weight COL takes one as the weight.")
-        for name in unused:
-            remarks.column(source.name, name, oddity)
-
-
-def _found(source: Source, columns: EdgeColumns) -> EdgeColumns:
-    """The columns by name."""
-    first, second = _end_names(source, columns)
-    weight = None if columns.weight == NO_WEIGHT else columns.weight
-    if columns.weight is None:
-        weight = next((name for name in source.names if name.lower() in WEIGHT_NAMES), None)
-    return EdgeColumns(first, second, weight if weight not in (first, second) else None)
 
 
 def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
@@ -173,7 +160,7 @@ def join(
             same = "Both tables must use the same ids; --id names the column of the node table that has them."
             advice = same if unknown.all() else "--drop-unknown-edges leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
-        remarks.say(f"{edges.name}: left out {share}, with ids that no node has")
+        remarks.notes.append(f"{edges.name}: left out {share}, with ids that no node has")
     if edges.weights is None:
         return pairs[:, ~unknown], None
     kept = ~unknown & (edges.weights > 0)

@@ -6,22 +6,33 @@ gzipped or not. Data frames of any library are taken too.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pa_parquet
 
 from g3nn.base.errors import DataError, Problems, suggestion
+from g3nn.base.parse import is_frame
+from g3nn.graph.outcomes.labels import is_missing
 from g3nn.graph.tables.cells import NULL_WORDS
-from g3nn.graph.tables.columns import listed
-from g3nn.graph.tables.csv_files import SAVE_AS, UTF8, encoding_of, header, read_csv, readable
-from g3nn.graph.tables.frames import EXCEL, PARQUET_SUFFIXES, check_room, from_frame, read_excel
-from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.csv_files import PER_BYTE, SAVE_AS, check_memory, open_csv, read_csv, readable, shortened
+from g3nn.graph.tables.remarks import Remarks, listed
+
+PARQUET_SUFFIXES = (".parquet", ".pq")
+NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
+
+_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
+"""Among cells of several types; no code such as 007, and no number that a float would round."""
 
 _OTHER_FORMATS = {b"ARROW1": "is an Arrow file", b"FEA1": "is a Feather file", b"\xd0\xcf": "is an old Excel file"}
 """By their first bytes."""
@@ -37,15 +48,15 @@ class Source:
     names: the columns as they are called in the table, by their names without blanks around them. The column of row
            numbers that pandas writes by default is left out.
     typed: whether the table says what each column holds, as Parquet and data frames do; a CSV file holds text only.
-    path, delimiter, encoding: of a file that is read later; content: of a table that has been read.
+    path: of a Parquet or CSV file. text, delimiter: the content of a CSV file. content: of any other table.
     """
 
     name: str
     names: dict[str, str]
     typed: bool = True
     path: Path | None = None
+    text: bytes = b""
     delimiter: str = ""
-    encoding: str = UTF8
     content: pa.Table | None = None
 
     @classmethod
@@ -61,14 +72,13 @@ class Source:
         if start.startswith(b"PAR1"):
             with readable(path), pa_parquet.ParquetFile(path) as file:
                 return cls(name, _distinct(name, file.schema_arrow.names), path=path)
-        if start.startswith(EXCEL):
+        if start.startswith(b"PK\x03\x04"):
             content = read_excel(path)
             return cls(name, _distinct(name, content.column_names), content=content)
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
-        encoding = encoding_of(path, remarks)
-        raw, delimiter = header(path, encoding)
-        return cls(name, _distinct(name, raw), False, path, delimiter, encoding)
+        text, raw, delimiter = open_csv(path, remarks)
+        return cls(name, _distinct(name, raw), False, path, text, delimiter)
 
     def place(self, column: str | None) -> str:
         """Where a problem is."""
@@ -92,17 +102,17 @@ class Source:
         nulls: what stands for a missing value among the numbers of a CSV file.
         """
         chosen = {name: raw for name, raw in self.names.items() if only is None or name in only}
-        if self.content is not None:
-            table = self.content.select(list(chosen.values()))
+        columns = list(chosen.values())
+        if self.path is None:
+            assert self.content is not None
+            table = self.content.select(columns)
         else:
-            assert self.path is not None
             with readable(self.path):
                 if self.typed:
-                    table = _read_parquet(self.path, list(chosen.values()))
+                    table = _read_parquet(self.path, columns)
                 else:
                     kept = [self.names[name] for name in text if name in self.names]
-                    columns = list(chosen.values())
-                    table = read_csv(self.path, self.encoding, self.delimiter, columns, kept, nulls)
+                    table = read_csv(self.path, self.text, self.delimiter, columns, kept, nulls)
         return table.rename_columns(list(chosen))
 
 
@@ -123,18 +133,15 @@ def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
     # In a choice of columns, a dot would lead into a nested one.
     choice = None if any("." in name for name in columns) else columns
     with pa_parquet.ParquetFile(path) as file:
-        check_room(path, _size(file.metadata, columns))
+        metadata = file.metadata
+        # At least, as numbers or, of a whole table, as it is stored once decompressed. To ask for the size of a single
+        # column of a damaged file may end the process.
+        groups = range(metadata.num_row_groups) if len(columns) >= metadata.num_columns else ()
+        stored = sum(metadata.row_group(place).total_byte_size for place in groups)
+        check_memory(path, max(stored, 8 * metadata.num_rows * len(columns)))
         table = file.read(columns=choice).select(columns)
     table.validate(full=True)
     return table
-
-
-def _size(metadata: Any, columns: Collection[str]) -> int:
-    """Bytes that some columns take at least: as numbers or, of a whole table, as they are stored once decompressed."""
-    groups = range(metadata.num_row_groups) if len(columns) >= metadata.num_columns else ()
-    # To ask for the size of a single column of a damaged file may end the process.
-    stored = sum(metadata.row_group(place).total_byte_size for place in groups)
-    return int(max(stored, 8 * metadata.num_rows * len(columns)))
 
 
 def _first_bytes(path: Path) -> bytes:
@@ -148,3 +155,62 @@ def _first_bytes(path: Path) -> bytes:
         if start.startswith(magic):
             raise DataError(f"{path}: {words}. {SAVE_AS}")
     return start
+
+
+def from_frame(frame: Any, argument: str) -> pa.Table:
+    """Any data frame. A column of mixed objects becomes text."""
+    if not is_frame(frame):
+        raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
+    try:
+        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"{argument}: several columns have the same name. Rename them or take them out.") from error
+    try:
+        return pa.table([_array(column) for column in columns], names=[str(column.name) for column in columns])
+    except UnicodeEncodeError as error:
+        raise DataError(f"{argument}: holds halves of characters, such as {error.object[error.start]!r}.") from error
+
+
+def _array(column: Any) -> Any:
+    try:
+        return column.to_arrow()
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return _from_objects(column.to_list())
+
+
+def _from_objects(items: Sequence[Any]) -> pa.Array:
+    """Values of one type as they are, of several types as text, or as numbers if all of them are."""
+    items = [None if is_missing(item) else item for item in items]
+    try:
+        return pa.array(items)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        texts = pa.array([None if item is None else str(item) for item in items], pa.large_string())
+    return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
+
+
+def read_excel(path: Path) -> pa.Table:
+    """The first sheet; its first row holds the names of the columns."""
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
+    try:
+        # A path would have to end as Excel wants it.
+        with path.open("rb") as file:
+            with zipfile.ZipFile(file) as parts:
+                check_memory(path, PER_BYTE * sum(part.file_size for part in parts.infolist()))
+            with contextlib.redirect_stdout(io.StringIO()):  # It prints what it finds wrong with styles.
+                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+            rows = list(book.worksheets[0].iter_rows(values_only=True))
+    except DataError:
+        raise
+    except Exception as error:  # the reader raises whatever its parsers do
+        reason = shortened(str(error))
+        raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({reason}).") from error
+    rows = [row for row in rows if any(cell is not None for cell in row)]
+    if not rows:
+        raise DataError(f"{path}: is empty.")
+    width = max(place + 1 for row in rows for place, cell in enumerate(row) if cell is not None)
+    names = ["" if cell is None else str(cell) for cell in rows[0][:width]]
+    columns = [[row[place] if place < len(row) else None for row in rows[1:]] for place in range(width)]
+    return pa.table([_from_objects(column) for column in columns], names=names)

@@ -1,4 +1,4 @@
-"""What a model that was fitted on tables must remember to answer for the rows of later tables."""
+"""What a model that was fitted on tables must remember, to answer for the rows of later tables; and these rows."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError
-from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns
-from g3nn.graph.tables.graph import TableGraph
-from g3nn.graph.tables.node_table import NodeColumns
-from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
+from g3nn.base.parse import NO_EDGES
+from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, check_types, join, load_edges, of_one_type
+from g3nn.graph.tables.encoders import Category, Text
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.graph import NodeColumns, TableGraph, load_nodes
+from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
 
 
 @dataclass(frozen=True)
@@ -39,21 +43,12 @@ class FittedTables:
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
-        nodes = graph.nodes
+        nodes, test = graph.nodes, graph.test.tolist()
         ids, whole = pc.cast(nodes.ids, pa.large_string()).to_pylist(), pa.types.is_integer(nodes.ids.type)
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
-        return cls(
-            nodes.columns,
-            # Edges that counted alike in the fit will do so later.
-            replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT),
-            graph.schema,
-            ids,
-            whole,
-            nodes.typed,
-            graph.columns,
-            graph.test.tolist(),
-            held_out,
-        )
+        # Edges that counted alike in the fit will do so later.
+        links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
+        return cls(nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
 
     @cached_property
     def node_ids(self) -> pa.Array:
@@ -76,3 +71,77 @@ class FittedTables:
             first = error.errors()[0]
             reason = f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
             raise DataError(f"what the model remembers of its tables is damaged ({reason}).") from error
+
+
+@dataclass(frozen=True, eq=False)
+class NewNodes:
+    """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
+
+    ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
+    content: all columns of the table. known: whether rows have ids, so that nodes of the fit are recognised.
+    """
+
+    ids: pa.Array
+    numbers: np.ndarray
+    features: Encoded
+    edges: np.ndarray
+    weights: np.ndarray | None
+    content: pa.Table
+    known: bool = True
+
+    @property
+    def count(self) -> int:
+        """How many are new."""
+        return int(self.features.matrix.shape[0])
+
+
+def read_new_nodes(
+    tables: FittedTables, nodes_table: Any, edges_table: Any, remarks: Remarks, *, drop_unknown: bool = False
+) -> NewNodes | None:
+    """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
+    before, nodes, edges, pairs, weights = len(remarks.found), None, None, NO_EDGES, None
+    with remarks.of_table("nodes"):
+        source = Source.open(nodes_table, "nodes", remarks)
+        nodes = load_nodes(source, _columns(tables, source), remarks)
+    if edges_table is not None:
+        with remarks.of_table("edges"):
+            edges = load_edges(edges_table, tables.edge_columns, remarks)
+    if nodes is None:
+        return None
+    with remarks.gathered():
+        check_types(f"{nodes.name}, ids", nodes.ids, nodes.typed, tables.node_ids, tables.typed)
+    if len(remarks.found) > before:
+        return None
+    ids, fitted = of_one_type(nodes.ids, tables.node_ids)
+    if tables.node_columns.id is None:
+        # Rows without ids are new.
+        ids = pa.array(len(fitted) + np.arange(len(ids)))
+    position = pc.index_in(ids, value_set=fitted)
+    new = position.is_null().to_numpy(zero_copy_only=False)
+    features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), remarks)
+    if edges is not None:
+        everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
+        with remarks.gathered():
+            pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
+    if features is None or len(remarks.found) > before:
+        return None
+    if not new.all():
+        share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
+        remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
+    numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
+    known = tables.node_columns.id is not None
+    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)
+
+
+def _columns(tables: FittedTables, source: Source) -> NodeColumns:
+    """The columns of the fit that are present. Labels, the split and what was ignored are not read."""
+    columns, schema = tables.node_columns, tables.schema
+    kinds = {name: how.kind for name, how in schema.columns.items() if name in source.names}
+    unread = (*columns.labels, columns.split, *columns.ignore, *schema.left_out)
+    return NodeColumns(
+        columns.id,
+        text=tuple(name for name, kind in kinds.items() if kind == Text.kind),
+        categorical=tuple(name for name, kind in kinds.items() if kind == Category.kind),
+        ignore=tuple(name for name in unread if name is not None and name in source.names),
+        nulls=columns.nulls,
+    )

@@ -1,113 +1,29 @@
-"""Data frames and Excel files as Arrow tables, and tables as the files or frames that people want."""
+"""Tables as the files or frames that people want, and a task as example tables."""
 
 from __future__ import annotations
 
-import contextlib
-import io
-import zipfile
-from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
-import narwhals as nw
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
+import scipy.sparse as sp
 
-from g3nn.base.errors import DataError
-from g3nn.base.parse import is_frame
-from g3nn.base.threads import free_memory
-from g3nn.graph.outcomes.labels import is_missing
+from g3nn.base.errors import DataError, Problems
+from g3nn.base.folders import check_new_folder, new_folder
+from g3nn.base.parse import UNKNOWN
+from g3nn.graph.outcomes import Classes
+from g3nn.graph.tables.files import NEEDS_OPENPYXL, PARQUET_SUFFIXES
+from g3nn.graph.task import NodeTask
 
-EXCEL = b"PK\x03\x04"
-"""How an Excel file begins, as any zip file does."""
-
-_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
-"""Among cells of several types; no code such as 007, and no number that a float would round."""
-
-PARQUET_SUFFIXES = (".parquet", ".pq")
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
 """The files that `write_table` can write."""
 
-_TOO_LARGE = "is too large for the memory of this machine"
-_NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
-
-
-PER_BYTE, PER_CELL = 4, 32
-"""Memory that text takes at least, as was measured: it is held as cells, as checked columns and as features."""
-
-
-def check_room(path: Path, needed: int) -> None:
-    """Raise if a file would take more memory than there is; a small one may hold very much, well compressed."""
-    if needed > (free := free_memory()):
-        amounts = f"reading it takes more than {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB are free"
-        raise DataError(f"{path}: {_TOO_LARGE}: {amounts}. Leave out rows or columns, or use a larger machine.")
-
-
-def shortened(text: str, longest: int = 120) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= longest else f"{text[:longest]}..."
-
-
-def from_frame(frame: Any, argument: str) -> pa.Table:
-    """Any data frame. A column of mixed objects becomes text."""
-    if not is_frame(frame):
-        raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
-    try:
-        columns = list(nw.from_native(frame, eager_only=True).iter_columns())
-    except nw.exceptions.DuplicateError as error:
-        raise DataError(f"{argument}: several columns have the same name. Rename them or take them out.") from error
-    try:
-        return pa.table([_array(column) for column in columns], names=[str(column.name) for column in columns])
-    except UnicodeEncodeError as error:
-        raise DataError(f"{argument}: holds halves of characters, such as {error.object[error.start]!r}.") from error
-
-
-def _array(column: Any) -> Any:
-    try:
-        return column.to_arrow()
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        return _from_objects(column.to_list())
-
-
-def _from_objects(items: Sequence[Any]) -> pa.Array:
-    """Values of one type as they are, of several types as text, or as numbers if all of them are."""
-    items = [None if is_missing(item) else item for item in items]
-    try:
-        return pa.array(items)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError):
-        texts = pa.array([None if item is None else str(item) for item in items], pa.large_string())
-    return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
-
-
-def read_excel(path: Path) -> pa.Table:
-    """The first sheet; its first row holds the names of the columns."""
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise DataError(f"{path}: {_NEEDS_OPENPYXL}") from error
-    try:
-        # A path would have to end as Excel wants it.
-        with path.open("rb") as file:
-            with zipfile.ZipFile(file) as parts:
-                check_room(path, PER_BYTE * sum(part.file_size for part in parts.infolist()))
-            with contextlib.redirect_stdout(io.StringIO()):  # It prints what it finds wrong with styles.
-                book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-            rows = list(book.worksheets[0].iter_rows(values_only=True))
-    except DataError:
-        raise
-    except Exception as error:  # the reader raises whatever its parsers do
-        reason = shortened(str(error))
-        raise DataError(f"{path}: is a zip file but no Excel sheet that can be read ({reason}).") from error
-    rows = [row for row in rows if any(cell is not None for cell in row)]
-    if not rows:
-        raise DataError(f"{path}: is empty.")
-    width = max(place + 1 for row in rows for place, cell in enumerate(row) if cell is not None)
-    names = ["" if cell is None else str(cell) for cell in rows[0][:width]]
-    columns = [[row[place] if place < len(row) else None for row in rows[1:]] for place in range(width)]
-    return pa.table([_from_objects(column) for column in columns], names=names)
+EXAMPLE_FILES = ("nodes.parquet", "edges.csv", "answers.parquet")
+"""The files that `export` writes."""
 
 
 def write_table(table: pa.Table, path: Path) -> None:
@@ -136,7 +52,7 @@ def check_excel(path: Path) -> None:
         try:
             import openpyxl  # noqa: F401
         except ImportError as error:
-            raise DataError(f"{path}: {_NEEDS_OPENPYXL}") from error
+            raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
 
 
 def _write_excel(table: pa.Table, path: Path) -> None:
@@ -183,3 +99,48 @@ def native_frame(table: pa.Table) -> Any:
     except ImportError:
         return table
     return table.to_pandas()
+
+
+def export(task: NodeTask, folder: str | Path) -> Path:
+    """Write the tables into a new folder.
+
+    nodes.parquet:   id, label (only of training and validation nodes), split (train, val, test or empty), and one
+                     column for each feature: w0, w1, ... if none is negative, otherwise x0, x1, ...
+    edges.csv:       source and target, one row per edge.
+    answers.parquet: id and label of the test nodes.
+
+    Binary features that were divided by the sum of their row are written as 0 and 1.
+    """
+    folder, problems = Path(folder), Problems()
+    check_new_folder(folder, problems, "export")
+    if task.outcome != Classes.name:
+        problems.add("task", f"{task.name} with the outcome {task.outcome}", "labels that are classes")
+    problems.raise_if_any()
+    ids = pa.array([f"paper-{node}" for node in range(task.num_nodes)])
+    answers = {"id": ids.take(pa.array(task.test)), "label": pa.array(task.labels[task.test])}
+    edges = "".join(f"paper-{i},paper-{j}\n" for i, j in task.edges.T.tolist())
+    with new_folder(folder) as draft:
+        pa_parquet.write_table(_nodes(task, ids), draft / "nodes.parquet")
+        (draft / "edges.csv").write_text(f"source,target\n{edges}")
+        pa_parquet.write_table(pa.table(answers), draft / "answers.parquet")
+    return folder
+
+
+def _nodes(task: NodeTask, ids: pa.Array) -> pa.Table:
+    split = np.full(task.num_nodes, None, dtype=object)
+    for part in ("train", "val", "test"):
+        split[getattr(task, part)] = part
+    visible = np.isin(split, ("train", "val")) & (task.labels != UNKNOWN)
+    labels = pa.array(task.labels, mask=~visible)
+    values = _values(task)
+    letter = "x" if values.min(initial=0) < 0 else "w"
+    features = {f"{letter}{feature}": values[:, feature] for feature in range(task.num_features)}
+    return pa.table({"id": ids, "label": labels, "split": pa.array(split, pa.string()), **features})
+
+
+def _values(task: NodeTask) -> np.ndarray:
+    """(n, d): 0 and 1 if all features of a row are zero or equal, in every row; otherwise unchanged."""
+    dense = task.features.toarray() if sp.issparse(task.features) else task.features
+    equal = (dense == 0) | (dense == dense.max(axis=1, keepdims=True))
+    words = dense.min(initial=0) >= 0 and equal.all()
+    return np.asfortranarray((dense != 0).astype(np.uint8) if words else dense)

@@ -1,4 +1,7 @@
-"""Two tables as one graph: features, edges as row numbers, labels and the split; all problems of both at once."""
+"""Two tables as one graph: features, edges as row numbers, labels and the split; all problems of both at once.
+
+The node table has one row per node. `load_nodes` reads ids, labels, the split and the columns that describe nodes.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +10,133 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import DataError, InputError, Problems, refuse
 from g3nn.base.parse import NO_EDGES
 from g3nn.graph.outcomes import OUTCOMES, Labels
-from g3nn.graph.tables.cells import NULL_WORDS, is_text, known
-from g3nn.graph.tables.columns import plain
+from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
-from g3nn.graph.tables.labels import AUTO, check_split
-from g3nn.graph.tables.node_table import NodeColumns, NodeTable, load_nodes
-from g3nn.graph.tables.remarks import Oddity, Remarks
+from g3nn.graph.tables.encoders import Category, Text
+from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.labels import AUTO, check_split, read_labels
+from g3nn.graph.tables.remarks import Remarks, counted, listed
 from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
 
-_NO_FEATURES = Oddity(
-    "no column that describes the nodes",
-    "at least one column besides ids and labels",
-    "degrees and positions in the graph will be the features",
-)
+SPLIT = "split"
+
+
+@dataclass(frozen=True)
+class NodeColumns:
+    """The columns of a node table that are not ordinary features. Several `labels` are tags.
+
+    Every other column describes the nodes, as `FeatureSchema` reads it: `text` columns as words, `categorical` columns
+    as categories even if they hold numbers. Without an `id`, the rows are numbered from 0. The `split` column says
+    which labelled nodes are for training, validation and test; by default it is a column called split, if it holds
+    train, val and test only. nulls: words that say that nothing is known.
+    """
+
+    id: str | None = None
+    labels: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    categorical: tuple[str, ...] = ()
+    split: str | None = None
+    outcome: str = AUTO
+    nulls: tuple[str, ...] = NULL_WORDS
+
+    @property
+    def special(self) -> set[str]:
+        return {name for name in (self.id, *self.labels, self.split) if name is not None}
+
+    @property
+    def chosen(self) -> dict[str, str]:
+        """The kinds of columns that the caller asked for."""
+        return {**dict.fromkeys(self.categorical, Category.kind), **dict.fromkeys(self.text, Text.kind)}
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """n nodes.
+
+    ids:      (n,) int64 or text, each id once.
+    features: the columns that describe the nodes.
+    labels:   what the label columns say; None without one, or if they cannot be read.
+    split:    (n,) "train", "val" or "test", from `columns.split`; None without one.
+    columns:  what was asked for, with the split column and the outcome that were found.
+    typed:    whether the table says that ids are numbers or text.
+    content:  all columns of the table.
+    """
+
+    name: str
+    ids: pa.Array
+    features: pa.Table
+    columns: NodeColumns
+    content: pa.Table
+    labels: Labels | None = None
+    split: np.ndarray | None = None
+    typed: bool = True
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.ids)
+
+
+def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
+    """Read a node table; None if its ids cannot be read."""
+    source = Source.open(table, "nodes", remarks)
+    roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
+    roles |= {"text": columns.text, "categorical": columns.categorical, "ignored": columns.ignore}
+    source.check_roles(roles, remarks)
+    content = source.read(text={*columns.special, *columns.chosen}, nulls=columns.nulls)
+    if content.num_rows == 0:
+        raise DataError(f"{source.name}: has a header but no rows.")
+    columns = _with_split(source, content, columns, remarks)
+    ids, parts, labels = None, None, None
+    if columns.id is None:
+        ids = pa.array(np.arange(content.num_rows))
+    elif columns.id in source.names:
+        with remarks.gathered():
+            ids = identifiers(source.place(columns.id), content[columns.id], source.typed)
+            values, rows = pc.value_counts(ids).flatten()
+            if len(repeated := pc.filter(values, pc.greater(rows, 1))):
+                given = f"{counted(len(repeated), 'id')} in more than one row ({listed(repeated)})"
+                refuse(source.place(columns.id), given, "each id once", "Keep one row per node.")
+    if columns.labels and set(columns.labels) <= set(source.names):
+        found = read_labels(source, content, columns.labels, columns.outcome, columns.nulls, remarks)
+        columns, labels = replace(columns, outcome=found[0]), found[1]
+    if columns.split in source.names:
+        with remarks.gathered():
+            parts = split_parts(source.place(columns.split), content[columns.split])
+    if ids is None:
+        return None
+    other = {*columns.special, *columns.ignore}
+    left = [name for name in content.column_names if name not in other]
+    # Without ids or labels, a column that was meant for them would pass for a feature.
+    if not {*([columns.id] if columns.id else []), *columns.labels} <= set(source.names):
+        left = []
+    cells = [plain(content[name], typed=False) for name in left]
+    # A table without columns, unlike a selection of none, would have no rows.
+    features = pa.table(cells, names=left) if left else content.select([])
+    return NodeTable(source.name, ids, features, columns, content, labels, parts, source.typed)
+
+
+def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: Remarks) -> NodeColumns:
+    """A column that is called split and holds a split is the split column, if no role is given to it."""
+    used = {*columns.special, *columns.text, *columns.ignore, *columns.categorical}
+    if columns.split is not None or SPLIT not in table.column_names or SPLIT in used:
+        return columns
+    try:
+        split_parts("", table[SPLIT])
+    except InputError as error:
+        cells = plain(table[SPLIT], typed=False)
+        if is_text(cells.type) and {str(cell).lower() for cell in cells.to_pylist()} & set(PARTS):
+            found, done = error.problems[0].given, "taken to describe the nodes, as no split"
+            advice = "--split split demands a split, --ignore split leaves it out."
+            remarks.note(source.place(SPLIT), found, ", ".join(PARTS), done, advice)
+        return columns
+    return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,12 +231,11 @@ def read_tables(
 
     Raises one `InputError` with all problems, those in `problems` first. `G3NNClassifier.fit` takes the result.
     """
-    remarks = Remarks(Problems() if problems is None else problems, strict)
-    asked = [label] if isinstance(label, str) else list(label)
-    remarks.problems.name("outcome", outcome, (AUTO, *OUTCOMES))
+    remarks = Remarks([] if problems is None else problems.found, strict)
+    remarks.name("outcome", outcome, (AUTO, *OUTCOMES))
     columns = NodeColumns(
         id,
-        labels=tuple(asked),
+        labels=(label,) if isinstance(label, str) else tuple(label),
         text=tuple(text),
         ignore=tuple(ignore),
         categorical=tuple(categorical),
@@ -131,45 +243,32 @@ def read_tables(
         outcome=outcome if outcome in OUTCOMES else AUTO,
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
     )
-    graph = _read(nodes, edges, columns, EdgeColumns(source, target, weight), directed, drop_unknown_edges, remarks)
-    remarks.tell()
-    remarks.problems.raise_if_any()
-    assert graph is not None
-    return replace(graph, notes=tuple(remarks.notes))
-
-
-def _read(
-    nodes_table: Any,
-    edges_table: Any,
-    node_columns: NodeColumns,
-    edge_columns: EdgeColumns,
-    directed: bool,
-    drop_unknown: bool,
-    remarks: Remarks,
-) -> TableGraph | None:
-    """None where there are problems."""
-    problems = remarks.problems
-    nodes, edges, schema, pairs, weights = None, None, None, NO_EDGES, None
-    split: tuple[Any, ...] | None = None if node_columns.labels else (None, None, np.zeros(0, dtype=np.int64), None)
+    edge_columns = EdgeColumns(source, target, weight)
+    read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
+    labels: tuple[Any, ...] = (None, None, np.zeros(0, dtype=np.int64), None)
     with remarks.of_table("nodes"):
-        nodes = load_nodes(nodes_table, node_columns, remarks)
-    if edges_table is not None:
+        read = load_nodes(nodes, columns, remarks)
+    if edges is not None:
         with remarks.of_table("edges"):
-            edges = load_edges(edges_table, edge_columns, remarks)
-    if nodes is not None:
-        if nodes.labels is not None:
-            labels, val, test = check_split(nodes.name, nodes.labels, nodes.split, nodes.columns.outcome, remarks)
-            split = labels, val, test, replace(nodes.labels, values=nodes.labels.values[test])
-        columns = nodes.columns
-        schema = FeatureSchema.fit(nodes.name, nodes.features, nodes.typed, columns.chosen, columns.nulls, remarks)
+            links = load_edges(edges, edge_columns, remarks)
+    if read is not None:
+        columns = read.columns
+        if read.labels is not None:
+            kept, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
+            labels = kept, val, test, replace(read.labels, values=read.labels.values[test])
+        schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
         if not schema.columns:
-            remarks.note(nodes.name, _NO_FEATURES)
-        if edges is not None:
-            edge_columns = edges.columns
-            with problems.gathered():
-                pairs, weights = join(edges, nodes.ids, nodes.typed, remarks, drop_unknown=drop_unknown)
-    if nodes is None or split is None or schema is None or problems.found:
-        return None
-    features = schema.encode(nodes.name, nodes.features, remarks, quiet=True)
+            found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
+            remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
+        if links is not None:
+            edge_columns = links.columns
+            with remarks.gathered():
+                pairs, weights = join(links, read.ids, read.typed, remarks, drop_unknown=drop_unknown_edges)
+    remarks.tell()
+    remarks.raise_if_any()
+    assert read is not None
+    assert schema is not None
+    features = schema.encode(read.name, read.features, remarks, quiet=True)
     assert features is not None
-    return TableGraph(nodes, schema, features, pairs, weights, edge_columns, directed, *split)
+    graph = TableGraph(read, schema, features, pairs, weights, edge_columns, directed, *labels)
+    return replace(graph, notes=tuple(remarks.notes))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,15 +12,12 @@ import pyarrow.compute as pc
 from g3nn.base.errors import Problems
 from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
 from g3nn.graph.outcomes.labels import name_array
-from g3nn.graph.tables.cells import NULL_WORDS, decimal_of, floats, is_number, is_text, known, numbers
-from g3nn.graph.tables.columns import counted, int64, listed, means_text, plain
+from g3nn.graph.tables.cells import NULL_WORDS, is_text, known, label_values, means_text, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks
+from g3nn.graph.tables.remarks import Remarks, counted, listed
 
 AUTO = "auto"
 
-_BOOLEANS = {"true": True, "false": False}
-_WHOLE_NUMBER = r"(0|-?[1-9][0-9]{0,17})(\.0*)?"
 _PERHAPS_UNKNOWN = ("unknown", "missing", "unlabelled", "unlabeled", "undefined", "tbd", "none")
 
 
@@ -30,7 +25,6 @@ def read_labels(
     source: Source, table: pa.Table, names: Sequence[str], outcome: str, nulls: tuple[str, ...], remarks: Remarks
 ) -> tuple[str, Labels | None]:
     """The outcome, guessed if it is "auto", and the labels; None where a problem was recorded."""
-    problems = remarks.problems
     columns = {name: _known(source, name, plain(table[name], source.typed), nulls, remarks) for name in names}
     if outcome == AUTO:
         raw, first = plain(table[names[0]], source.typed), columns[names[0]]
@@ -42,12 +36,12 @@ def read_labels(
     rule = OUTCOMES[outcome]
     if rule is not Tags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."
-        problems.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
+        remarks.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
         return outcome, None
     read = []
     for name, column in columns.items():
         values = label_values(column, source.typed, classes=rule is Classes)
-        read.append(rule.read(values, table.num_rows, problems, source.place(name), in_table=True))
+        read.append(rule.read(values, table.num_rows, remarks, source.place(name), in_table=True))
     labels = [column for column in read if column is not None]
     if len(labels) < len(names):
         return outcome, None
@@ -69,7 +63,7 @@ def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], 
     if len(words):
         found = f"{counted(len(words), 'label')} written as {listed(pc.unique(words))}"
         advice = "--keep-na takes them as they are."
-        remarks.note(source.place(name), Oddity(found, "empty cells where unknown", "taken as unknown", advice))
+        remarks.note(source.place(name), found, "empty cells where unknown", "taken as unknown", advice)
     return cells
 
 
@@ -84,7 +78,7 @@ def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remar
     else:
         done = f"taken as {OUTCOMES[outcome].values_title}"
         advice = "--outcome classes takes each as a class of its own."
-    remarks.note(place, Oddity(found, "--outcome classes, real or counts", done, advice))
+    remarks.note(place, found, "--outcome classes, real or counts", done, advice)
 
 
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
@@ -97,59 +91,12 @@ def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
         alike.setdefault(" ".join(name.casefold().split()), []).append(name)
     if same := [name for group in alike.values() if len(group) > 1 for name in group]:
         found = f"classes that differ only in case or blanks ({listed(same)})"
-        remarks.note(place, Oddity(found, "one spelling of each class", "taken as different classes"))
+        remarks.note(place, found, "one spelling of each class", "taken as different classes")
     if perhaps := [name for name in names.tolist() if name.casefold() in _PERHAPS_UNKNOWN]:
         count = int(np.isin(labels.values, np.flatnonzero(np.isin(names, perhaps))).sum())
         advice = f"If it means that the label is not known, use --na {perhaps[0]}."
         found = f"{counted(count, 'label')} called {listed(perhaps)}"
-        remarks.note(place, Oddity(found, "empty cells where unknown", "taken as a class", advice))
-
-
-def label_values(values: pa.Array, typed: bool, classes: bool = False) -> np.ndarray:
-    """(n,) as an outcome reads them: floats, or objects with None where there is no label.
-
-    The text of a CSV file is read as numbers or, among `classes`, as whole numbers or booleans if all of it can be.
-    """
-    if classes and (pa.types.is_integer(values.type) or _is_whole(values)):
-        values = int64(values)
-    elif is_number(values.type):
-        return floats(values)
-    if not is_text(values.type):
-        # Python has no dates as far from ours as Arrow and numpy have.
-        return _objects(list(values.to_numpy(False)) if pa.types.is_temporal(values.type) else values.to_pylist())
-    encoded = values.dictionary_encode()
-    words = _as_classes(encoded.dictionary.to_pylist(), typed) if classes else _as_numbers(encoded.dictionary)
-    return _objects([*words, None])[pc.fill_null(encoded.indices, len(words)).to_numpy()]
-
-
-def _is_whole(values: pa.Array) -> bool:
-    """Whether they are decimals without a fraction, which floats might round to one class."""
-    return pa.types.is_decimal(values.type) and pc.all(pc.equal(values, pc.floor(values))).as_py() is not False
-
-
-def _objects(items: list[Any]) -> np.ndarray:
-    array = np.empty(len(items), dtype=object)
-    array[:] = items
-    return array
-
-
-def _as_classes(words: list[str], typed: bool) -> list[Any]:
-    if typed:
-        return words
-    if words and all(re.fullmatch(_WHOLE_NUMBER, word) for word in words):
-        return [int(word.partition(".")[0]) for word in words]
-    if all(word.lower() in _BOOLEANS for word in words):
-        return [_BOOLEANS[word.lower()] for word in words]
-    return words
-
-
-def _as_numbers(words: pa.Array) -> list[Any]:
-    """Numbers or booleans; the words themselves where they are neither."""
-    read = numbers(words, decimal_of(words)).to_pylist()
-    return [
-        number if number is not None else _BOOLEANS.get(word.lower(), word)
-        for word, number in zip(words.to_pylist(), read, strict=True)
-    ]
+        remarks.note(place, found, "empty cells where unknown", "taken as a class", advice)
 
 
 def _numbers(values: np.ndarray) -> np.ndarray | None:
@@ -163,9 +110,9 @@ def check_split(
 ) -> tuple[Labels, np.ndarray | None, np.ndarray]:
     """The labels without those of test nodes, the labelled nodes for validation if the split names any, and those for
     test. There must be enough to train on."""
-    rule, refused, nobody = OUTCOMES[outcome], Problems(), np.zeros(0, dtype=np.int64)
+    rule, refused, none = OUTCOMES[outcome], Problems(), np.zeros(0, dtype=np.int64)
     parts = [labels.labelled[split[labels.labelled] == part] for part in ("val", "test")] if split is not None else []
-    val, test = parts or (nobody, nobody)
+    val, test = parts or (none, none)
     labels = replace(labels, values=without_labels_of(labels.values, test))
     if not labels.labelled.size:
         refused.add("", "test labels only", "labels to train on")
@@ -174,5 +121,5 @@ def check_split(
     else:
         rule.hold_out(labels, 0.5, np.random.RandomState(0), refused)
     place = f"{table}, {'split' if val.size or test.size else 'labels'}"
-    remarks.problems.found += [replace(problem, argument=place) for problem in refused.found]
+    remarks.found += [replace(problem, argument=place) for problem in refused.found]
     return labels, val if val.size else None, test

@@ -1,16 +1,29 @@
-"""What was unusual about tables: notes on what was done about it or, for those who want it strict, problems."""
+"""What is said about tables: problems, notes on what was unusual and what was done about it, and parts of sentences."""
 
 from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from g3nn.base.errors import DataError, G3NNWarning, Problems
 from g3nn.graph.outcomes.labels import quoted
+
+_LONGEST = 60
+
+
+def listed(values: Any) -> str:
+    """The first values of a sequence or an array, not too long, and how many more there are."""
+    items = values if isinstance(values, list | tuple) else values.tolist()
+    short = [f"{item[:_LONGEST]}..." if isinstance(item, str) and len(item) > _LONGEST else item for item in items]
+    return quoted(short)
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 class Oddity(NamedTuple):
@@ -23,27 +36,22 @@ class Oddity(NamedTuple):
 
 
 @dataclass
-class Remarks:
+class Remarks(Problems):
     """Problems of tables, which end a command, and notes, which do not.
 
-    strict: whether every oddity is a problem.
+    strict: whether every oddity is a problem. A note that is added to `notes` directly never is.
     """
 
-    problems: Problems = field(default_factory=Problems)
     strict: bool = False
     notes: list[str] = field(default_factory=list)
     _columns: dict[tuple[str, Oddity], list[str]] = field(default_factory=lambda: defaultdict(list))
 
-    def note(self, place: str, oddity: Oddity) -> None:
+    def note(self, place: str, found: str, allowed: str, done: str, advice: str = "") -> None:
+        """An `Oddity` of a place."""
         if self.strict:
-            self.problems.add(place, oddity.found, oddity.allowed, oddity.advice)
+            self.add(place, found, allowed, advice)
         else:
-            text = f"{place}: {oddity.found}; {oddity.done}"
-            self.notes.append(f"{text}. {oddity.advice}" if oddity.advice else text)
-
-    def say(self, text: str) -> None:
-        """A note on what the caller asked for, which is never a problem."""
-        self.notes.append(text)
+            self.notes.append(f"{place}: {found}; {done}{'. ' if advice else ''}{advice}")
 
     def column(self, table: str, name: str, oddity: Oddity) -> None:
         """A note about one column; columns of one table with the same oddity share a note."""
@@ -52,7 +60,7 @@ class Remarks:
     def tell(self) -> None:
         """Give out the notes as warnings; each is given once."""
         for (table, oddity), names in self._columns.items():
-            self.note(f"{table}, {columns(names)}", oddity)
+            self.note(f"{table}, column{'s' if len(names) > 1 else ''} {quoted(names)}", *oddity)
         self._columns.clear()
         for text in self.notes:
             warnings.warn(text, G3NNWarning, stacklevel=3)
@@ -61,12 +69,7 @@ class Remarks:
     def of_table(self, argument: str) -> Iterator[None]:
         """Collect what is wrong with a table and with its content."""
         try:
-            with self.problems.gathered():
+            with self.gathered():
                 yield
         except DataError as error:
-            self.problems.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")
-
-
-def columns(names: Sequence[str]) -> str:
-    """'column 'a'' or 'columns 'a', 'b''."""
-    return f"column{'s' if len(names) > 1 else ''} {quoted(names)}"
+            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")

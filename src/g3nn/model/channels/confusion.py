@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from g3nn.graph.outcomes.calibrate import Scaling, fit_temperature, log_seen
+from g3nn.graph.calibrate import Scaling, fit_temperature, log_seen
 
 _SURE, _FEWEST = 0.25, 40
 """The share of wrong labels is read off where predictions are surest: among this share of the labels, or so many."""

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from g3nn.graph.tables.cells import NULL_WORDS, DateFormat, date_format, dates, decimal_of, known, numbers
+from g3nn.graph.tables.cells import NULL_WORDS, date_formats, dates, decimal_of, known, numbers
 
 
 def test_words_for_nothing():
@@ -41,27 +41,27 @@ def test_the_decimal_sign_is_the_one_that_reads_more():
 
 def test_dates_as_people_write_them():
     columns = {
-        ("2020-12-31", "2021-01-01"): DateFormat("%Y-%m-%d"),
-        ("31.12.2020", "01.02.2021"): DateFormat("%d.%m.%Y"),
-        ("12/31/2020", "01/02/2021"): DateFormat("%m/%d/%Y"),
-        ("31/12/2020", "01/02/2021"): DateFormat("%d/%m/%Y"),
-        ("01/02/2021", "03/04/2021"): DateFormat("%m/%d/%Y", "%d/%m/%Y"),
-        ("02/02/2021", "03/03/2021"): DateFormat("%m/%d/%Y"),
-        ("2020-12-31T10:00:00.25Z", "2021-01-01T00:00:00+02:00"): DateFormat("%Y-%m-%dT%H:%M:%S"),
-        ("2020-12-31 10:00", "2021-01-01 10:00"): DateFormat("%Y-%m-%d %H:%M"),
-        ("3 Mar 2020", "12 Dec 2021"): DateFormat("%d %b %Y"),
-        ("Mar 3, 2020", "Dec 12, 2021"): DateFormat("%b %d, %Y"),
-        ("2020-12-31",) * 19 + ("soon",): DateFormat("%Y-%m-%d"),
-        ("2020-12-31",) * 9 + ("soon",): None,
-        ("1-a", "2-b"): None,
-        ("Rome", "Oslo"): None,
+        ("2020-12-31", "2021-01-01"): ["%Y-%m-%d"],
+        ("31.12.2020", "01.02.2021"): ["%d.%m.%Y"],
+        ("12/31/2020", "01/02/2021"): ["%m/%d/%Y"],
+        ("31/12/2020", "01/02/2021"): ["%d/%m/%Y"],
+        ("01/02/2021", "03/04/2021"): ["%m/%d/%Y", "%d/%m/%Y"],
+        ("02/02/2021", "03/03/2021"): ["%m/%d/%Y"],
+        ("2020-12-31T10:00:00.25Z", "2021-01-01T00:00:00+02:00"): ["%Y-%m-%dT%H:%M:%S"],
+        ("2020-12-31 10:00", "2021-01-01 10:00"): ["%Y-%m-%d %H:%M"],
+        ("3 Mar 2020", "12 Dec 2021"): ["%d %b %Y"],
+        ("Mar 3, 2020", "Dec 12, 2021"): ["%b %d, %Y"],
+        ("2020-12-31",) * 19 + ("soon",): ["%Y-%m-%d"],
+        ("2020-12-31",) * 9 + ("soon",): [],
+        ("1-a", "2-b"): [],
+        ("Rome", "Oslo"): [],
     }
-    assert {cells: date_format(pa.array(cells, pa.large_string())) for cells in columns} == columns
+    assert {cells: date_formats(pa.array(cells, pa.large_string())) for cells in columns} == columns
 
 
 def test_a_late_row_tells_days_from_months():
     cells = pa.array(["01/02/2021"] * 5000 + ["soon", "31/12/2021"] + ["01/02/2021"] * 5000, pa.large_string())
-    assert date_format(cells) == DateFormat("%d/%m/%Y")
+    assert date_formats(cells) == ["%d/%m/%Y"]
     read = dates(cells, "%d/%m/%Y")
     assert (read.null_count, str(read[5001])) == (1, "2021-12-31 00:00:00")
 

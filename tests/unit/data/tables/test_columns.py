@@ -8,7 +8,8 @@ import pyarrow as pa
 import pytest
 
 from g3nn.base.errors import InputError
-from g3nn.graph.tables.columns import identifiers, listed, plain, split_parts
+from g3nn.graph.tables.cells import identifiers, plain, split_parts
+from g3nn.graph.tables.remarks import listed
 
 
 def ids(values: Any, typed: bool) -> list[Any]:

@@ -123,7 +123,7 @@ class TestJoin:
         assert "--drop-unknown-edges" in str(caught.value)
         assert join(edges, pa.array(["a", "b"]), False, remarks, drop_unknown=True)[0].tolist() == [[0], [0]]
         assert remarks.notes == ["e.csv: left out 7 of 8 edges, with ids that no node has"]
-        assert remarks.problems.found == []
+        assert remarks.found == []
 
     @pytest.mark.parametrize("drop_unknown", [True, False])
     def test_all_edges_are_never_dropped(self, drop_unknown):

@@ -13,7 +13,7 @@ from g3nn.base.errors import DataError, InputError
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.datasets.planetoid import row_normalised
 from g3nn.graph.tables.edge_table import join
-from g3nn.graph.tables.export import FILES, export
+from g3nn.graph.tables.frames import EXAMPLE_FILES, export
 from g3nn.graph.tables.remarks import Remarks
 
 
@@ -21,7 +21,7 @@ from g3nn.graph.tables.remarks import Remarks
 def test_the_tables_give_back_the_task(tmp_path, name):
     task = g3nn.load(name)
     folder = export(task, tmp_path / "tables")
-    assert sorted(path.name for path in folder.iterdir()) == sorted(FILES)
+    assert sorted(path.name for path in folder.iterdir()) == sorted(EXAMPLE_FILES)
     nodes = read_nodes(folder / "nodes.parquet", "id", "label", split="split")
     words = np.stack([nodes.features[name].to_numpy() for name in nodes.features.column_names], axis=1)
     assert (row_normalised(sp.csr_array(words.astype(np.float32))) != task.features).nnz == 0

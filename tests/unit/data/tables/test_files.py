@@ -9,7 +9,7 @@ import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, read_nodes, said, text_file, write
 
 from g3nn.base.errors import DataError
-from g3nn.graph.tables import frames
+from g3nn.graph.tables import csv_files
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.remarks import Remarks
 
@@ -156,7 +156,7 @@ def test_a_column_name_that_is_no_text(tmp_path):
 
 class TestMemory:
     def test_a_file_that_holds_more_than_fits_is_refused_before_it_is_read(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(frames, "free_memory", lambda: 10**6)
+        monkeypatch.setattr(csv_files, "free_memory", lambda: 10**6)
         text = tmp_path / "n.csv.gz"
         text.write_bytes(gzip.compress(b"id,x\n" + b"1,2\n" * 50_000, mtime=0))
         repeated = parquet_file(tmp_path, {"id": np.zeros(10**6, dtype=np.int64)})

@@ -12,7 +12,8 @@ import pytest
 from small_tables import labels, matrix, read_graph, read_nodes, said, text_file
 
 from g3nn.base.errors import DataError
-from g3nn.graph.tables.frames import check_excel, from_frame, native_frame, read_excel, write_table
+from g3nn.graph.tables.files import from_frame, read_excel
+from g3nn.graph.tables.frames import check_excel, native_frame, write_table
 
 openpyxl: Any = pytest.importorskip("openpyxl")
 pd: Any = pytest.importorskip("pandas")

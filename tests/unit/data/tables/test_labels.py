@@ -13,7 +13,8 @@ from small_tables import read_graph, said, text_file, write
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.graph.outcomes import OUTCOMES, Labels
-from g3nn.graph.tables.labels import check_split, label_values
+from g3nn.graph.tables.cells import label_values
+from g3nn.graph.tables.labels import check_split
 from g3nn.graph.tables.remarks import Remarks
 
 NAN = float("nan")
@@ -190,7 +191,7 @@ def test_a_split_that_leaves_too_little():
     for outcome, values, split, words in cases:
         remarks = Remarks()
         check_split("n.csv", labels_of(values, outcome), None if split is None else np.array(split), outcome, remarks)
-        (problem,) = remarks.problems.found
+        (problem,) = remarks.found
         assert words in str(problem)
 
 

@@ -10,8 +10,7 @@ import pytest
 from small_tables import labels, matrix, read_graph, text_file
 
 from g3nn.base.errors import G3NNWarning
-from g3nn.graph.tables.fitted_tables import FittedTables
-from g3nn.graph.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.remarks import Remarks
 
 ROWS = "id,y,age,city,same,z\nu,a,1,Rome,1,5\nv,b,,Oslo,1,6\nw,a,4,Rome,1,7\nx,b,8,Oslo,1,5\n"
@@ -30,7 +29,7 @@ def tables(tmp_path: Path) -> FittedTables:
 def read(tables: FittedTables, nodes: Any, edges: Any = None, **options: Any) -> tuple[NewNodes, list[str]]:
     remarks = Remarks()
     new = read_new_nodes(tables, nodes, edges, remarks, **options)
-    assert remarks.problems.found == []
+    assert remarks.found == []
     assert new is not None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", G3NNWarning)
@@ -41,7 +40,7 @@ def read(tables: FittedTables, nodes: Any, edges: Any = None, **options: Any) ->
 def problems(tables: FittedTables, nodes: Any, edges: Any = None) -> list[str]:
     remarks = Remarks()
     assert read_new_nodes(tables, nodes, edges, remarks) is None
-    return [str(problem).split("; ")[0] for problem in remarks.problems.found]
+    return [str(problem).split("; ")[0] for problem in remarks.found]
 
 
 def test_new_and_old_rows(tables, tmp_path):

@@ -21,18 +21,18 @@ def test_columns_with_the_same_oddity_share_a_note():
     notes = ["n.csv, columns 'a', 'b': no value; left out. Fill it.", "n.csv, column 'c': no value; kept"]
     assert remarks.notes == notes
     assert [(str(one.message), one.category) for one in caught] == [(note, G3NNWarning) for note in notes]
-    assert remarks.problems.found == []
+    assert remarks.found == []
 
 
 def test_a_strict_caller_gets_problems_instead_but_for_what_was_asked_for():
     remarks = Remarks(strict=True)
-    remarks.note("n.csv", ODD)
+    remarks.note("n.csv", *ODD)
     remarks.column("n.csv", "a", ODD)
-    remarks.say("edges were dropped")
+    remarks.notes.append("edges were dropped")
     with pytest.warns(G3NNWarning, match="^edges were dropped$"):
         remarks.tell()
     expected = [Problem(place, "no value", "values", "Fill it.") for place in ("n.csv", "n.csv, column 'a'")]
-    assert remarks.problems.found == expected
+    assert remarks.found == expected
 
 
 def test_what_is_wrong_with_a_table_and_with_its_content_is_collected():
@@ -41,7 +41,7 @@ def test_what_is_wrong_with_a_table_and_with_its_content_is_collected():
         raise DataError("n.csv: is empty.")
     with remarks.of_table("edges"):
         raise InputError([Problem("e.csv", "one column", "two")])
-    assert [str(problem) for problem in remarks.problems.found] == [
+    assert [str(problem) for problem in remarks.found] == [
         "nodes: got n.csv: is empty; expected a table: CSV, Parquet, Excel or a data frame",
         "e.csv: got one column; expected two",
     ]

@@ -12,11 +12,10 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_tables import matrix, one_column, said
 
 from g3nn.base.errors import G3NNWarning
-from g3nn.graph.tables.cells import NULL_WORDS
-from g3nn.graph.tables.columns import plain
-from g3nn.graph.tables.encoders import Category, Number, Text
+from g3nn.graph.tables.cells import NULL_WORDS, plain
+from g3nn.graph.tables.encoders import MOST_CATEGORIES, Category, Number, Text
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import MOST_CATEGORIES, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import Encoded, FeatureSchema
 
 NAN = float("nan")
 
@@ -91,14 +90,14 @@ class TestNumbers:
         np.testing.assert_array_equal(features({"truth": columns["truth"]})[:, 0], [1, NAN, 0])
         remarks = Remarks()
         assert schema.encode("n", pa.table(columns), remarks) is not None
-        assert remarks.problems.found == []
+        assert remarks.found == []
 
     def test_infinite_ones_are_refused(self):
         remarks = Remarks()
         schema = learned({"a": [1.0, float("inf")], "b": [1e200, 2.0], "c": [1.0, 2.0]}, remarks)
         schema.encode("new", pa.table({"c": [1e300]}), remarks)
         words = ["n, column 'a'", "n, column 'b'", "new, column 'c'"]
-        assert [str(one).split(": got infinite or huge numbers")[0] for one in remarks.problems.found] == words
+        assert [str(one).split(": got infinite or huge numbers")[0] for one in remarks.found] == words
 
 
 class TestDates:
@@ -200,7 +199,7 @@ def test_columns_that_say_nothing_are_left_out():
     remarks = Remarks(strict=True)
     schema = learned(columns, remarks, words="text")
     remarks.tell()
-    assert [str(problem).split("; ")[0] for problem in remarks.problems.found] == [
+    assert [str(problem).split("; ")[0] for problem in remarks.found] == [
         "n, columns 'same', 'same too': got the same value in every row",
         "n, columns 'nothing', 'nothing here', 'no number': got no value at all",
         "n, column 'name': got almost as many values as rows",
@@ -224,7 +223,7 @@ def test_columns_that_say_nothing_are_left_out():
 def test_columns_that_are_no_values_are_refused(values):
     remarks = Remarks()
     assert learned({"x": values}, remarks).columns == {}
-    assert "one column for each number in it" in str(remarks.problems.found[0])
+    assert "one column for each number in it" in str(remarks.found[0])
 
 
 MIXED = {
@@ -250,7 +249,7 @@ class TestNewTables:
         remarks, words = Remarks(), ["u", "v"]
         table = pa.table({"age": words, "city": words, "vip": words, "new": [1, 2], "newer": [1, 2], "same": words})
         assert learned(MIXED).encode("n", table, remarks) is None
-        assert [str(problem).split("; expected")[0] for problem in remarks.problems.found] == [
+        assert [str(problem).split("; expected")[0] for problem in remarks.found] == [
             "n: got no column 'day'",
             "n, column 'age': got 'u', 'v', which are no numbers",
             "n, column 'vip': got 'u', 'v', which are no numbers",

@@ -62,10 +62,7 @@ def degree_bins(
 
 
 def _binned(
-    levels: np.ndarray,
-    limits: Callable[[int], tuple[float, float]],
-    probabilities: np.ndarray,
-    labels: np.ndarray,
+    levels: np.ndarray, limits: Callable[[int], tuple[float, float]], probabilities: np.ndarray, labels: np.ndarray
 ) -> list[Bin]:
     """The nodes of each level (n,) as one bin."""
     right, confidence = probabilities.argmax(1) == labels, probabilities.max(1).astype(np.float64)
