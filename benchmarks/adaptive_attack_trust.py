@@ -19,8 +19,8 @@ import torch
 from torch import Tensor
 
 from g3nn.base.parse import Matrix
-from g3nn.queries import genuine, likeness
-from g3nn.queries.learning import coordinates, unit_rows
+from g3nn.queries import genuine
+from g3nn.queries.genuine import coordinates, unit_rows
 from g3nn.queries.messages import _TINY, PSEUDO_EDGES
 from g3nn.queries.scores import ObservedEdges
 
@@ -89,7 +89,7 @@ class SoftTrust:
         rows = unit_rows(features)
         rows = rows.toarray() if sp.issparse(rows) else np.asarray(rows)
         cosine = rows.astype(np.float64) @ rows.astype(np.float64).T
-        parts = prior, np.sign(cosine) * np.sqrt(abs(cosine)), coordinates(features, likeness._COORDINATES)
+        parts = prior, np.sign(cosine) * np.sqrt(abs(cosine)), coordinates(features, genuine._COORDINATES)
         return cls(*(torch.from_numpy(np.asarray(part)).to(device, dtype) for part in parts))
 
     def __call__(self, graph: PartGraph, chance: Tensor, shares: Sequence[float]) -> list[Trusted]:
@@ -143,8 +143,8 @@ class SoftTrust:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhoods:
-    """`Likeness.around`. shared: (n, n), how many neighbours two nodes have in common, rare ones counting more; near:
-    (n, r), the sum of the neighbours' features."""
+    """`PairAttributes.around`. shared: (n, n), how many neighbours two nodes have in common, rare ones counting more;
+    near: (n, r), the sum of the neighbours' features."""
 
     shared: Tensor
     near: Tensor

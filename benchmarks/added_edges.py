@@ -21,8 +21,7 @@ import scipy.sparse as sp
 import g3nn
 from g3nn.estimator.trust import _by_features, _training_labels
 from g3nn.graph.task import NodeTask
-from g3nn.queries.genuine import Evidence
-from g3nn.queries.learning import unit_rows
+from g3nn.queries.genuine import Evidence, unit_rows
 from g3nn.queries.scores import ObservedEdges
 
 CELLS = (("cora", "standard"), ("citeseer", "standard"), ("cora", "metattack-25"), ("citeseer", "metattack-25"))

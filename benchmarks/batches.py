@@ -134,7 +134,8 @@ def memory(nodes: int, batches: int = 20) -> Record:
         source.labelled(labelled, Noise(torch.tensor([7]), turn))
         seconds.append(time.perf_counter() - begun)
     graph = {"nodes": task.num_nodes, "edges": task.num_edges, "edge_gb": task.edges.nbytes / 1e9}
-    found = {"rows_gb": source.rows.nbytes / 1e9, "seconds_to_build": built, "gib": _peak() / 2**30}
+    rows = source.rows.pattern
+    found = {"rows_gb": (rows.rowptr.nbytes + rows.col.nbytes) / 1e9, "seconds_to_build": built, "gib": _peak() / 2**30}
     return {
         **{"what": "memory", "model": "none", "device": "cpu", "cores": os.cpu_count(), "fan_out": FAN_OUT},
         **{**graph, **found, "gib_before": before / 2**30},

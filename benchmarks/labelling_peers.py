@@ -10,8 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from g3nn.kernels.sparse import neighbour_mean
-from g3nn.queries.situation import Situation
-from g3nn.queries.strategies import Scores
+from g3nn.queries.strategies import Scores, Situation
 
 _DAMPING, _STEPS = 0.85, 50
 _BASE = 0.995

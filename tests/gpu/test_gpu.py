@@ -16,8 +16,7 @@ from g3nn.model.replicas import Noise
 from g3nn.studies.executors import make_executor
 from g3nn.studies.job import Job
 from g3nn.studies.records import Point
-from g3nn.training.batches.rows import GraphRows
-from g3nn.training.batches.sampling import Sampler
+from g3nn.training.batches.sampling import GraphRows, Sampler
 from g3nn.training.track import Track
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs CUDA")
@@ -454,7 +453,7 @@ def test_the_first_epochs_of_rgcn_are_those_of_the_cpu():
 
 def test_neighbourhoods_are_drawn_as_on_the_cpu():
     task = g3nn.synthetic(nodes=500, classes=3, degree=8, features=5, seed=4)
-    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, None)
+    rows = GraphRows.of(task.edges, task.num_nodes, None).pattern
     targets, more = torch.tensor([4, 9, 4, 30]), torch.tensor([9, 2, 2, 58])
     found = []
     for device in ("cpu", "cuda"):

@@ -10,15 +10,15 @@ import torch
 
 import g3nn
 from g3nn.graph.task import NodeTask
+from g3nn.kernels import Pattern
 from g3nn.model.generative import ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.training.batches import BatchSource, sampling
-from g3nn.training.batches.hops import SampledHop
-from g3nn.training.batches.rows import GraphRows
-from g3nn.training.batches.sampling import Sampler
+from g3nn.training.batches.sampled import SampledHop
+from g3nn.training.batches.sampling import GraphRows, Sampler
 
 CPU = torch.device("cpu")
 STEPS = {"gcn": 2, "sage": 2, "gat": 2, "hops": 2, "mlp": 0, "gcnii": 3, "appnp": 3}
@@ -100,8 +100,8 @@ def test_the_mean_over_batches_is_the_gradient_of_the_whole_graph(task, reductio
 
 @pytest.mark.parametrize("matrix", ["adjacency", "neighbour_mean"])
 def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
-    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
-    sampler = Sampler(rows)
+    rows = GraphRows.of(task.edges, task.num_nodes, task.weights)
+    sampler = Sampler(rows.pattern)
     x = torch.randn(1, task.num_nodes, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     nodes = torch.arange(task.num_nodes)
     whole = getattr(Inputs.of(task, dtype=torch.float64), matrix).matmul(x)
@@ -117,7 +117,7 @@ def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
 
 @pytest.mark.parametrize("fan_out", [(0, 0), (2, 1), (3, 0, 2), ()])
 def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
-    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    rows = GraphRows.of(task.edges, task.num_nodes, task.weights).pattern
     targets, more = torch.tensor([4, 9, 4, 30]), torch.tensor([9, 2, 2, 58])
     one, two = (Sampler(rows, compiled).around(targets, more, fan_out, noise()) for compiled in (True, False))
     assert one.sizes == two.sizes
@@ -128,7 +128,7 @@ def test_loops_and_tensor_operations_draw_the_same(task, fan_out):
 
 
 def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
-    rows = GraphRows.of_neighbours(task.edges, task.num_nodes, task.weights)
+    rows = GraphRows.of(task.edges, task.num_nodes, task.weights).pattern
     near = Sampler(rows).around(torch.arange(task.num_nodes), torch.zeros(0, dtype=torch.int64), (3,), noise())
     degree = rows.rowptr.diff()
     assert torch.equal(near.rowptr.diff()[: task.num_nodes], degree.clamp_max(3))
@@ -145,17 +145,8 @@ def test_the_last_of_very_many_neighbours_is_one(monkeypatch, compiled):
     monkeypatch.setattr(sampling, "uniform_bits", lambda _seeds, _counter, size: torch.full((1, size), 2**32 - 1))
     rowptr = torch.cat([torch.tensor([0]), torch.arange(degree, 2 * degree + 1)])
     col = torch.cat([torch.arange(1, degree + 1), torch.zeros(degree, dtype=torch.int64)])
-    rows = GraphRows(rowptr, col, None)
+    rows = Pattern.from_rows(rowptr, col, degree + 1)
     near = Sampler(rows, compiled).around(torch.tensor([0]), torch.tensor([], dtype=torch.int64), (drawn,), noise())
     entry = near.entry[: near.rowptr[1]]
     assert entry.numel() == entry.unique().numel() == drawn
     assert int(entry.max()) < degree
-
-
-def test_rows_know_which_entries_they_contain(task):
-    rows = GraphRows.of_arcs(task.edges, task.num_nodes)
-    n = task.num_nodes
-    i, j = (part.flatten() for part in torch.meshgrid(torch.arange(n), torch.arange(n), indexing="ij"))
-    linked = torch.zeros(n, n, dtype=torch.bool)
-    linked[tuple(torch.from_numpy(task.edges))] = True
-    assert torch.equal(rows.contain(i, j), linked.flatten())

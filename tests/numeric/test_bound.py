@@ -132,7 +132,7 @@ def test_means_are_sums_divided_by_what_they_are_over(task, noise):
     for name, count in {"prior": 4, "supervised": 4, "cross_entropy": 2, "entropy": 2}.items():
         torch.testing.assert_close(getattr(mean, name), getattr(total, name) / count, msg=name)
     labels = torch.where(inputs.labelled, inputs.observed, model.posterior.log_prob(inputs, None).exp())
-    scores = [model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges())]
+    scores = [model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges)]
     torch.testing.assert_close(mean.graph, -sum(score.mean(1) for score in scores))
     torch.testing.assert_close(total.graph, -sum(score.sum(1) for score in scores))
 
@@ -145,7 +145,7 @@ def test_a_mean_over_weighted_edges_is_over_their_number(task, weighted, noise):
     )
     labels = torch.where(weighted.labelled, weighted.observed, model.posterior.log_prob(weighted, None).exp())
     edges, others = (
-        model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges())
+        model.likelihood.expected_log_prob(None, labels, one) for one in (source.edges, source.all_non_edges)
     )
     weights = torch.from_numpy(weighted.task.weights)
     torch.testing.assert_close(total.graph, -(edges * weights).sum(1) - others.sum(1))

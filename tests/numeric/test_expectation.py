@@ -21,7 +21,7 @@ def random_q(seed: int = 0) -> torch.Tensor:
 def test_expectation_equals_brute_force_over_both_labels(name, inputs, source):
     model, q = make_model(name), random_q()
     state = model.likelihood.node_state(inputs, None)
-    for pairs in (source.edges, source.all_non_edges()):
+    for pairs in (source.edges, source.all_non_edges):
         probability = torch.sigmoid(model.likelihood.logits(state, pairs)).expand(-1, pairs.i.numel(), -1, -1)
         chance = probability if pairs.present else 1 - probability
         expected = torch.zeros(2, pairs.i.numel(), dtype=torch.float64)

@@ -48,7 +48,7 @@ def tag_model(likelihood: str, inputs: Inputs) -> GenerativeModel:
 def log_graph(model: GenerativeModel, inputs: Inputs, values: torch.Tensor) -> torch.Tensor:
     """(m,): log p(G | X, Y) for each of m settings (m, n, T) of everything, from the log-odds alone."""
     source, total, state = PairSource(inputs), 0.0, model.likelihood.node_state(inputs, None)
-    for pairs in (source.edges, source.all_non_edges()):
+    for pairs in (source.edges, source.all_non_edges):
         rows = [model.likelihood.log_odds(state, one.unsqueeze(0), pairs).squeeze(0) for one in values]
         total = total + observed_log_prob(model, torch.stack(rows), pairs.present).sum(1)
     return total
@@ -287,7 +287,7 @@ def test_a_damped_pair_counts_by_the_neighbours_of_its_ends(options, present):
     plain, damped = (number_model("tags", inputs.task, {**options, "damping": power}) for power in (0.0, 0.4))
     damped.load_state_dict(plain.state_dict())
     source = PairSource(inputs)
-    pairs = source.edges if present else source.all_non_edges()
+    pairs = source.edges if present else source.all_non_edges
     q = torch.rand(1, inputs.n, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
     scores = [
         model.likelihood.expected_log_prob(model.likelihood.node_state(inputs, None), q, pairs)

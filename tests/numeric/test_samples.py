@@ -55,7 +55,7 @@ def test_the_graph_is_explained_by_the_mean_of_the_samples(noisy, inputs, source
     mean = sum(passes(noisy, inputs, 2)) / 2
     labels = torch.where(inputs.labelled, inputs.observed, mean)
     likelihood = noisy.likelihood
-    scores = [likelihood.expected_log_prob(None, labels, pairs) for pairs in (source.edges, source.all_non_edges())]
+    scores = [likelihood.expected_log_prob(None, labels, pairs) for pairs in (source.edges, source.all_non_edges)]
     torch.testing.assert_close(found, -sum(score.sum(1) for score in scores))
 
 

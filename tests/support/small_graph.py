@@ -14,7 +14,7 @@ from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.networks import PerceptronOptions
 from g3nn.model.pairs import PairSource
 from g3nn.model.posteriors.gcn import GCN, GCNOptions
-from g3nn.model.priors.mlp import MLPPrior
+from g3nn.model.priors.standard import MLPPrior
 from g3nn.model.replicas import Replicas, Sizes
 
 CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if serves(likelihood, "classes")]
@@ -54,7 +54,7 @@ def log_graph(model: GenerativeModel, inputs: Inputs, source: PairSource, y: tup
     times[tuple(inputs.task.edges)] = 1 if inputs.task.weights is None else inputs.task.weights
     state = model.likelihood.node_state(inputs, None)
     total = torch.zeros(2, dtype=torch.float64)
-    for pairs in (source.edges, source.all_non_edges()):
+    for pairs in (source.edges, source.all_non_edges):
         tables = model.likelihood.log_prob(state, pairs)
         tables = tables.expand(-1, pairs.i.numel(), -1, -1)
         for p, (i, j) in enumerate(zip(pairs.i.tolist(), pairs.j.tolist(), strict=True)):

@@ -66,7 +66,7 @@ def test_answers_are_worked_out_in_blocks(task, kind, tmp_path, monkeypatch):
 def test_a_file_that_changes_is_noticed(task, tmp_path):
     path = tmp_path / "x.npy"
     on_disk = build(task, write(task.features, path))
-    from g3nn.training.batches.features import FeatureRows
+    from g3nn.training.batches.source import FeatureRows
 
     rows = FeatureRows(on_disk.features, torch.device("cpu"), torch.float32, on_device=True)
     rows.at(torch.tensor([1, 2]))

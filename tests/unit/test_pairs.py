@@ -60,7 +60,7 @@ def test_counts(source, directed):
 
 
 def test_all_non_edges_is_each_of_them_once(source, directed):
-    found = source.all_non_edges()
+    found = source.all_non_edges
     assert not found.present
     assert as_set(found, directed) == sorted(non_edges(source))
     assert found.i.numel() == source.num_non_edges
@@ -144,7 +144,7 @@ def test_weights_of_pairs_by_degree_make_up_for_the_choice(source, directed):
 def test_a_graph_without_edges(make_task, directed):
     source = with_edges(make_task(nodes=7, directed=directed), set())
     assert source.num_edges == 0
-    assert as_set(source.all_non_edges(), directed) == sorted(candidates(7, directed))
+    assert as_set(source.all_non_edges, directed) == sorted(candidates(7, directed))
     assert set(as_set(source.sample_non_edges(Noise(SEEDS, 0), 2000), directed)) == candidates(7, directed)
 
 
@@ -164,7 +164,7 @@ class TestCompleteGraph:
     def test_has_no_non_edge(self, task):
         source = PairSource(Inputs.of(task))
         assert source.num_non_edges == 0
-        assert source.all_non_edges().i.numel() == 0
+        assert source.all_non_edges.i.numel() == 0
 
     @pytest.mark.parametrize(("pairs", "reduction"), [("sampled", "mean"), ("all", "sum")])
     def test_can_be_trained_on(self, task, pairs, reduction):
@@ -192,7 +192,7 @@ class TestLoneNodes:
         return set(pairs) - set(as_set(source.edges, directed))
 
     def test_their_pairs_are_no_non_edges(self, source, wanted, directed):
-        assert as_set(source.all_non_edges(), directed) == sorted(wanted)
+        assert as_set(source.all_non_edges, directed) == sorted(wanted)
         assert source.num_non_edges == len(wanted)
         assert source.num_edges == 6
 

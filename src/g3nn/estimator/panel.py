@@ -16,7 +16,8 @@ from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
-from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, estimator_name
+from g3nn.model.tabular import NAMED, CrossFitted, Neighbourhood
+from g3nn.model.tabular.models import estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
@@ -294,7 +295,7 @@ def table_candidates(
         return _alone_and_linked(estimator_name(prior), prior, linked, asked=True)
     if labels < max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
         return ()
-    return _alone_and_linked("trees", boosted_trees(outcome), linked)
+    return _alone_and_linked("trees", NAMED["trees"](outcome), linked)
 
 
 def _alone_and_linked(name: str, estimator: Any, linked: bool, asked: bool = False) -> tuple[TableCandidate, ...]:

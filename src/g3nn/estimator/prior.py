@@ -12,7 +12,7 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.model.generative import ModelSpec
 from g3nn.model.posteriors import POSTERIORS
 from g3nn.model.priors import PRIORS
-from g3nn.model.tabular import check_feature_model, estimator_name
+from g3nn.model.tabular.models import check_feature_model, estimator_name
 from g3nn.training.checks import checked_spec
 
 AUTO, GIVEN = "auto", "given"

@@ -9,8 +9,9 @@ from typing import Any
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning
 from g3nn.estimator.panel import Candidate, Options
 from g3nn.graph.task import NodeTask
+from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
-from g3nn.training.room import BATCH, Fit, gib, how_it_fits, near_labels
+from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
 _COPIES = 3
 """How many times the memory of a whole graph there must be before what lies near labels is held beside it."""

@@ -13,7 +13,7 @@ from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.queries.genuine import Evidence, GenuineEdges
-from g3nn.queries.groups import MergedGroups
+from g3nn.queries.messages import MergedGroups
 from g3nn.queries.scores import ObservedEdges
 from g3nn.training.plan import Plan
 from g3nn.training.room import near_labels

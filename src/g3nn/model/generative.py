@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from g3nn.base.errors import Problems, any_of, suggestion
+from g3nn.base.errors import InputError, Problem, Problems, any_of, suggestion
 from g3nn.base.options import choice, pick
 from g3nn.base.registry import Registry
 from g3nn.graph.outcomes import OUTCOMES, Outcome
@@ -29,7 +29,7 @@ Channels = str | type[Channel] | Sequence[str | type[Channel]] | None
 PosteriorSource = str | type[LabelPosterior] | nn.Module | Callable[[], nn.Module]
 
 POSTERIOR, PRIOR, BOTH = "posterior", "prior", "both"
-"""Who answers for an isolated node."""
+"""Which part predicts the label of an isolated node."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class ModelOptions:
 
 class GenerativeModel(nn.Module):
     """R replicas of a posterior and, unless the model is discriminative, of a graph likelihood and a label prior; and
-    of the channels through which labels and edges were observed, if that is in doubt."""
+    of the channels through which labels and edges were observed, if these may be wrong."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class GenerativeModel(nn.Module):
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
     def emission(self, outcome: Outcome, members: int = 1) -> Emission:
-        """Whom to ask about observed labels. members: so many replicas in a row answer as one."""
+        """The distribution of observed labels. members: how many replicas in a row are averaged."""
         return outcome if self.label_channel is None else self.label_channel.averaged(members)
 
     def predict_log_prob(self, inputs: Inputs) -> Tensor:
@@ -132,14 +132,10 @@ class ModelSpec:
         """From `likelihood-posterior`, or the name of a posterior alone. Raises with the nearest valid name."""
         likelihood, _, posterior = name.partition("-")
         if name in POSTERIORS:
-            spec = cls(name)
-        elif likelihood in LIKELIHOODS and posterior in POSTERIORS:
-            spec = cls(posterior, likelihood)
-        else:
-            problems = Problems()
-            problems.add("model", repr(name), allowed_models(), suggestion(name, model_names()))
-            problems.raise_if_any()
-        return spec
+            return cls(name)
+        if likelihood in LIKELIHOODS and posterior in POSTERIORS:
+            return cls(posterior, likelihood)
+        raise InputError([Problem("model", repr(name), allowed_models(), suggestion(name, model_names()))])
 
     def check(self, problems: Problems) -> None:
         for kind, known in PARTS.items():
@@ -163,14 +159,11 @@ class ModelSpec:
 
     def check_outcome(self, outcome: str, problems: Problems) -> None:
         """Record every part that cannot serve an outcome, with those that can."""
-        for kind, component in self.components().items():
-            if not serves(component, outcome):
-                able = any_of(name for name, part in PARTS[kind].items() if serves(part, outcome))
-                problems.add(kind, f"{_name(getattr(self, kind))!r} for outcome {outcome!r}", able)
-        for channel, component in zip(self.channels, self.channel_components(), strict=True):
-            if not serves(component, outcome):
-                able = any_of(name for name, part in CHANNELS.items() if serves(part, outcome))
-                problems.add("channels", f"{_name(channel)!r} for outcome {outcome!r}", able)
+        parts = [(kind, getattr(self, kind), PARTS[kind]) for kind in self.components()]
+        for kind, source, known in [*parts, *(("channels", channel, CHANNELS) for channel in self.channels)]:
+            if not serves(known[source] if isinstance(source, str) else source, outcome):
+                able = any_of(name for name, part in known.items() if serves(part, outcome))
+                problems.add(kind, f"{_name(source)!r} for outcome {outcome!r}", able)
 
     @property
     def name(self) -> str:

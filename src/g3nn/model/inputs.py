@@ -89,7 +89,7 @@ Rowwise = TypeVar("Rowwise", Tensor, Features)
 
 
 class Hop(Protocol):
-    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns those that they hear."""
+    """One step over a graph: matrices whose rows are the nodes that remain, and whose columns their neighbourhoods."""
 
     @property
     def adjacency(self) -> SparseMatrix: ...
@@ -111,23 +111,16 @@ class Hop(Protocol):
 class Inputs:
     """X, G and Y_L of one task.
 
-    edges: (2, E) on the CPU, each undirected pair once, or arcs. labels: the values of `targets`. observed: (n, K),
-    one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values as inputs of a
-    network.
-    edge_weight: (E,), as how many edges each one counts; None if all are alike. beliefs: (n, width), those of the task.
+    val, unlabelled: node numbers. targets: the labels, of which training sees some. beliefs: (n, width), those of the
+    task.
     """
 
     task: NodeTask
     x: Features
-    edges: Tensor
-    labels: Tensor
-    train: Tensor
     val: Tensor
     unlabelled: Tensor
-    observed: Tensor
     outcome: Outcome
     targets: Targets
-    edge_weight: Tensor | None = None
     beliefs: Tensor | None = None
 
     @classmethod
@@ -147,23 +140,46 @@ class Inputs:
             features = Features(torch.from_numpy(task.features).to(device, dtype))
         outcome = outcome or task.outcome_model()
         targets = outcome.targets(task.labels, task.train, device, dtype)
-        train = torch.from_numpy(task.train).to(device)
-        val = torch.from_numpy(task.val).to(device)
-        unlabelled = torch.from_numpy(task.unlabelled).to(device)
-        edges = torch.from_numpy(task.edges)
-        observed = outcome.as_inputs(targets)
-        own = _edge_weight(task, device, dtype), _tensor(task.beliefs, device, dtype)
-        return cls(task, features, edges, targets.values, train, val, unlabelled, observed, outcome, targets, *own)
+        val, unlabelled = (torch.from_numpy(nodes).to(device) for nodes in (task.val, task.unlabelled))
+        return cls(task, features, val, unlabelled, outcome, targets, _tensor(task.beliefs, device, dtype))
 
     def without_edges_of(self, nodes: np.ndarray) -> Inputs:
         """The same nodes, in the graph without the edges of `nodes`."""
-        task = self.task.without_edges_of(nodes)
-        edges = torch.from_numpy(task.edges)
-        return replace(self, task=task, edges=edges, edge_weight=_edge_weight(task, self.device, self.dtype))
+        return replace(self, task=self.task.without_edges_of(nodes))
+
+    @property
+    def graph(self) -> NodeTask:
+        """The task, where its edges are used. A batch of nodes has no graph of its own."""
+        return self.task
+
+    @property
+    def edges(self) -> Tensor:
+        """(2, E) on the CPU, each undirected pair once, or arcs."""
+        return torch.from_numpy(self.graph.edges)
+
+    @cached_property
+    def edge_weight(self) -> Tensor | None:
+        """(E,): as how many edges each one counts; None if all are alike."""
+        return _tensor(self.graph.weights, self.device, self.dtype)
+
+    @property
+    def labels(self) -> Tensor:
+        return self.targets.values
+
+    @property
+    def train(self) -> Tensor:
+        """The nodes of L."""
+        return self.targets.train
+
+    @cached_property
+    def observed(self) -> Tensor:
+        """(n, K): one-hot rows for labelled nodes and zero rows for the others; with another outcome (n, T), its values
+        as inputs of a network."""
+        return self.outcome.as_inputs(self.targets)
 
     @property
     def heard(self) -> Inputs:
-        """What the posterior computes with: these nodes and those that they hear."""
+        """What the posterior computes with: these nodes and those in their neighbourhoods."""
         return self
 
     def hops(self, count: int) -> tuple[Hop, ...]:
@@ -185,7 +201,7 @@ class Inputs:
         return 1.0, 1.0
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
-        """What `make` gives, made when it is first asked for: something about this graph that one component needs."""
+        """What `make` gives, computed on first use: something about this graph that one component needs."""
         if key not in self._made:
             self._made[key] = make()
         made: Made = self._made[key]
@@ -197,7 +213,7 @@ class Inputs:
 
     @property
     def n(self) -> int:
-        return self.task.num_nodes
+        return len(self.targets.values)
 
     @cached_property
     def presence(self) -> Features:
@@ -211,11 +227,11 @@ class Inputs:
 
     @property
     def device(self) -> torch.device:
-        return self.observed.device
+        return self.targets.scale.device
 
     @property
     def dtype(self) -> torch.dtype:
-        return self.observed.dtype
+        return self.targets.scale.dtype
 
     @cached_property
     def labelled(self) -> Tensor:
@@ -226,19 +242,19 @@ class Inputs:
 
     @property
     def has_edges(self) -> bool:
-        return self.edges.shape[1] > 0
+        return self.task.num_edges > 0
 
     @cached_property
     def isolated(self) -> Tensor:
         """(n, 1) booleans: the nodes without edges."""
-        return torch.from_numpy(self.task.isolated).unsqueeze(1).to(self.device)
+        return torch.from_numpy(self.graph.isolated).unsqueeze(1).to(self.device)
 
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """D^-1/2 (A + I) D^-1/2, the propagation matrix of GCN and its relatives."""
-        if self.task.weights is None:
+        if self.graph.weights is None:
             return SparseMatrix.normalised(self.neighbours, self.dtype)
-        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.task.edges, self.n, self.task.weights))
+        matrix = SparseMatrix.from_scipy(normalised_adjacency(self.graph.edges, self.n, self.graph.weights))
         return matrix.to(self.device, self.dtype)
 
     def mixed_orders(self, x: Tensor, order: int) -> Tensor:
@@ -249,43 +265,37 @@ class Inputs:
             total = total + x
         return total / (order + 1)
 
-    @cached_property
-    def _mixed_features(self) -> dict[int, Tensor]:
-        return {}
-
     def mixed_features(self, order: int) -> Tensor:
         """(1, n, d): `mixed_orders` of the features, worked out once."""
-        if order not in self._mixed_features:
-            self._mixed_features[order] = self.mixed_orders(self.x.dense().unsqueeze(0), order)
-        return self._mixed_features[order]
+        return self.once(("mixed", order), lambda: self.mixed_orders(self.x.dense().unsqueeze(0), order))
 
     @cached_property
     def neighbour_mean(self) -> SparseMatrix:
         """D^-1 A: the mean over the neighbours of a node, without the node itself."""
-        if self.task.weights is None:
-            rows = neighbour_rows(self.task.edges, self.n, loops=False)
+        if self.graph.weights is None:
+            rows = neighbour_rows(self.graph.edges, self.n, loops=False)
             return SparseMatrix.row_mean(rows.pattern().to(self.device), self.dtype)
-        matrix = SparseMatrix.from_scipy(neighbour_mean(self.task.edges, self.n, self.task.weights))
+        matrix = SparseMatrix.from_scipy(neighbour_mean(self.graph.edges, self.n, self.graph.weights))
         return matrix.to(self.device, self.dtype)
 
     @cached_property
     def neighbours(self) -> Pattern:
         """The pattern of A + I, over which attention runs."""
-        return neighbour_rows(self.task.edges, self.n).pattern().to(self.device)
+        return neighbour_rows(self.graph.edges, self.n).pattern().to(self.device)
 
     @cached_property
     def log_weights(self) -> Tensor | None:
         """(nnz,): the logarithm of the weight of each entry of `neighbours`, None if all edges are alike."""
-        if self.task.weights is None:
+        if self.graph.weights is None:
             return None
-        values = neighbour_rows(self.task.edges, self.n, self.task.weights).values
+        values = neighbour_rows(self.graph.edges, self.n, self.graph.weights).values
         assert values is not None
         return torch.from_numpy(np.log(values)).to(self.device, self.dtype)
 
     @cached_property
     def edge_pattern(self) -> tuple[Pattern, Tensor | None]:
         """Each edge once, as a pattern (n, n), and the weights of its entries, None if all edges are alike."""
-        rows, order = edge_rows(self.task.edges, self.n)
+        rows, order = edge_rows(self.graph.edges, self.n)
         weight = self.edge_weight
         if weight is not None and order is not None:
             weight = weight[torch.from_numpy(order).to(self.device)]
@@ -294,20 +304,20 @@ class Inputs:
     @cached_property
     def taken(self) -> Pattern:
         """The pairs (i, j) that are no non-edges: those of an edge, in both orders unless it is directed, and i = j."""
-        if not self.task.directed:
+        if not self.graph.directed:
             return self.neighbours
         loops = np.stack([np.arange(self.n)] * 2)
-        return edge_rows(np.concatenate([self.task.edges, loops], axis=1), self.n)[0].pattern(False).to(self.device)
+        return edge_rows(np.concatenate([self.graph.edges, loops], axis=1), self.n)[0].pattern(False).to(self.device)
 
     @cached_property
     def arc_means(self) -> tuple[SparseMatrix, SparseMatrix]:
         """The mean over the targets of a node's arcs, and over the sources of those that arrive; on an undirected graph
         both are the mean over its neighbours."""
-        if not self.task.directed:
+        if not self.graph.directed:
             return self.neighbour_mean, self.neighbour_mean
         out, back = (
-            SparseMatrix.from_scipy(arc_mean(arcs, self.n, self.task.weights)).to(self.device, self.dtype)
-            for arcs in (self.task.edges, self.task.edges[::-1])
+            SparseMatrix.from_scipy(arc_mean(arcs, self.n, self.graph.weights)).to(self.device, self.dtype)
+            for arcs in (self.graph.edges, self.graph.edges[::-1])
         )
         return out, back
 
@@ -315,7 +325,7 @@ class Inputs:
     def mean_features(self) -> tuple[tuple[Tensor, Tensor, Tensor], ...]:
         """For either end of an arc, (1, n, d) each: the features averaged over the arcs of a node, over those the other
         way, and the latter averaged over its arcs."""
-        ways, x = self.arc_means if self.task.directed else self.arc_means[:1], self.x.dense().unsqueeze(0)
+        ways, x = self.arc_means if self.graph.directed else self.arc_means[:1], self.x.dense().unsqueeze(0)
         once = [mean.matmul(x) for mean in ways]
         twice = [mean.matmul(back) for mean, back in zip(ways, once[::-1], strict=True)]
         return tuple(zip(once, once[::-1], twice, strict=True))
@@ -323,7 +333,7 @@ class Inputs:
     @cached_property
     def degrees(self) -> Tensor:
         """(n, 1), on a directed graph (n, 2) for out- and in-degree: the sum of the weights of a node's edges."""
-        return torch.from_numpy(degree_table(self.task)).to(self.device, self.dtype)
+        return torch.from_numpy(degree_table(self.graph)).to(self.device, self.dtype)
 
     @cached_property
     def log_degrees(self) -> Tensor:
@@ -334,12 +344,12 @@ class Inputs:
     def arcs(self) -> Tensor:
         """(2, 2E): both directions of every edge, the `edge_index` of PyG; (2, E) on a directed graph."""
         edges = self.edges.to(self.device)
-        return edges if self.task.directed else torch.cat([edges, edges.flip(0)], dim=1)
+        return edges if self.graph.directed else torch.cat([edges, edges.flip(0)], dim=1)
 
     @cached_property
     def arc_weight(self) -> Tensor | None:
         """The weight of each of the `arcs`, the `edge_weight` of PyG; None if all edges are alike."""
-        if self.edge_weight is None or self.task.directed:
+        if self.edge_weight is None or self.graph.directed:
             return self.edge_weight
         return self.edge_weight.repeat(2)
 
@@ -354,10 +364,6 @@ def degree_table(task: NodeTask) -> np.ndarray:
 def centred_log_degrees(degrees: Tensor) -> Tensor:
     logs = degrees.double().log1p()
     return logs - logs.mean(0)
-
-
-def _edge_weight(task: NodeTask, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:
-    return _tensor(task.weights, device, dtype)
 
 
 def _tensor(array: np.ndarray | None, device: torch.device | str, dtype: torch.dtype) -> Tensor | None:

@@ -19,8 +19,8 @@ from g3nn.kernels import NodeSums, pair_dot, pair_sum
 from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import GraphLikelihood, Pairs, among_few
-from g3nn.model.pairs import MISSING, OBSERVED, PairSource
+from g3nn.model.likelihoods.base import GraphLikelihood, Pairs, among_few
+from g3nn.model.pairs import MISSING, OBSERVED, DrawsPairs
 from g3nn.model.replicas import Noise, Replicas, Scalar
 
 
@@ -231,15 +231,17 @@ class Objective:
         on_demand = torch.tensor([[name in _ON_DEMAND] for name in TERM_NAMES], device=device)
         return Weights(table, rises, on_demand)
 
-    def terms(self, model: GenerativeModel, inputs: Inputs, source: PairSource, noise: Noise) -> Terms:
+    def terms(self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, noise: Noise) -> Terms:
         """Every term of the loss, for each replica."""
         log_qs = [model.posterior.log_prob(inputs.heard, noise) for _ in range(self.samples)]
         zero = log_qs[0].new_zeros(log_qs[0].shape[0])
-        own = _mean([self._own(model, log_q, inputs, noise) for log_q in log_qs])
-        laplacian = self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero
-        consistency = self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero
-        shared = {"own": own, "laplacian": laplacian, "consistency": consistency}
-        shared["channels"] = self._learned_channels(model, inputs, zero)
+        own = [model.posterior.own_loss(log_q, inputs, noise) for log_q in log_qs]
+        shared = {
+            "own": _mean([zero if loss is None else loss for loss in own]),
+            "laplacian": self._smoothness(log_qs, inputs, source) if self._wants(self.laplacian_weight) else zero,
+            "consistency": self._consistency(log_qs, inputs) if self._wants(self.consistency_weight) else zero,
+            "channels": self._learned_channels(model, inputs, zero),
+        }
         emission = model.emission(inputs.outcome)
         if model.likelihood is None or model.prior is None:
             observed = [emission.supervised(log_q, inputs.targets) for log_q in log_qs]
@@ -305,7 +307,7 @@ class Objective:
         return 1.0 / inputs.train.numel(), 1.0 / (max(inputs.unlabelled.numel(), 1) * classes)
 
     def _graph(
-        self, model: GenerativeModel, inputs: Inputs, source: PairSource, labels: Tensor, noise: Noise
+        self, model: GenerativeModel, inputs: Inputs, source: DrawsPairs, labels: Tensor, noise: Noise
     ) -> Tensor:
         likelihood, channel = model.likelihood, model.edge_channel
         assert likelihood is not None
@@ -331,12 +333,7 @@ class Objective:
             found = [repeats * total for total, (_, repeats) in zip(found, drawn, strict=True)]
         return -torch.stack(found).sum(0)
 
-    @staticmethod
-    def _own(model: GenerativeModel, log_q: Tensor, inputs: Inputs, noise: Noise) -> Tensor:
-        loss = model.posterior.own_loss(log_q, inputs, noise)
-        return log_q.new_zeros(log_q.shape[0]) if loss is None else loss
-
-    def _smoothness(self, log_qs: list[Tensor], inputs: Inputs, source: PairSource) -> Tensor:
+    def _smoothness(self, log_qs: list[Tensor], inputs: Inputs, source: DrawsPairs) -> Tensor:
         """sum over edges of |q_i - q_j|^2."""
         q = _mean([inputs.outcome.mean(log_q) for log_q in log_qs])
         if source.num_edges == 0:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 import torch
@@ -15,6 +16,26 @@ from g3nn.model.replicas import Noise
 
 OBSERVED, MISSING = "observed", "missing"
 """What an isolated node tells: that it has no edges, or nothing, since its edges may be missing from the data."""
+
+
+class DrawsPairs(Protocol):
+    """What the objective reads: edges and non-edges, of a whole graph or of a batch."""
+
+    @property
+    def num_edges(self) -> int: ...
+
+    @property
+    def num_non_edges(self) -> int: ...
+
+    @property
+    def edges(self) -> Pairs: ...
+
+    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
+        """`count` edges, or all of them if it is 0, and how many edges each of them represents."""
+
+    def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
+        """Non-edges, and how many each of them represents: all of them, or `count`, or as many as there are edges if it
+        is 0, drawn as `how` says."""
 
 
 class PairSource:
@@ -53,16 +74,13 @@ class PairSource:
         return len(self._free) if self.directed else len(self._free) // 2
 
     def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
-        """`count` edges, or all of them if it is 0, and how many edges each of them represents."""
         if count == 0 or count >= self.num_edges:
             return self.edges, 1.0
         return self.sample_edges(noise, count), self.num_edges / count
 
     def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
-        """Non-edges, and how many each of them represents: all of them, or `count`, or as many as there are edges if it
-        is 0, drawn as `how` says."""
         if how == "all":
-            return self.all_non_edges(), 1.0
+            return self.all_non_edges, 1.0
         sample = {"non-edges": self.sample_non_edges, "uniform": self.sample_uniform, "degrees": self.sample_by_degree}
         count = min(count or self.num_edges, self.num_edges)
         return sample[how](noise, count), self.num_non_edges / count
@@ -116,12 +134,9 @@ class PairSource:
         source, target = (end.bincount(minlength=self._size).double() / end.numel() for end in self._ends)
         return source, target
 
+    @cached_property
     def all_non_edges(self) -> Pairs:
         """Every non-edge once: about n^2 of them, so only for small graphs."""
-        return self._every_non_edge
-
-    @cached_property
-    def _every_non_edge(self) -> Pairs:
         i, j = self._free.pairs(torch.arange(len(self._free), device=self.edges.i.device))
         once = torch.ones_like(i, dtype=torch.bool) if self.directed else i < j
         return Pairs(*self._nodes_at(i[once], j[once]), present=False)

@@ -3,14 +3,19 @@
 Strategies that choose what to ask are pure functions over arrays; `suggest` of an estimator calls them.
 """
 
-from g3nn.queries.choosing import LabelSuggestion, Suggestion, choose, first_nodes
-from g3nn.queries.edges import EdgeSuggestion, doubtful_edges
-from g3nn.queries.graph_audit import DENSITIES, LABEL_ROW, AuditTables, GraphAudit, check_graph, probably_wrong
-from g3nn.queries.groups import MergedGroups
-from g3nn.queries.learning import AuditOptions
-from g3nn.queries.sampling import SampledGraph
-from g3nn.queries.situation import Situation
-from g3nn.queries.strategies import STRATEGIES, Scores
+from g3nn.queries.choosing import EdgeSuggestion, LabelSuggestion, Suggestion, choose, doubtful_edges, first_nodes
+from g3nn.queries.graph_audit import (
+    DENSITIES,
+    LABEL_ROW,
+    AuditOptions,
+    AuditTables,
+    GraphAudit,
+    check_graph,
+    probably_wrong,
+)
+from g3nn.queries.messages import MergedGroups
+from g3nn.queries.strategies import STRATEGIES, Scores, Situation
+from g3nn.queries.survey import SampledGraph
 
 __all__ = [
     "DENSITIES",

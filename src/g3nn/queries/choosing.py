@@ -6,12 +6,51 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
 from g3nn.queries.covering import Cover, greedy_cover
-from g3nn.queries.situation import Situation
-from g3nn.queries.strategies import STRATEGIES, Scores, Strategy, Worth
+from g3nn.queries.strategies import STRATEGIES, Scores, Situation, Strategy, Worth, class_mixing
+
+_ANYWAY = 0.05
+"""What an edge is worth that changes nothing about its ends."""
+
+
+@dataclass(frozen=True)
+class EdgeSuggestion:
+    """source, target: the ends, by the caller's ids. numbers: of the two nodes. probability: that the edge is false.
+    score: this times what checking would change. reason: in words."""
+
+    source: Any
+    target: Any
+    numbers: tuple[int, int]
+    probability: float
+    score: float
+    reason: str
+
+
+def doubtful_edges(
+    k: int, false: np.ndarray, beliefs: np.ndarray, edges: np.ndarray, adjacency: sp.csr_array
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The k edges to check first: their places, scores and what each would change at its ends.
+
+    false: (E,), the probability that each edge is false. beliefs: (n, K). An edge that is not there sends no message:
+    without it an end v is believed to be p_v(l) / sum_k p_u(k) M_kl, normalised, by the block model of
+    `expected_reduction`. The change is the total variation between this and p_v, for both ends together. An edge whose
+    two ends are labelled changes nothing about them, and counts by a small part of its probability alone.
+    """
+    mixing = class_mixing(beliefs, adjacency)
+    change = np.zeros(edges.shape[1])
+    for here, there in ((0, 1), (1, 0)):
+        own, other = beliefs[edges[here]], beliefs[edges[there]]
+        without = own / np.maximum(other @ mixing, 1e-12)
+        without /= np.maximum(without.sum(1, keepdims=True), 1e-300)
+        change += np.abs(without - own).sum(1) / 2
+    scores = false * (_ANYWAY + change)
+    order = np.argsort(-scores, kind="stable")[:k]
+    return order, scores[order], change[order]
+
 
 _BESIDE = 0.5
 """What is left of the score of a node beside one that was chosen."""
@@ -66,8 +105,12 @@ def _spread(situation: Situation, scores: Scores, k: int) -> list[int]:
     while len(places) < k:
         place = int(np.where(left >= 0, scores.values * left, -np.inf).argmax())
         places.append(place)
-        if len(places) < k:
-            left = _after(situation, left, place, scores.spread_out)
+        if scores.spread_out and len(places) < k:
+            node = situation.candidates[[place]]
+            beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
+            alike = situation.likeness.between(node, situation.candidates)[0]
+            left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
+        left[place] = -1.0  # It is not to be chosen again.
     return places
 
 
@@ -113,28 +156,11 @@ def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
     return found + [_suggestion(situation, int(place), 0.0, words) for place in at_random]
 
 
-def _after(situation: Situation, left: np.ndarray, place: int, spread_out: bool) -> np.ndarray:
-    """What is left of the scores once the node at this place has been chosen; -1: it is not to be chosen again."""
-    left = left.copy()
-    if spread_out:
-        node = situation.candidates[[place]]
-        beside = np.asarray(situation.adjacency[node].toarray())[0, situation.candidates] > 0
-        alike = situation.likeness.between(node, situation.candidates)[0]
-        left = np.where(left < 0, left, left * (1 - alike) * np.where(beside, _BESIDE, 1.0))
-    left[place] = -1.0
-    return left
-
-
 def _suggestion(situation: Situation, place: int, score: float, words: str) -> Suggestion:
-    node = int(situation.candidates[place])
-    return Suggestion(node, node, score, "; ".join([words, *_believed(situation, place)]))
-
-
-def _believed(situation: Situation, place: int) -> list[str]:
-    """The two likeliest classes, where classes have names."""
-    if situation.beliefs is None or not situation.names:
-        return []
-    beliefs = situation.beliefs[situation.candidates[place]]
-    first, second = np.argsort(-beliefs, kind="stable")[:2]
-    names = situation.names
-    return [f"now believed to be {names[first]} ({beliefs[first]:.0%}) or {names[second]} ({beliefs[second]:.0%})"]
+    """The reason includes the two likeliest classes, where classes have names."""
+    node, names = int(situation.candidates[place]), situation.names
+    if situation.beliefs is not None and names:
+        p = situation.beliefs[node]
+        first, second = np.argsort(-p, kind="stable")[:2]
+        words += f"; now believed to be {names[first]} ({p[first]:.0%}) or {names[second]} ({p[second]:.0%})"
+    return Suggestion(node, node, score, words)

@@ -15,7 +15,7 @@ from g3nn.base.parse import Matrix
 from g3nn.kernels.sparse import normalised_adjacency
 
 _HOPS = 2
-"""After so many steps over the graph features are looked at."""
+"""Steps over the graph by which features are smoothed."""
 _SIZE = 256
 """Columns beyond which features are projected at random, which keeps their products nearly as they were."""
 _TARGETS, _CELLS = (1000, 4000), 1 << 25

@@ -7,19 +7,124 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.special import expit, logit
 from scipy.stats import entropy
 from sklearn.linear_model import LogisticRegression
+from sklearn.preprocessing import StandardScaler, normalize
+from sklearn.utils.extmath import randomized_svd
 
+from g3nn.base.parse import Matrix
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.graph.task import NodeTask
-from g3nn.queries.likeness import Likeness
+from g3nn.kernels.sparse import row_dots
 from g3nn.queries.messages import PSEUDO_EDGES, NoisyEdges, agreement
 from g3nn.queries.scores import ObservedEdges
 
+_COORDINATES = 32
+_ROUNDING = 1e-4
+_CHUNK = 1 << 16
+"""Pairs looked at together."""
+
+
+@dataclass(frozen=True, eq=False)
+class PairAttributes:
+    """Edges (2, E) between n nodes, and their features (n, d), if they have any."""
+
+    edges: np.ndarray
+    n: int
+    features: Matrix | None
+
+    @cached_property
+    def _rows(self) -> Matrix | None:
+        """All features, in rows of length one."""
+        return None if self.features is None else unit_rows(self.features)
+
+    @cached_property
+    def _reduced(self) -> np.ndarray | None:
+        """The same in few directions."""
+        return None if self.features is None else coordinates(self.features, _COORDINATES)
+
+    def fixed(self, pairs: np.ndarray) -> np.ndarray:
+        """(P, 1), without features (P, 0): how alike the features of both ends are."""
+        if self._rows is None:
+            return np.zeros((pairs.shape[1], 0))
+        alike = np.concatenate([row_dots(self._rows, part) for part in _parts(pairs)])
+        return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
+
+    def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(P, 2): how many neighbours both ends have, rare ones counting more; and how alike each end is to the
+        neighbours of the other. (P, 3) without features: the number of neighbours of both ends, and of the one that
+        has fewer, instead.
+
+        weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
+        """
+        adjacency = self.adjacency(weights)
+        degree = np.asarray(adjacency.sum(1)).ravel()
+        shared = np.log1p(row_dots(adjacency, pairs, 1 / np.log(2 + degree)))
+        if self._reduced is None:
+            left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
+            return np.stack([shared, left + right, np.minimum(left, right)], axis=1)
+        from g3nn.kernels import cpu_edges  # numba takes long to import.
+
+        near, alike = adjacency.astype(np.float32) @ self._reduced, np.empty(pairs.shape[1])
+        cpu_edges.ends_around(near, self._reduced, pairs[0], pairs[1], own, _ROUNDING, alike)
+        return np.stack([shared, alike], axis=1)
+
+    @cached_property
+    def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows and columns of the adjacency matrix in compressed form, and where each edge is in it, both ways."""
+        i, j = self.edges
+        cells, place = np.unique(np.concatenate([i * self.n + j, j * self.n + i]), return_inverse=True)
+        rows, columns = np.divmod(cells, self.n)
+        return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.n))]), columns, place
+
+    def adjacency(self, weights: np.ndarray) -> sp.csr_array:
+        """(n, n), of edges that count as much as these weights (E,)."""
+        indptr, indices, place = self._pattern
+        values = np.bincount(place, np.concatenate([weights, weights]), minlength=len(indices))
+        return sp.csr_array((values, indices, indptr), shape=(self.n, self.n))
+
+
+def _parts(values: np.ndarray) -> list[np.ndarray]:
+    """Columns in chunks; at least one."""
+    return np.array_split(values, max(1, values.shape[1] // _CHUNK), axis=1)
+
+
+def coordinates(features: Matrix, size: int) -> np.ndarray:
+    """(n, r) float32 with r <= size + 1: features of equal variance, or their leading directions if there are more
+    than `size`, in rows of length one.
+
+    Rows of sparse features have length one before they are reduced: a text counts by what is in it, not by how long it
+    is. Dense ones are centred and get a constant coordinate, so that small rows can be told from large ones.
+    """
+    sparse = sp.issparse(features)
+    scaled = _scaled(features)
+    r = min(size, *features.shape)
+    if r < features.shape[1]:
+        directions, lengths, _ = randomized_svd(scaled, r, random_state=0)
+        reduced = directions * lengths
+    else:
+        reduced = scaled.toarray() if sparse else scaled
+    if not sparse:
+        reduced = np.concatenate([reduced, np.ones((len(reduced), 1))], axis=1)
+    return np.ascontiguousarray(normalize(reduced), dtype=np.float32)
+
+
+def unit_rows(features: Matrix) -> Matrix:
+    """(n, d): features of equal variance, in rows of length one; dense ones are centred."""
+    return normalize(_scaled(features))
+
+
+def _scaled(features: Matrix) -> Matrix:
+    sparse = sp.issparse(features)
+    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
+    return normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
+
+
 _ROUNDS = 4
 _CHANCE_PAIRS = 3
-"""Pairs without an edge that stand for false edges: so many for each edge."""
+"""Pairs without an edge that stand for false edges, for each edge."""
 _FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
 """With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
@@ -61,8 +166,8 @@ class Evidence:
         return NoisyEdges(self.edges, self.task.num_nodes)
 
     @cached_property
-    def _likeness(self) -> Likeness:
-        return Likeness(self.edges, self.task.num_nodes, None if self.featureless else self.task.features)
+    def _pairs(self) -> PairAttributes:
+        return PairAttributes(self.edges, self.task.num_nodes, None if self.featureless else self.task.features)
 
     @cached_property
     def _chance(self) -> np.ndarray:
@@ -71,14 +176,13 @@ class Evidence:
     @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
         """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
-        return self._likeness.fixed(self.edges), self._likeness.fixed(self._chance)
+        return self._pairs.fixed(self.edges), self._pairs.fixed(self._chance)
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
         nothing = np.zeros(self._chance.shape[1])
         around = (
-            self._likeness.around(pairs, own, counted)
-            for pairs, own in ((self.edges, counted), (self._chance, nothing))
+            self._pairs.around(pairs, own, counted) for pairs, own in ((self.edges, counted), (self._chance, nothing))
         )
         edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
         return edges, chance

@@ -5,26 +5,97 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
+import torch
+from torch import Tensor
 
 from g3nn.base.errors import DataError, Problems
-from g3nn.base.options import Rule, check
+from g3nn.base.options import Rule, check, flag, integer, number
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
+from g3nn.base.threads import enough_for
 from g3nn.graph.tables.frames import html_table, native_frame
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
-from g3nn.queries.genuine import Evidence, GenuineEdges
-from g3nn.queries.learning import AuditOptions, fit_scores
-from g3nn.queries.missing_edges import likely_pairs
-from g3nn.queries.mixture import genuine_by_score
-from g3nn.queries.sampling import SampledGraph, sample_graph
-from g3nn.queries.scores import ObservedEdges, PairScores, log_odds
-from g3nn.queries.survey import Survey
+from g3nn.model.generative import GenerativeModel
+from g3nn.model.inputs import Inputs
+from g3nn.model.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
+from g3nn.model.networks import ReplicaCount
+from g3nn.model.objective import Objective
+from g3nn.model.posteriors import LabelPosterior
+from g3nn.model.priors.standard import UniformPrior
+from g3nn.model.replicas import Noise, Replicas, Sizes
+from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
+from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds
+from g3nn.queries.survey import SampledGraph, Survey, likely_pairs, sample_graph
+from g3nn.training import TrainingOptions
 from g3nn.training.checks import checked_device, checked_seeds, plain
 from g3nn.training.progress import Course
+from g3nn.training.stack import LAST, Stack
+
+
+@dataclass(frozen=True)
+class AuditOptions(NeighbourOptions):
+    latent: int = integer(32, "number of dimensions of the latent space", low=1)
+    latent_dropout: float = number(0.5, "share of the features left out of each step", low=0, high=0.95)
+    hops: int = integer(2, "how many steps away neighbours' features help to place a node", low=0, high=2)
+    degrees: bool = flag(True, "let nodes with many other edges have more edges")
+    coordinates: int = integer(128, "features are reduced to this many directions, if there are more", low=1)
+    replicas: int = integer(3, "models fitted with different seeds, whose log-odds are averaged", low=1)
+    epochs: int = integer(100, "updates of each model", low=1)
+    edges_per_step: int = integer(4096, "how many edges, and as many non-edges, one update looks at; 0: all", low=0)
+    lr: float = number(0.03, "learning rate of Adam", low=0, open_ends=True)
+    weight_decay: float = number(2e-4, "L2 penalty on all parameters", low=0)
+
+
+class GivenBeliefs(LabelPosterior):
+    """q(Y | X, G) that was found before: (n, K), nothing to learn."""
+
+    uses_graph: ClassVar[bool] = False
+
+    def __init__(self, sizes: Sizes, replicas: Replicas, q: Tensor) -> None:
+        super().__init__(sizes, replicas)
+        self.each = ReplicaCount(replicas)
+        self._log_q = q.clamp_min(torch.finfo(q.dtype).tiny).log()
+
+    def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
+        answer: Tensor = self.each(self._log_q)
+        return answer
+
+
+def fit_scores(
+    task: NodeTask, q: np.ndarray, options: AuditOptions, seed: int, device: torch.device, progress: Course
+) -> dict[str, np.ndarray]:
+    """What the likelihood says of every pair after training on the graph term alone, with q (n, K) held fixed: left,
+    right and table of `PairScores`."""
+    features = coordinates(task.features, options.coordinates)
+    inputs = Inputs.of(replace(task, features=features, val=task.val[:0]), device)
+    replicas = Replicas(tuple(np.random.default_rng(seed).integers(2**62, size=options.replicas).tolist()))
+    sizes = Sizes.of(inputs.task)
+    likelihood = NeighbourLatentSpace(sizes, replicas.within("likelihood"), options)
+    beliefs = GivenBeliefs(sizes, replicas, torch.from_numpy(q).to(device, inputs.dtype))
+    objective = Objective(
+        eta=0.0, kl_weight=0.0, prior_weight=0.0, feature_weight=0.0, edges_per_step=options.edges_per_step
+    )
+    training = TrainingOptions(lr=options.lr, weight_decay=options.weight_decay, epochs=options.epochs, keep=LAST)
+    model = GenerativeModel(beliefs, likelihood, UniformPrior(sizes, replicas))
+    stack = Stack(model, objective, inputs, replicas, training)
+    with enough_for(inputs.task.extent, replicas.size), progress.training(options.epochs) as watch:
+        while not stack.finished:
+            stack.step()
+            watch(stack, 0)
+        stack.end()
+        with torch.no_grad():
+            left, right = likelihood.ends(likelihood.node_state(inputs, None))
+            # The mean of the replicas' log-odds is again an inner product and a table.
+            return {
+                "left": torch.cat(list(left / len(left)), dim=1).cpu().numpy(),
+                "right": torch.cat(list(right), dim=1).cpu().numpy(),
+                "table": likelihood.table().mean(0).cpu().numpy(),
+            }
+
 
 DENSITIES = ("balanced", "observed", "genuine")
 

@@ -6,10 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.spatial.distance import pdist
 from scipy.special import softmax
 
+from g3nn.base.parse import UNKNOWN
+
 PSEUDO_EDGES = 20
-"""So many edges at random hold back what edges say about how labels are linked."""
+"""Pseudo-edges that shrink the mixing matrix towards chance."""
 
 _TINY = np.finfo(np.float32).tiny
 
@@ -85,17 +89,13 @@ class NoisyEdges:
         held_back: so many more edges between labels that meet by chance. share: (K,), the labels that chance has; None:
         those of all messages.
         """
-        met = self._met(messages, table, weights)
-        share = messages.mean(0, dtype=np.float64) if share is None else share
-        chance = np.outer(share, share)
-        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
-
-    def _met(self, messages: np.ndarray, table: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(K, K): how often labels meet on edges with these weights."""
         from_source, from_target = np.split(messages, 2)
         scale = weights / agreement(messages, table)
         met = table * ((from_source * scale[:, None]).T @ from_target)
-        return (met + met.T) / 2
+        met = (met + met.T) / 2
+        share = messages.mean(0, dtype=np.float64) if share is None else share
+        chance = np.outer(share, share)
+        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
 
 
 def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:
@@ -103,3 +103,52 @@ def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:
     the first ends of P pairs, then about the second ones."""
     from_source, from_target = np.split(messages, 2)
     return np.maximum(np.einsum("ek,kl,el->e", from_source, table, from_target, optimize=True), _TINY)
+
+
+MOST_GROUPS = 16
+
+_DIGITS = 4
+"""Of the shares by which classes are compared: rounding errors must not decide which are merged."""
+
+
+@dataclass(frozen=True, eq=False)
+class MergedGroups:
+    """group: (K,): the number of the group of each class. Few classes are groups of their own."""
+
+    group: np.ndarray
+
+    @classmethod
+    def of(cls, beliefs: np.ndarray, edges: np.ndarray) -> MergedGroups:
+        """From beliefs (n, K) and edges (2, E). Classes are alike if their nodes are linked to the same classes.
+
+        The profile of a class is the square roots of the shares of its edges that lead to each class, as beliefs have
+        it; Ward's method merges what is near. So classes that are linked to each other are merged first.
+        """
+        K = beliefs.shape[1]
+        if K <= MOST_GROUPS:
+            return cls(np.arange(K))
+        i, j = edges
+        met = beliefs[i].T @ beliefs[j]
+        met = met + met.T
+        shares = met / np.maximum(met.sum(1, keepdims=True), np.finfo(np.float64).tiny)
+        found = fcluster(linkage(pdist(np.sqrt(shares).round(_DIGITS)), "ward"), MOST_GROUPS, "maxclust")
+        return cls(np.unique(found, return_inverse=True)[1])
+
+    @property
+    def count(self) -> int:
+        return int(self.group.max()) + 1
+
+    def codes(self, labels: np.ndarray) -> np.ndarray:
+        """The groups of classes (n,); -1 stays unknown."""
+        return np.where(labels == UNKNOWN, UNKNOWN, self.group[labels])
+
+    def beliefs(self, q: np.ndarray) -> np.ndarray:
+        """(n, G): the probability of each group."""
+        return q @ np.eye(self.count)[self.group]
+
+    def members(self, groups: np.ndarray, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """(n,): a class out of the group of each node, drawn from the beliefs q (n, K) about it."""
+        within = np.cumsum(np.where(self.group == groups[:, None], q, 0.0), axis=1)
+        drawn = rng.random((len(q), 1)) * within[:, -1:]
+        classes: np.ndarray = (within <= drawn).sum(1)
+        return classes

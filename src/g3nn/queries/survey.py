@@ -1,15 +1,19 @@
-"""All pairs of nodes cut into tiles, and a look at some pairs of each: how many edges are expected, and where."""
+"""All pairs of nodes cut into tiles, of which a sample is scored: how many edges are expected and where, which pairs
+probably lack one, and new graphs drawn without visiting every pair."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.cluster import MiniBatchKMeans
 
+from g3nn.base.parse import distinct
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.queries.scores import ObservedEdges, PairScores, row_products
 
@@ -120,14 +124,15 @@ class Survey:
     @classmethod
     def of(cls, scores: PairScores, q: np.ndarray, observed: ObservedEdges) -> Survey:
         rng = np.random.default_rng(0)
-        labels = Labels(q)
         tiles = Tiles.of(*scores.plug_in(q), observed.directed)
-        count = tiles.pairs.size
+        count, below = tiles.pairs.size, thresholds(q)
         rounds, together = max(_LEAST_ROUNDS, _DRAWS // count), max(1, _CHUNK // count)
         others = []
         for done in range(0, rounds, together):
             pairs = tiles.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
-            logits = row_products(scores.left, scores.right, pairs) + scores.table[labels.draw_ends(pairs, rng)]
+            logits = (
+                row_products(scores.left, scores.right, pairs) + scores.table[tuple(draw_labels(below, pairs, rng))]
+            )
             others.append(np.where(observed.is_free(pairs), logits, -np.inf).reshape(-1, count))
         return cls(tiles, scores.odds, np.concatenate(others))
 
@@ -161,19 +166,127 @@ class Survey:
         return np.setdiff1d(np.arange(self.peaks.size), self.near)
 
 
-class Labels:
-    """Draws labels from beliefs q (n, K)."""
+def thresholds(q: np.ndarray) -> np.ndarray:
+    """(n, K): up to which uniform number each class is drawn, by beliefs q (n, K)."""
+    below = np.cumsum(q, axis=1)
+    # Rounding must not keep the last class from being reached.
+    below[:, -1] = np.inf
+    return below
 
-    def __init__(self, q: np.ndarray) -> None:
-        self._below = np.cumsum(q, axis=1)
-        # Rounding must not keep the last class from being reached.
-        self._below[:, -1] = np.inf
 
-    def draw(self, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """A label for each of these nodes, independent even where a node is given twice."""
-        labels: np.ndarray = (self._below[nodes] < rng.random((nodes.size, 1))).sum(1)
-        return labels
+def draw_labels(below: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """A label for each of these nodes by its thresholds, independent even where a node is given twice."""
+    labels: np.ndarray = (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
+    return labels
 
-    def draw_ends(self, pairs: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-        """Labels for both ends of pairs (2, P)."""
-        return self.draw(pairs[0], rng), self.draw(pairs[1], rng)
+
+_HUB = 100
+"""Two neighbours of a node with more neighbours than this are not looked at for that reason alone."""
+_REACHED_AT_ONCE = 1 << 22
+"""Pairs with a common neighbour held at once, about."""
+
+
+def likely_pairs(
+    survey: Survey, ends: tuple[np.ndarray, np.ndarray], observed: ObservedEdges, count: int
+) -> np.ndarray:
+    """(2, P): the `count` non-edges with the highest scores, or all if there are fewer, among those looked at.
+
+    These are nodes with a common neighbour, and all pairs in the tiles where edges are likely; in a small graph, all
+    pairs. ends: left and right with left_i . right_j the score of a pair.
+    """
+    best = _Best(count, observed)
+    for tile in survey.near.tolist():
+        i, j, scores = survey.tiles.scores(tile, *ends)
+        row, column = np.nonzero(scores > best.least)
+        best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
+    for pairs in two_steps_away(observed):
+        best.add(pairs, row_products(*ends, pairs))
+    return observed.pairs(best.codes)
+
+
+def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:
+    """(2, P) each: pairs with a common neighbour, directions ignored; both orders of a pair on a directed graph."""
+    n, edges = observed.n, observed.edges
+    half = sp.coo_array((np.ones(edges.shape[1], dtype=np.float32), (edges[0], edges[1])), shape=(n, n)).tocsr()
+    both = half + half.T
+    degree = both.sum(axis=0)
+    middle = both[:, degree <= _HUB]
+    back = middle.T.tocsr()
+    # As many rows at a time as reach about this number of pairs.
+    reached = np.cumsum(middle @ degree[degree <= _HUB])
+    for rows in np.split(np.arange(n), np.flatnonzero(np.diff(reached // _REACHED_AT_ONCE)) + 1):
+        i, j = (middle[rows] @ back).nonzero()
+        i = rows[i]
+        kept = i != j if observed.directed else i < j
+        yield np.stack([i[kept], j[kept]]).astype(np.int64)
+
+
+class _Best:
+    """The codes of the non-edges with the highest scores so far."""
+
+    def __init__(self, count: int, observed: ObservedEdges) -> None:
+        self.count, self.observed = count, observed
+        self.least = -np.inf
+        self.codes = np.zeros(0, dtype=np.int64)
+        self._scores = np.zeros(0)
+
+    def add(self, pairs: np.ndarray, scores: np.ndarray) -> None:
+        high = scores > self.least
+        pairs, scores = pairs[:, high], scores[high]
+        free = self.observed.is_free(pairs)
+        codes = np.concatenate([self.codes, self.observed.codes(pairs[:, free])])
+        scores = np.concatenate([self._scores, scores[free]])
+        codes, first = np.unique(codes, return_index=True)
+        order = np.argsort(-scores[first], kind="stable")[: self.count]
+        self.codes, self._scores = codes[order], scores[first][order]
+        if order.size == self.count:
+            self.least = self._scores[-1]
+
+
+_MARGIN = np.log(2.0)
+"""Pairs are drawn exactly up to this far above the highest log-odds met in their tile."""
+
+
+@dataclass(frozen=True, eq=False)
+class SampledGraph:
+    """edges: (2, E) int64, in the form of `NodeTask.edges`. labels: (n,): the labels that the edges were drawn for."""
+
+    edges: np.ndarray
+    labels: np.ndarray
+
+
+def sample_graph(
+    scores: PairScores, survey: Survey, q: np.ndarray, observed: ObservedEdges, rng: np.random.Generator
+) -> SampledGraph:
+    """Labels from q, then every pair independently with its probability at the observed density: for these labels, or
+    for observed edges whatever the labels are.
+
+    Exact for observed edges and in the tiles where edges are likely: pair by pair. In the others, pairs receive hits at
+    a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That rate comes
+    from a sample of the tile, so the few pairs above it are drawn too rarely.
+    """
+    labels = draw_labels(thresholds(q), np.arange(len(q)), rng)
+    again = rng.random(scores.odds.size) < expit(scores.odds + survey.shift)
+    ends = scores.plug_in(np.eye(q.shape[1])[labels])
+    others = (*_near(survey, ends, rng), *_far(survey, ends, rng))
+    drawn = np.concatenate([observed.edges[:, again], *(pairs[:, observed.is_free(pairs)] for pairs in others)], axis=1)
+    return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
+
+
+def _near(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+    for tile in survey.near.tolist():
+        i, j, logits = survey.tiles.scores(tile, *ends)
+        row, column = np.nonzero(rng.random(logits.shape, dtype=np.float32) < expit(logits + survey.shift))
+        yield np.stack([i[row], j[column]])
+
+
+def _far(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """A pair with log-odds t is linked if it receives at least one of a Poisson number of hits of mean log(1 + e^t)."""
+    highest = np.logaddexp(0.0, survey.peaks + survey.shift + _MARGIN)
+    hits = rng.poisson(highest[survey.far] * survey.tiles.pairs[survey.far])
+    tiles = np.repeat(survey.far, hits)
+    for start in range(0, tiles.size, _CHUNK):
+        chunk = tiles[start : start + _CHUNK]
+        pairs = survey.tiles.draw(chunk, rng)
+        rate = np.logaddexp(0.0, row_products(*ends, pairs) + survey.shift)
+        yield pairs[:, rng.random(chunk.size) * highest[chunk] < rate]

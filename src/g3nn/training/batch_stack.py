@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
 
 import numpy as np
 import torch
@@ -13,18 +12,18 @@ from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import moving_buffers
 from g3nn.model.objective import Objective
-from g3nn.model.pairs import PairSource
+from g3nn.model.pairs import DrawsPairs
 from g3nn.model.replicas import Noise, Replicas
 from g3nn.training.batches import BatchSource
-from g3nn.training.batches.ahead import drawn_ahead
 from g3nn.training.batches.sampled import Sampled
+from g3nn.training.batches.source import NO_PAIRS, drawn_ahead
 from g3nn.training.stack import Stack, TrainingOptions, validated
 from g3nn.training.workers import Workers
 
 _DRAWING = 0x5DEECE66D
 """Added to a seed for what is drawn into a batch, apart from the noise of the networks."""
 _AT_ONCE = 4
-"""Validation nodes are answered in batches so many times as large, since nothing is kept for a backward pass."""
+"""How many times as large batches of validation nodes are, since nothing is kept for a backward pass."""
 _APART = 0x2545F4914F6CD
 """Between the seeds of two processes that train together."""
 _ALONE = Workers()
@@ -57,8 +56,8 @@ class BatchStack(Stack):
         self._batches = batches
         self._workers = workers
         self._seed = replicas.seeds[0]
-        super().__init__(model, objective, cast(Any, batches), replicas, options)
-        place = batches.rows.rowptr.device
+        super().__init__(model, objective, batches.validation, replicas, options)
+        place = batches.place
         self._checking = torch.tensor(replicas.seeds, device=place) + 2 * _DRAWING
         self._seeds = self._seeds + self._workers.rank * _APART
         self._drawing = self._seeds.to(place) + _DRAWING
@@ -75,7 +74,7 @@ class BatchStack(Stack):
         found = []
         first = self.epoch * len(parts)
 
-        def draw(turn: int) -> tuple[Inputs, PairSource]:
+        def draw(turn: int) -> tuple[Inputs, DrawsPairs]:
             return self._drawn(parts[turn], Noise(self._drawing, first + turn))
 
         for turn, (inputs, source) in enumerate(drawn_ahead(draw, len(parts), self._batches.device)):
@@ -99,30 +98,28 @@ class BatchStack(Stack):
         order = np.random.default_rng([self._seed % 2**64, _DRAWING, self.epoch])
         count = -(-(len(train) // size) // self.options.batch)
         nodes = torch.from_numpy(order.permutation(train[self._workers.rank :: size]))
-        return nodes.to(self._batches.rows.rowptr.device).tensor_split(count)
+        return nodes.to(self._batches.place).tensor_split(count)
 
-    def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, PairSource]:
+    def _drawn(self, labelled: Tensor, noise: Noise) -> tuple[Inputs, DrawsPairs]:
         """What the objective needs of a batch: without a model of the graph, and without a term over its edges, the
         labelled nodes."""
         if self.model.likelihood is None and not self.objective.needs_pairs:
             alike = len(labelled) == len(self._batches.task.train)
-            found = self._found(_LABELLED, alike, lambda: self._batches.labelled(labelled, noise))
-            return found, cast(PairSource, None)
-        inputs, pairs = self._batches.batch(labelled, self.options.batch, noise, self.objective.negatives)
-        return inputs, cast(PairSource, pairs)
+            return self._found(_LABELLED, alike, lambda: self._batches.labelled(labelled, noise)), NO_PAIRS
+        return self._batches.batch(labelled, self.options.batch, noise, self.objective.negatives)
 
     def _validated(self) -> Tensor:
         nodes = torch.from_numpy(self._batches.task.val)
         parts = list(enumerate(nodes.split(_AT_ONCE * self.options.batch)))
-        # A process without a part asks about no nodes, to learn how wide an answer is.
+        # A process without a part predicts for no nodes, which gives the width of an answer.
         mine = parts[self._workers.rank :: self._workers.size] or [(-1, nodes[:0])]
         found = {number: self._answered(part, number) for number, part in mine}
         blank = next(iter(found.values()))
         answers = [found.get(number, blank.new_zeros(1, len(part), blank.shape[2])) for number, part in parts]
         # All but one process add zeros.
         answer = self._workers.sum(torch.cat(answers, dim=1))
-        emission = self.model.emission(self._batches.outcome)
-        return self._workers.as_first(validated(answer, self._batches.validation, emission, self.options.calibrated))
+        emission = self.model.emission(self.inputs.outcome)
+        return self._workers.as_first(validated(answer, self.inputs, emission, self.options.calibrated))
 
     def _answered(self, nodes: Tensor, number: int) -> Tensor:
         noise = Noise(self._checking, number)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import time
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from g3nn.base.errors import DataError, G3NNError, G3NNWarning, Problems
+from g3nn.base.errors import DataError, G3NNError, G3NNWarning, InputError, Problem, Problems
 from g3nn.base.folders import replacing, tidy, try_writing
 from g3nn.graph.task import NodeTask
 from g3nn.training.stack import Stack
@@ -27,7 +27,7 @@ EVERY = 60.0
 """Seconds between two checkpoints, at least."""
 _FORMAT = "g3nn checkpoint 2"
 _PIECES, _LENGTH = 64, 1 << 18
-"""Of a large array so many pieces enter a digest, spread evenly, each with so many numbers."""
+"""How many pieces of a large array enter a digest, spread evenly, and the length of each."""
 
 
 @dataclass
@@ -92,10 +92,9 @@ class Checkpoints:
         if not names:
             return
         differ = ", ".join(f"{name} {_shown(stored.get(name))} (now {_shown(now.get(name))})" for name in names)
-        problems = Problems()
         advice = "Start it as it was started before, or name another folder to begin anew."
-        problems.add("checkpoint", f"{self.folder}, which holds a training with {differ}", "the same training", advice)
-        problems.raise_if_any()
+        given = f"{self.folder}, which holds a training with {differ}"
+        raise InputError([Problem("checkpoint", given, "the same training", advice)])
 
 
 def check_folder(folder: Any, every: Any) -> None:
@@ -123,20 +122,14 @@ def described(task: NodeTask) -> dict[str, Any]:
 
 def _digest(task: NodeTask) -> str:
     digest = hashlib.sha256()
-    for array in _arrays(task):
+    x = task.features
+    features = (x.indptr, x.indices, x.data) if sp.issparse(x) else (x,)
+    parts = (*features, task.edges, task.labels, task.train, task.val, task.weights, task.beliefs)
+    for array in (part for part in parts if part is not None):
         flat = array.ravel(order="K")
         for start in np.unique(np.linspace(0, max(flat.size - _LENGTH, 0), _PIECES).astype(np.int64)):
             digest.update(flat[start : start + _LENGTH].tobytes())
     return digest.hexdigest()[:16]
-
-
-def _arrays(task: NodeTask) -> Iterator[np.ndarray]:
-    if sp.issparse(task.features):
-        yield from (task.features.indptr, task.features.indices, task.features.data)
-    else:
-        yield task.features
-    yield from (task.edges, task.labels, task.train, task.val)
-    yield from (part for part in (task.weights, task.beliefs) if part is not None)
 
 
 def _shown(value: Any) -> str:

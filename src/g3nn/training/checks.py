@@ -60,15 +60,6 @@ def checked_spec(model: Any, prior: Any, problems: Problems, channels: Channels 
     return None if len(problems.found) > before else replace(spec, prior=prior)
 
 
-def _check_edge_channel(spec: ModelSpec, objective: Objective, problems: Problems) -> None:
-    if objective.label_use == "plug-in":
-        given = f"labels plugged into the log-odds, as released does, with {spec.channel_names!r}"
-        problems.add("objective", given, "elbo", "The authors' code has no model of wrong edges.")
-    elif objective.graph_weight == 0:
-        given = f"no graph term, as in laplacian, with {spec.channel_names!r}"
-        problems.add("objective", given, "elbo", "Without a graph term nothing is said about edges.")
-
-
 def check_outcome(
     outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, Any], problems: Problems
 ) -> None:
@@ -77,8 +68,13 @@ def check_outcome(
     if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
         problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
-    if any(issubclass(one, EdgeChannel) for one in spec.channel_components()):
-        _check_edge_channel(spec, objective, problems)
+    doubts_edges = any(issubclass(one, EdgeChannel) for one in spec.channel_components())
+    if doubts_edges and objective.label_use == "plug-in":
+        given = f"labels plugged into the log-odds, as released does, with {spec.channel_names!r}"
+        problems.add("objective", given, "elbo", "The authors' code has no model of wrong edges.")
+    elif doubts_edges and objective.graph_weight == 0:
+        given = f"no graph term, as in laplacian, with {spec.channel_names!r}"
+        problems.add("objective", given, "elbo", "Without a graph term nothing is said about edges.")
     own = rules(OUTCOMES[outcome].Options)
     for name, value in options.items():
         homes = [home for home, kind in OUTCOMES.items() if name in rules(kind.Options)]
@@ -109,19 +105,18 @@ def check_batches(
     if not training.batch:
         return
     model = spec.build(Sizes.of(task, options), Replicas((0,)), options)
-    steps, given = model.posterior.steps, training.fan_out.split("/")
+    steps = model.posterior.steps
     advice = "Train the whole graph at once, with batch=0."
     if steps is None:
         able = any_of(name for name, part in POSTERIORS.items() if part.steps is not None)
         problems.add("posterior", f"{spec.name!r} in batches", able, advice)
-    elif len(given) < steps:
+    elif len(training.fan_out.split("/")) < steps:
         problems.add("fan_out", repr(training.fan_out), f"{steps} numbers, since {spec.name!r} takes {steps} steps")
     if isinstance(model.prior, FeaturePrior):
         problems.add("prior", f"{spec.prior!r} in batches", "one that does not model the features", advice)
     if objective.pairs == "all" or objective.negatives == "degrees":
-        problems.add(
-            "pairs, negatives", f"{objective.pairs}, {objective.negatives}", "sampled, and non-edges or uniform"
-        )
+        given = f"{objective.pairs}, {objective.negatives}"
+        problems.add("pairs, negatives", given, "sampled, and non-edges or uniform")
     if Objective._wants(objective.consistency_weight):
         problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
     if training.validation != "graph":
@@ -142,18 +137,16 @@ def check_workers(
         problems.add("batch", given, "at least one batch for each process", advice)
     if not workers.exchanges(device):
         advice = 'Start the group with the backend "cpu:gloo,cuda:nccl".'
-        problems.add(
-            "device", f"{device.type!r} in a process group without a backend for it", "one that it has", advice
-        )
+        given = f"{device.type!r} in a process group without a backend for it"
+        problems.add("device", given, "one that it has", advice)
 
 
 def check_kept(training: TrainingOptions, replicas: int, problems: Problems) -> None:
     """Whether the training can be kept in checkpoints: each replica has one of its own."""
     if replicas > 1 and not training.batch:
         advice = "A stack of several is short work; one that is not is trained with trials=1 and ensemble=1."
-        problems.add(
-            "checkpoint", f"{replicas} networks that train as one stack", "one, or a training in batches", advice
-        )
+        given = f"{replicas} networks that train as one stack"
+        problems.add("checkpoint", given, "one, or a training in batches", advice)
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:

@@ -17,6 +17,8 @@ _USABLE = 0.8
 """Share of the free memory that a stack may take."""
 _share = 1.0
 """Share of all memory, free or not, that this process may take. It belongs to the process, as memory does."""
+_MOST_PER_END = 1 << 16
+"""Bytes that no model needs for a node or for an end of an edge."""
 _BYTES_PER_EDGE = 32
 """Both ends as they are drawn, and twice among the neighbours."""
 _KEPT_PER_SAVED = 2.0
@@ -36,6 +38,15 @@ def usable_memory(device: torch.device) -> int:
 def measured(work: Callable[[], None], device: torch.device) -> int:
     """About how many bytes this takes on the device."""
     return (_peak_on_gpu if device.type == "cuda" else _kept_on_cpu)(work, device)
+
+
+def surely_fits(task: NodeTask, device: torch.device) -> bool:
+    """Whether a graph is so small that no model of it needs to be measured."""
+    return _MOST_PER_END * (task.num_nodes + 2 * task.num_edges) < usable_memory(device)
+
+
+def gib(count: float) -> str:
+    return f"{count / 2**30:.3g} GiB"
 
 
 def fits(task: NodeTask, device: torch.device) -> bool:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -24,36 +24,37 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
 from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Replicas, Sizes
+from g3nn.training import checks
 from g3nn.training.batch_stack import BatchStack
 from g3nn.training.batches import BatchSource
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
-from g3nn.training.checks import (
-    CUSTOM,
-    check_batches,
-    check_beliefs,
-    check_kept,
-    check_outcome,
-    check_workers,
-    checked_device,
-    checked_objective,
-    checked_seeds,
-    checked_spec,
-    plain,
-)
-from g3nn.training.memory import fits, measured, replicas_that_fit
+from g3nn.training.memory import fits, gib, measured, replicas_that_fit, surely_fits, usable_memory
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, evaluated, joined, member_seeds, mixed, note_divergence, trial_endings
-from g3nn.training.room import check_batch
 from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
-from g3nn.training.tracked import Runs, tracked
-from g3nn.training.tracking import Tracker, tracker
+from g3nn.training.tracking import Runs, Tracker, tracked, tracker
 from g3nn.training.workers import Workers
 
 RELEASED_OPTIONS = {"encoder": "relu", "latent_dropout": 0.5}
 """Component options that belong to the authors' code: its latent space model drops inputs and rectifies Ux."""
 
+_TRIED = 64
+"""With how many labelled nodes the memory of a batch is measured."""
+
 _REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
 """More replicas than this gain nothing: a CPU is busy with a few, a GPU with a few hundred."""
+
+
+Trained = tuple[Endings, GenerativeModel]
+
+
+class Around(NamedTuple):
+    """What happens beside the steps of a training: it is shown, tracked and kept, and stopped at a deadline."""
+
+    watch: Watch
+    runs: Runs
+    checkpoints: Checkpoints | None
+    deadline: float
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,11 +86,11 @@ class Plan:
     ) -> Plan:
         """A plan, or one error that lists every problem."""
         problems = Problems()
-        given = {name: plain(value) for name, value in options.items()}
-        spec = checked_spec(model, prior, problems, channels)
-        preset, own = checked_objective(objective, problems)
-        seeds = checked_seeds(trials, seed, problems)
-        place = checked_device(device, problems)
+        given = {name: checks.plain(value) for name, value in options.items()}
+        spec = checks.checked_spec(model, prior, problems, channels)
+        preset, own = checks.checked_objective(objective, problems)
+        seeds = checks.checked_seeds(trials, seed, problems)
+        place = checks.checked_device(device, problems)
         parts = spec.option_groups() if spec is not None else registered_options()
         outcomes = [outcome.Options for outcome in OUTCOMES.values()]  # Which of them apply depends on the task.
         check({**own, **given}, [*parts, Objective, TrainingOptions, *outcomes], problems)
@@ -102,7 +103,7 @@ class Plan:
             declared = known_names(spec.option_groups())
             given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
         changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
-        target = Objective(**changes) if preset == CUSTOM else Objective.named(preset, **changes)
+        target = Objective(**changes) if preset == checks.CUSTOM else Objective.named(preset, **changes)
         spec = spec.without_clear_channels(given)
         return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
 
@@ -111,12 +112,12 @@ class Plan:
         return self._trained_with(epochs=epochs, keep=LAST)
 
     def going_on(self, model: GenerativeModel, epochs: int) -> Plan:
-        """The same plan for trained replicas, which need no warm-up: so many epochs more, on every label."""
+        """The same plan for trained replicas, which need no warm-up: `epochs` more of them, on every label."""
         objective = dataclasses.replace(self.objective, warm_up=0)
         return dataclasses.replace(self.for_all_labels(epochs), start=model, objective=objective)
 
     def in_batches(self, size: int, fan_out: str | None = None) -> Plan:
-        """The same plan with so many labelled nodes in each step."""
+        """The same plan with `size` labelled nodes in each step."""
         return self._trained_with(batch=size, fan_out=fan_out or self.training.fan_out)
 
     def steps(self, task: NodeTask) -> int | None:
@@ -129,18 +130,10 @@ class Plan:
 
     def bytes_of_epoch(self, task: NodeTask) -> int:
         """About how much memory one replica takes on this graph."""
+        return measured(lambda: self._stack(task, self._inputs(task), [0]).advance(), self.device)
 
-        def epoch() -> None:
-            inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
-            self._stack(task, inputs, [0]).advance()
-
-        return measured(epoch, self.device)
-
-    def bytes_of_batch(self, task: NodeTask, source: BatchSource) -> int:
-        """About how much memory one step takes."""
-        stack = self._stack(task, source, [0])
-        assert isinstance(stack, BatchStack)
-        return measured(stack.first_step, self.device)
+    def _inputs(self, task: NodeTask) -> Inputs:
+        return Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
 
     def fit(
         self,
@@ -155,13 +148,13 @@ class Plan:
         """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
         label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
         then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on.
-        track: who is told of every epoch, and of how each trial ended; the bar of a whole fit brings its own."""
+        track: receives every epoch and how each trial ended; the bar of a whole fit brings its own."""
         problems = Problems()
-        check_workers(task, self.training, self.device, self.workers, problems)
+        checks.check_workers(task, self.training, self.device, self.workers, problems)
         checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
-        check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
-        check_beliefs(task, self.spec, problems)
-        check_batches(task, self.spec, self.objective, self.training, self.options, problems)
+        checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
+        checks.check_beliefs(task, self.spec, problems)
+        checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
         told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         problems.raise_if_any()
         if task.num_edges == 0:
@@ -171,7 +164,7 @@ class Plan:
                 stacklevel=3,
             )
         start = time.perf_counter()
-        inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
+        inputs = self._inputs(task)
         if label_weights is not None:
             weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
             inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
@@ -181,14 +174,14 @@ class Plan:
             self._watched(progress) as watch,
             self._tracked(task, told, inputs.outcome) as runs,
         ):
-            parts = self._run(task, source, watch, runs, deadline or math.inf, checkpoints)
+            parts = self._run(task, source, Around(watch, runs, checkpoints, deadline or math.inf))
             result = self._result(task, inputs, parts, time.perf_counter() - start)
             runs.end(result)
             return result
 
     @property
     def workers(self) -> Workers:
-        """Who trains: a whole graph is trained in one process, whichever others there are."""
+        """The processes that train: a whole graph is trained in one, whichever others there are."""
         return Workers.current() if self.training.batch else Workers()
 
     def _checkpoints(
@@ -196,7 +189,7 @@ class Plan:
     ) -> Checkpoints | None:
         if folder is None:
             return None
-        check_kept(self.training, len(self.seeds) * self.training.ensemble, problems)
+        checks.check_kept(self.training, len(self.seeds) * self.training.ensemble, problems)
         with problems.gathered():
             self.workers.told(lambda: check_folder(folder, every))
         own = {**self._choices(task), "seeds": self.seeds, **described(task), "processes": self.workers.size}
@@ -228,25 +221,17 @@ class Plan:
             label_weights=label_weights,
         )
 
-    def _run(
-        self,
-        task: NodeTask,
-        inputs: Inputs | BatchSource,
-        watch: Watch,
-        runs: Runs,
-        deadline: float,
-        checkpoints: Checkpoints | None,
-    ) -> list[tuple[Endings, GenerativeModel]]:
+    def _run(self, task: NodeTask, inputs: Inputs | BatchSource, around: Around) -> list[Trained]:
         """Train all seeds, in as many stacks as memory requires."""
         if isinstance(inputs, BatchSource):
-            check_batch(self, task, inputs)
+            self._check_batch(task, inputs)
         replicas = range(len(self.seeds) * self.training.ensemble)
         waiting = _chunks(replicas, self._stack_size(task, inputs))
-        parts: list[tuple[Endings, GenerativeModel]] = []
+        parts: list[Trained] = []
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, watch, runs, deadline, checkpoints))
+                parts.append(self._train(task, inputs, chunk, around))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -256,37 +241,42 @@ class Plan:
                 waiting[:0] = [chunk[:half], chunk[half:]]
         return parts
 
+    def _check_batch(self, task: NodeTask, source: BatchSource) -> None:
+        """Raises an error that says how large a batch may be, if those of the plan take more memory than there is."""
+        size = self.training.batch
+        tried = min(size, _TRIED, len(task.train))
+        if surely_fits(task, self.device) or tried == 0 or not any(source.fan_out):
+            # With all neighbours no batch takes more than a few times the whole graph, however many labels it has.
+            return
+        stack = self.in_batches(tried)._stack(task, source, [0])
+        assert isinstance(stack, BatchStack)
+        each, usable = measured(stack.first_step, self.device) / tried, usable_memory(self.device)
+        if each * min(size, len(task.train)) > usable:
+            raise DeviceMemoryError(
+                f"batch: {size} labelled nodes with {self.training.fan_out} neighbours take about {gib(each * size)} "
+                f"of memory, and {gib(usable)} may be used: at most {int(usable / each)} fit. Use a smaller batch or "
+                "fan_out"
+            )
+
     def _stack_size(self, task: NodeTask, inputs: Inputs | BatchSource) -> int:
         """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy. In batches one,
         since what a batch holds depends on the seed."""
         if len(self.seeds) * self.training.ensemble == 1 or self.training.batch:
             return 1
+        fitting = replicas_that_fit(lambda: self._stack(task, inputs, [0]).advance(), self.device)
+        return min(_REPLICAS_PER_STACK[self.device.type], fitting)
 
-        def epoch() -> None:
-            self._stack(task, inputs, [0]).advance()
-
-        return min(_REPLICAS_PER_STACK[self.device.type], replicas_that_fit(epoch, self.device))
-
-    def _train(
-        self,
-        task: NodeTask,
-        inputs: Inputs | BatchSource,
-        chunk: list[int],
-        watch: Watch,
-        runs: Runs,
-        deadline: float,
-        checkpoints: Checkpoints | None,
-    ) -> tuple[Endings, GenerativeModel]:
+    def _train(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int], around: Around) -> Trained:
         stack = self._stack(task, inputs, chunk)
-        if checkpoints is not None:
-            checkpoints.resume(stack, chunk[0])
-        while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
+        if around.checkpoints is not None:
+            around.checkpoints.resume(stack, chunk[0])
+        while not stack.finished and (stack.epoch == 0 or self._in_time(around.deadline)):
             before = stack.num_live
             stack.step()
-            watch(stack, before - stack.num_live)
-            runs.look(stack, chunk)
-            if checkpoints is not None and not stack.finished:
-                checkpoints.save(stack, chunk[0])
+            around.watch(stack, before - stack.num_live)
+            around.runs.look(stack, chunk)
+            if around.checkpoints is not None and not stack.finished:
+                around.checkpoints.save(stack, chunk[0])
         return stack.end(), stack.model
 
     def _in_time(self, deadline: float) -> bool:
@@ -316,9 +306,7 @@ class Plan:
     def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:
         return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome
 
-    def _result(
-        self, task: NodeTask, inputs: Inputs, parts: list[tuple[Endings, GenerativeModel]], seconds: float
-    ) -> FitResult:
+    def _result(self, task: NodeTask, inputs: Inputs, parts: list[Trained], seconds: float) -> FitResult:
         answers = self._answered(parts, inputs)
         model = GenerativeModel.join([model for _, model in parts])
         ended = joined([endings for endings, _ in parts])
@@ -353,7 +341,7 @@ class Plan:
         )
 
     @torch.no_grad()
-    def _answered(self, parts: list[tuple[Endings, GenerativeModel]], inputs: Inputs) -> torch.Tensor:
+    def _answered(self, parts: list[Trained], inputs: Inputs) -> torch.Tensor:
         """(trials, n, width): what all members of a trial answer together."""
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         return mixed(answers, self.training.ensemble, inputs.outcome)

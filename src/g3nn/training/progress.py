@@ -1,4 +1,4 @@
-"""What is shown and told of a training: a bar with its terms, one bar for a whole fit, and words in the log."""
+"""How a training reports its progress: a bar with its terms, one bar for a whole fit, and lines in the log."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Course:
 
     @contextmanager
     def training(self, epochs: int) -> Iterator[Watch]:
-        """One training of the stage, with at most so many epochs; it may stop early."""
+        """One training of the stage. epochs: the limit; it may stop early."""
         start = self._at
 
         def update(stack: Stack, finished: int) -> None:
@@ -101,7 +101,7 @@ class Course:
 
 
 class _Untold:
-    """A run that nobody tracks."""
+    """A run without a tracker."""
 
     def values(self, epoch: int, values: Mapping[str, float]) -> None:
         pass

@@ -187,7 +187,9 @@ def _numbers(values: np.ndarray) -> list[float | None]:
 
 def member_seeds(seeds: Sequence[int], members: int) -> tuple[int, ...]:
     """The seeds of all members, those of a trial in a row; the first has the seed of the trial."""
-    return tuple(_wrapped(seed + _APART * member) for seed in seeds for member in range(members))
+    apart = (seed + _APART * member for seed in seeds for member in range(members))
+    # Within 64 bits, where seeds near their end continue at the beginning.
+    return tuple((seed + (1 << 63)) % (1 << 64) - (1 << 63) for seed in apart)
 
 
 def mixed(answers: Tensor, members: int, outcome: Outcome) -> Tensor:
@@ -256,8 +258,3 @@ def _side_by_side(histories: Sequence[np.ndarray]) -> np.ndarray:
     missing = [((0, longest - len(history)), (0, 0), (0, 0)) for history in histories]
     padded = [np.pad(one, rows, constant_values=np.nan) for one, rows in zip(histories, missing, strict=True)]
     return np.concatenate(padded, axis=2)
-
-
-def _wrapped(seed: int) -> int:
-    """Within 64 bits, where seeds near their end continue at the beginning."""
-    return (seed + (1 << 63)) % (1 << 64) - (1 << 63)

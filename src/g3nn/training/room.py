@@ -4,29 +4,19 @@ measured on a small graph of the same make."""
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from g3nn.base.errors import DeviceMemoryError, Problems
 from g3nn.graph.task import NodeTask
-from g3nn.training.batches import BatchSource
 from g3nn.training.checks import check_batches
-from g3nn.training.memory import usable_memory
-
-if TYPE_CHECKING:
-    from g3nn.training.plan import Plan
+from g3nn.training.memory import gib, surely_fits, usable_memory
+from g3nn.training.plan import Plan
 
 LARGE = 10**6
 """Graphs of this extent are large: whatever walks over them takes its time."""
 BATCH = 1024
 """Labelled nodes of a step where the whole graph does not fit."""
-_TRIED = 64
-"""With how many the memory of a batch is measured."""
-
-_MOST_PER_END = 1 << 16
-"""Bytes that no model needs for a node or for an end of an edge."""
 _PILOT_NODES, _PILOT_EDGES = 4_000, 40_000
 """The size of a small graph: large enough that what does not grow with a graph hardly counts."""
 
@@ -61,7 +51,7 @@ def how_it_fits(plan: Plan, task: NodeTask) -> Fit:
 
 def near_labels(plan: Plan, task: NodeTask) -> Plan | None:
     """The same plan for a large graph, of which every step sees all nodes near labels and no others: a model of labels
-    alone is not asked about those in training. None where that is not possible or spares little."""
+    alone does not predict the others in training. None where that is not possible or spares little."""
     if plan.spec.likelihood is not None or plan.objective.needs_pairs or plan.training.batch or task.extent < LARGE:
         return None
     steps, labelled = plan.steps(task), len(task.train) + len(task.val)
@@ -71,30 +61,6 @@ def near_labels(plan: Plan, task: NodeTask) -> Plan | None:
     near, problems = plan.in_batches(labelled, "/".join("0" * max(steps, 1))), Problems()
     check_batches(task, near.spec, near.objective, near.training, near.options, problems)
     return None if problems.found else near
-
-
-def check_batch(plan: Plan, task: NodeTask, source: BatchSource) -> None:
-    """Raises an error that says how large a batch may be, if one of the plan takes more memory than there is."""
-    size = plan.training.batch
-    tried = min(size, _TRIED, len(task.train))
-    if surely_fits(task, plan.device) or tried == 0 or not any(source.fan_out):
-        # With all neighbours no batch takes more than a few times the whole graph, however many labels it has.
-        return
-    each, usable = plan.in_batches(tried).bytes_of_batch(task, source) / tried, usable_memory(plan.device)
-    if each * min(size, len(task.train)) > usable:
-        raise DeviceMemoryError(
-            f"batch: {size} labelled nodes with {plan.training.fan_out} neighbours take about {gib(each * size)} of "
-            f"memory, and {gib(usable)} may be used: at most {int(usable / each)} fit. Use a smaller batch or fan_out"
-        )
-
-
-def gib(count: float) -> str:
-    return f"{count / 2**30:.3g} GiB"
-
-
-def surely_fits(task: NodeTask, device: torch.device) -> bool:
-    """Whether a graph is so small that no model of it needs to be measured."""
-    return _MOST_PER_END * (task.num_nodes + 2 * task.num_edges) < usable_memory(device)
 
 
 def pilot(task: NodeTask) -> tuple[NodeTask, float]:

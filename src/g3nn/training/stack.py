@@ -15,7 +15,7 @@ from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import moving_buffers
 from g3nn.model.objective import TERM_NAMES, Objective
-from g3nn.model.pairs import PairSource
+from g3nn.model.pairs import DrawsPairs, PairSource
 from g3nn.model.replicas import Noise, Replicas, Scalar
 from g3nn.training.adam import StackedAdam
 from g3nn.training.track import Track
@@ -67,7 +67,10 @@ class TrainingOptions:
 
 @torch.no_grad()
 def validated(answer: Tensor, inputs: Inputs, emission: Emission, calibrated: bool) -> Tensor:
-    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges."""
+    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges; NaN
+    without such nodes, as where the last parameters are kept."""
+    if inputs.val.numel() == 0:
+        return answer.new_full((2, len(answer)), torch.nan)
     where = inputs.targets, inputs.val
     validation = emission.validation(answer, *where)
     return torch.stack([emission.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
@@ -184,7 +187,7 @@ class Stack:
         return self._update(self.inputs, self.source, Noise(self._seeds, step), self._ramp(step), self._track.fresh)
 
     def _update(
-        self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor, fresh: Tensor | None
+        self, inputs: Inputs, source: DrawsPairs, noise: Noise, ramp: float | Tensor, fresh: Tensor | None
     ) -> tuple[Tensor, Tensor]:
         """One step of Adam. fresh: the replicas whose parameters are at their best before it."""
         losses, recorded = self._score(inputs, source, noise, ramp)
@@ -194,18 +197,15 @@ class Stack:
             self._adam.step(fresh, [self._track.best[name] for name in self._names])
         return losses.detach(), recorded
 
-    def _scored(self, inputs: Inputs, source: PairSource, noise: Noise, ramp: float | Tensor) -> tuple[Tensor, Tensor]:
+    def _scored(self, inputs: Inputs, source: DrawsPairs, noise: Noise, ramp: float | Tensor) -> tuple[Tensor, Tensor]:
         """The losses (R,), and the terms to record."""
         terms = self.objective.terms(self.model, inputs, source, noise)
         return self._weights.total(terms, ramp), self._weights.recorded(terms)
 
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes."""
-        answer, emission = (
-            self.model.predict_log_prob(self._validation_inputs),
-            self.model.emission(self.inputs.outcome),
-        )
-        return validated(answer, self.inputs, emission, self.options.calibrated)
+        answer = self.model.predict_log_prob(self._validation_inputs)
+        return validated(answer, self.inputs, self.model.emission(self.inputs.outcome), self.options.calibrated)
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """What the terms without observed labels are multiplied by in this epoch."""
@@ -229,7 +229,7 @@ class Stack:
         self._repeated.forget()
 
     def state(self) -> dict[str, Tensor]:
-        """What `resume` needs, as tensors. While nobody has left the stack."""
+        """What `resume` needs, as tensors. Valid until a replica is dropped."""
         none = torch.empty(0, len(HISTORY_NAMES), self._size)
         return {**self._changing(), "history": torch.cat([none, *(values for _, values in self._history)])}
 

@@ -9,7 +9,7 @@ from g3nn import G3NNClassifier
 from g3nn.base.errors import Problems
 from g3nn.estimator.request import read_request, take_apart
 from g3nn.graph.outcomes import Classes
-from g3nn.queries.groups import MOST_GROUPS
+from g3nn.queries.messages import MOST_GROUPS
 
 K, EACH = 24, 6
 

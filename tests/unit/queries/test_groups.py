@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.queries.groups import MOST_GROUPS, MergedGroups
+from g3nn.queries.messages import MOST_GROUPS, MergedGroups
 
 COMMUNITIES, EACH = 10, 4
 

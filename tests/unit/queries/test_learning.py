@@ -11,7 +11,8 @@ from scipy.special import expit
 import g3nn
 from g3nn.model.inputs import Inputs
 from g3nn.model.replicas import Replicas, Sizes
-from g3nn.queries.learning import AuditOptions, GivenBeliefs, coordinates, fit_scores
+from g3nn.queries.genuine import coordinates
+from g3nn.queries.graph_audit import AuditOptions, GivenBeliefs, fit_scores
 from g3nn.training.progress import Course
 
 CPU = torch.device("cpu")

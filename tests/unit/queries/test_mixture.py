@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from g3nn.queries.mixture import false_share, genuine_by_score
+from g3nn.queries.scores import false_share, genuine_by_score
 
 
 def drawn(share, seed, count=3000, apart=3.0):

@@ -10,9 +10,8 @@ import pytest
 from g3nn.base.errors import InputError
 from g3nn.kernels.sparse import neighbourhoods
 from g3nn.queries import STRATEGIES, Scores, Situation, choose, doubtful_edges, first_nodes
-from g3nn.queries.agreement import chance_of_agreement, deviation
 from g3nn.queries.covering import Cover, Likeness, greedy_cover
-from g3nn.queries.expected_error import class_mixing, expected_reduction
+from g3nn.queries.strategies import chance_of_agreement, class_mixing, deviation, expected_reduction
 
 
 def adjacency(edges, n):

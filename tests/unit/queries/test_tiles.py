@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from g3nn.queries import missing_edges
-from g3nn.queries.missing_edges import two_steps_away
+from g3nn.queries import survey as tiled
 from g3nn.queries.scores import ObservedEdges
-from g3nn.queries.survey import Cells, Tiles
+from g3nn.queries.survey import Cells, Tiles, two_steps_away
 
 LEAST_PVALUE = 1e-4
 
@@ -81,7 +80,7 @@ def test_observed_pairs_are_found(make_task, directed):
 
 @pytest.mark.parametrize("at_once", [1, 7, 10**6])
 def test_two_steps_away(make_task, directed, at_once, monkeypatch):
-    monkeypatch.setattr(missing_edges, "_CHUNK", at_once)
+    monkeypatch.setattr(tiled, "_REACHED_AT_ONCE", at_once)
     task = make_task(edges=15, directed=directed)
     near = [set() for _ in range(task.num_nodes)]
     for i, j in task.edges.T.tolist():
@@ -96,5 +95,5 @@ def test_two_steps_away(make_task, directed, at_once, monkeypatch):
 def test_a_hub_introduces_nobody(monkeypatch):
     star = ObservedEdges(np.array([[0] * 6 + [1], [1, 2, 3, 4, 5, 6, 7]]), 8, False)
     assert np.hstack(list(two_steps_away(star))).shape[1] == 15 + 1
-    monkeypatch.setattr(missing_edges, "_HUB", 5)
+    monkeypatch.setattr(tiled, "_HUB", 5)
     assert np.hstack(list(two_steps_away(star))).T.tolist() == [[0, 7]]

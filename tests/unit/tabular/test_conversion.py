@@ -20,7 +20,8 @@ from sklearn.svm import SVC, LinearSVC
 
 from g3nn.base.errors import Problems
 from g3nn.graph.outcomes import OUTCOMES
-from g3nn.model.tabular import check_feature_model, converted, models
+from g3nn.model.tabular import models
+from g3nn.model.tabular.models import check_feature_model, converted
 
 BOOSTED = {"max_iter": 12, "min_samples_leaf": 3, "random_state": 0}
 CLASSIFIERS = [

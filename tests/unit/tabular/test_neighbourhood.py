@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.estimator.saving import _packed, _unpacked
-from g3nn.model.tabular import Neighbourhood, neighbour_features
+from g3nn.model.tabular.models import Neighbourhood, neighbour_features
 
 EDGES = np.array([[0, 0, 1], [1, 2, 2]])
 """A triangle; node 3 has no neighbours."""
@@ -38,7 +38,7 @@ def test_where_there_would_be_too_many_columns_features_are_reduced_and_new_node
     wide = (rng.normal(size=(80, 3)) @ rng.normal(size=(3, 200))).astype(np.float32)
     edges = np.stack([np.arange(79), np.arange(1, 80)])
     assert Neighbourhood.fit(form(wide), edges).apply(form(wide), edges).shape == (80, 2 * 200 + 1)
-    monkeypatch.setattr("g3nn.model.tabular.neighbourhood._MOST_CELLS", 10_000)
+    monkeypatch.setattr("g3nn.model.tabular.models._MOST_CELLS", 10_000)
     fitted = Neighbourhood.fit(form(wide), edges)
     columns = fitted.apply(form(wide), edges)
     assert columns.shape == (80, 3 * 64 + 1)
@@ -56,6 +56,6 @@ def test_narrow_features_stay_and_few_nodes_have_few_components(monkeypatch):
     fitted = Neighbourhood.fit(X, EDGES)
     assert (fitted.basis, fitted.hops) == (None, 2)
     nowhere = np.zeros((2, 0), dtype=np.int64)
-    monkeypatch.setattr("g3nn.model.tabular.neighbourhood._MOST_CELLS", 100)
+    monkeypatch.setattr("g3nn.model.tabular.models._MOST_CELLS", 100)
     few = Neighbourhood.fit(np.random.default_rng(0).normal(size=(10, 200)), nowhere)
     assert few.apply(np.zeros((10, 200)), nowhere).shape == (10, 31)

@@ -14,7 +14,7 @@ import torch
 
 import g3nn
 from g3nn.base.errors import G3NNWarning, InputError
-from g3nn.training import plan, tracked
+from g3nn.training import plan, tracking
 from g3nn.training.tracking import MLflowTracker, TensorBoardTracker, Tracker
 
 
@@ -49,7 +49,7 @@ class Listener:
 @pytest.fixture(params=[0.0, 1e9], ids=["each epoch", "at the end"])
 def interval(request, monkeypatch):
     """How often numbers are told: whenever there are some, or all together."""
-    monkeypatch.setattr(tracked, "_EVERY", request.param)
+    monkeypatch.setattr(tracking, "_EVERY", request.param)
 
 
 SHORT: dict[str, Any] = {"epochs": 12, "patience": 3, "device": "cpu"}
@@ -121,7 +121,7 @@ def test_terms_that_a_model_lacks_are_left_out_and_a_score_of_zero_is_not(learna
     listener = Listener()
     g3nn.fit(learnable, "gcn", track=listener, **SHORT)
     assert set(listener.runs[0].rows[0][1]) == {"loss", "supervised", "val_loss", "val_accuracy"}
-    track = tracked.Runs(listener.runs, (0,), g3nn.Objective(), "accuracy", True)
+    track = tracking.Runs(listener.runs, (0,), g3nn.Objective(), "accuracy", True)
     track._epoch(0, 99, {"loss": 0.0, "val_loss": math.nan, "val_accuracy": 0.0})
     assert listener.runs[0].rows[-1] == (99, {"val_accuracy": 0.0})
 

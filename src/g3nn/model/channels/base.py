@@ -15,7 +15,7 @@ from torch.nn.functional import logsigmoid
 from g3nn.base.options import NoOptions
 from g3nn.graph.outcomes import Classes, Outcome, Tags, Targets
 from g3nn.kernels import linear, pair_dot
-from g3nn.model.likelihoods import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
+from g3nn.model.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
 from g3nn.model.replicas import Replicas, Sizes
 
 NEVER = -1e30
@@ -113,7 +113,7 @@ class LabelChannel(Channel):
 
 
 Emission = Outcome | LabelChannel
-"""Whom to ask how probable observed labels are: the channel that they came through, or else the outcome."""
+"""The distribution of observed labels: the channel that they came through, or else the outcome."""
 
 
 class EdgeChannel(Channel):
@@ -122,7 +122,7 @@ class EdgeChannel(Channel):
     True edges are independent given Y, so they are summed out: p(A_ij | y_i, y_j) = sum_a p(A_ij | a) p(a | y_i, y_j).
     For classes the expectation over q of its logarithm stays exact, as a K x K sum. For one tag it does too, and where
     values are samples of q. For other likelihoods E log sum_a p(A, a) >= log sum_a exp E log p(A, a), a lower bound.
-    Beyond classes a likelihood is asked twice about each pair, as an edge and as none.
+    Beyond classes a likelihood is evaluated twice for each pair, as an edge and as none.
     """
 
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)

@@ -41,7 +41,7 @@ class NeighbourOptions:
 
 
 _COLUMNS_PER_EDGE = 8
-"""Up to so many features for each edge of a node, a product with them takes less time than a walk over its edges."""
+"""The number of features per edge of a node up to which a product with them is faster than a walk over its edges."""
 
 
 class NeighbourLatentSpace(ClassLikelihood):

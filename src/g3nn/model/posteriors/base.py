@@ -24,11 +24,11 @@ class LabelPosterior(nn.Module, ABC):
     Options: ClassVar[type] = NoOptions
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes,)
     """The outcomes that it supports. A component that returns `answer(scores)` supports every `Outcome`."""
-    uses_graph: ClassVar[bool]
+    uses_graph: ClassVar[bool] = True
     """Whether q_i depends on the neighbours of i."""
     steps: ClassVar[int | None] = None
-    """Over how many edges in a row q_i hears; a part that counts them by its options has a property. None: it needs the
-    whole graph at once, so it cannot be trained in batches. Who declares it asks for steps by `inputs.hops(steps)`."""
+    """The number of steps over edges that q_i depends on; a property where options decide. None: it needs the whole
+    graph at once, so it cannot be trained in batches. A network that has it takes them from `inputs.hops(steps)`."""
     capturable: ClassVar[bool] = True
     """Whether `log_prob` never waits for the device, so that a GPU can replay it as a CUDA graph."""
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import G3NNWarning, InputError, Problem
 from g3nn.graph.outcomes import Outcome
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.base import LabelPosterior
@@ -29,7 +29,6 @@ class ModulePosterior(LabelPosterior):
     step: the same plan gives the same numbers, but the noise of a replica depends on the rest of the stack.
     """
 
-    uses_graph: ClassVar[bool] = True
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
     capturable: ClassVar[bool] = False
 
@@ -58,7 +57,10 @@ class ModulePosterior(LabelPosterior):
             if noise is not None:
                 torch.manual_seed(int(noise.integers(2**31, 1).sum()))
             scores = torch.func.vmap(call, randomness="different")(tuple(self.stacked))
-        _check_scores(scores, inputs.n, self.sizes.scores)
+        shape, wanted = tuple(scores.shape[1:]), (inputs.n, self.sizes.scores)
+        if shape != wanted:
+            given = f"a module that returns shape {shape}"
+            raise InputError([Problem("posterior", given, f"shape {wanted}: nodes, scores")])
         return self.answer(scores)
 
     def _weights(self, inputs: Inputs) -> dict[str, Tensor]:
@@ -88,19 +90,7 @@ def _fresh(source: nn.Module | Callable[[], nn.Module], seed: int) -> nn.Module:
                 reset()
                 was_reset = True
     if not was_reset:
-        problems = Problems()
         advice = "Pass a function that makes the module, or give the module a reset_parameters method."
-        problems.add("posterior", type(source).__name__, "a module that can be reinitialised", advice)
-        problems.raise_if_any()
+        problem = Problem("posterior", type(source).__name__, "a module that can be reinitialised", advice)
+        raise InputError([problem])
     return module
-
-
-def _check_scores(scores: Tensor, n: int, K: int) -> None:
-    if tuple(scores.shape[1:]) != (n, K):
-        problems = Problems()
-        problems.add(
-            "posterior",
-            f"a module that returns shape {tuple(scores.shape[1:])}",
-            f"shape ({n}, {K}): nodes, scores",
-        )
-        problems.raise_if_any()

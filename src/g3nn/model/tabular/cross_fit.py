@@ -12,11 +12,10 @@ from sklearn.feature_selection import f_classif, f_regression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
 
-from g3nn.base.errors import G3NNError, Problems
+from g3nn.base.errors import G3NNError, InputError, Problem
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome, is_known
-from g3nn.model.tabular.conversion import centres, converted, is_boosted
-from g3nn.model.tabular.models import FeatureModel, Linear
+from g3nn.model.tabular.models import FeatureModel, Linear, centres, converted, is_boosted
 
 _MIXED = 1e-3
 """How much of the frequencies of the classes is mixed into probabilities, so that none is 0 or 1."""
@@ -180,10 +179,9 @@ class _Learner:
         try:
             estimator.fit(rows, values, **({} if weights is None else {f"{prefix}sample_weight": weights}))
         except Exception as error:
-            problems = Problems()
             given = f"{type(self.estimator).__name__}, whose fit failed ({type(error).__name__}: {error})"
-            problems.add(self.argument, given, "an estimator that can learn these labels from these features")
-            problems.raise_if_any()
+            allowed = "an estimator that can learn these labels from these features"
+            raise InputError([Problem(self.argument, given, allowed)]) from error
         model, some = converted(estimator), rows[:_COMPARED]
         theirs = estimator.predict_proba(some) if self.classes else estimator.predict(some)[:, None]
         if not np.allclose(model.predict(some), theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max()):

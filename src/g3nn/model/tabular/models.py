@@ -1,4 +1,5 @@
-"""What scikit-learn learned, as plain arrays: they can be saved, and read without running any code."""
+"""Models without a graph: their input columns, scikit-learn's estimators by name, and what these learned as plain
+arrays, which can be saved, and read without running any code."""
 
 from __future__ import annotations
 
@@ -9,8 +10,85 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import StandardScaler
 
+from g3nn.base.errors import Problems, any_of
 from g3nn.base.parse import Matrix
+from g3nn.graph.outcomes import Counts, Outcome
+from g3nn.kernels.sparse import neighbour_mean, neighbourhoods
+
+_NARROW = 128
+"""The number of features up to which two steps are taken, otherwise one."""
+
+_MOST_CELLS, _COMPONENTS = 100_000_000, 64
+"""Where features and means would have more numbers than that, features are reduced first."""
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhood:
+    """How features of nodes become columns. basis: (d, r), what they are multiplied by; None: they stay. hops: how many
+    steps are taken."""
+
+    basis: np.ndarray | None
+    hops: int
+
+    @classmethod
+    def fit(cls, features: Matrix, edges: np.ndarray, seed: int = 0) -> Neighbourhood:
+        """The basis are the leading singular vectors of these features."""
+        n, d = features.shape
+        if d <= _NARROW:
+            return cls(None, 2)
+        # A mean over neighbours has no more entries than they have together.
+        cells = features.nnz / n * (n + 2 * edges.shape[1]) if sp.issparse(features) else 2 * n * d
+        if cells <= _MOST_CELLS:
+            return cls(None, 1)
+        svd = TruncatedSVD(min(_COMPONENTS, n), random_state=seed).fit(features)
+        return cls(svd.components_.T.astype(np.float32), 2)
+
+    def apply(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None) -> Matrix:
+        """The columns of `neighbour_features` for nodes with features (n, d)."""
+        reduced = features if self.basis is None else features @ self.basis
+        return neighbour_features(reduced, edges, weights, self.hops)
+
+
+def neighbour_features(features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None, hops: int = 2) -> Matrix:
+    """(n, (hops + 1) d + 1): x, its mean over the neighbours, the mean of that over the neighbours and so on, and
+    log(1 + degree); sparse if x is. The means of a node without neighbours are 0. Directions are ignored."""
+    n = features.shape[0]
+    mean = neighbour_mean(edges, n, weights)
+    parts = [features]
+    for _ in range(hops):
+        parts.append(mean @ parts[-1])
+    degree = np.log1p(neighbourhoods(edges, n, weights).sum(axis=1) - 1)[:, None]
+    if sp.issparse(features):
+        return sp.csr_array(sp.hstack([*parts, degree]), dtype=np.float32)
+    return np.concatenate([*parts, degree], axis=1, dtype=np.float32)
+
+
+_ITERATIONS = 1000
+"""Scikit-learn warns where its 100 are too few."""
+
+
+def boosted_trees(outcome: type[Outcome]) -> Any:
+    kind = HistGradientBoostingClassifier if outcome.learner == "classifier" else HistGradientBoostingRegressor
+    return kind(max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
+
+
+def scaled_linear(outcome: type[Outcome]) -> Any:
+    if outcome.learner == "classifier":
+        last = LogisticRegression(max_iter=_ITERATIONS)
+    else:
+        last = PoissonRegressor(max_iter=_ITERATIONS) if outcome is Counts else Ridge()
+    return make_pipeline(StandardScaler(), last)
+
+
+NAMED: dict[str, Callable[[type[Outcome]], Any]] = {"trees": boosted_trees, "linear-model": scaled_linear}
+
 
 _CHUNK = 2**22
 """Values of a feature matrix that are made dense at a time."""
@@ -84,8 +162,8 @@ class Trees:
     link: str
 
     def __post_init__(self) -> None:
-        """Who walks through the trees does not look where it steps, and a file may hold anything: every step has to
-        lead forward to another node."""
+        """Walking through the trees is unchecked, and a file may hold anything: every step has to lead forward to
+        another node."""
         size, inner = len(self.feature), np.flatnonzero(self.feature >= 0)
         nodes = (self.threshold, self.left, self.right, self.missing_left, self.value)
         sound = all(part.shape == (size,) for part in nodes) and self.baseline.ndim == 1 and len(self.baseline) > 0
@@ -135,3 +213,102 @@ def _by_rows(X: Matrix, width: int, scores: Callable[[Any], np.ndarray]) -> np.n
     X = sp.csr_array(X) if sp.issparse(X) else X
     size = max(1, _CHUNK // max(1, width))
     return np.concatenate([scores(X[first : first + size]) for first in range(0, max(1, X.shape[0]), size)])
+
+
+_BOOSTED = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
+_LINEAR: dict[str, tuple[type, ...]] = {
+    "classifier": (LogisticRegression,),
+    "regressor": (Ridge, LinearRegression, ElasticNet, Lasso, PoissonRegressor),
+}
+_LOGARITHMIC = ("poisson", "gamma")
+"""Losses of boosted trees whose scores are logarithms of means."""
+
+_COLUMNWISE: dict[str, tuple[type, ...]] = {
+    "categorical_features": (),
+    "monotonic_cst": (),
+    "interaction_cst": (str,),
+}
+"""Arguments of boosted trees that name columns, and values of them that do not, besides the default."""
+
+
+def check_feature_model(estimator: Any, outcome: type[Outcome], problems: Problems, argument: str = "prior") -> None:
+    """Record why an estimator cannot learn such labels from features, or why it could not be saved afterwards."""
+    wanted = outcome.learner
+    allowed = f"a {wanted} of scikit-learn, such as HistGradientBoosting{wanted.capitalize()}()"
+    if isinstance(estimator, type):
+        problems.add(argument, f"the class {estimator.__name__}", allowed, f"Call it: {estimator.__name__}().")
+        return
+    if not isinstance(estimator, BaseEstimator):
+        problems.add(argument, f"{estimator!r}, which is no estimator", allowed)
+        return
+    name = type(estimator).__name__
+    if not (is_classifier if wanted == "classifier" else is_regressor)(estimator):
+        problems.add(argument, f"{name}, which is no {wanted}", f"{allowed}, for {outcome.values_title}")
+    elif wanted == "classifier" and not hasattr(estimator, "predict_proba"):
+        advice = "Its answers have no probabilities; LogisticRegression() has them."
+        problems.add(argument, f"{name} without predict_proba", allowed, advice)
+    if is_boosted(estimator):
+        given = estimator.get_params()
+        for option, harmless in _COLUMNWISE.items():
+            if not (given[option] is None or given[option] == "from_dtype" or isinstance(given[option], harmless)):
+                advice = (
+                    "Columns that never change are left out, so columns cannot be named. Encode categories instead."
+                )
+                problems.add(argument, f"{name} with {option}", f"{option} at its default", advice)
+    elif not _is_linear(estimator):
+        kept = [kind.__name__ for kind in _LINEAR[wanted]]
+        names = any_of([f"HistGradientBoosting{wanted.capitalize()}", *kept])
+        advice = "A model is saved as plain arrays, which are known for these only."
+        given = " and ".join(type(step).__name__ for step in _steps(estimator)) or "nothing"
+        given = f"a pipeline of {given}" if isinstance(estimator, Pipeline) else given
+        allowed = f"{names}, or a pipeline of StandardScaler and {any_of(kept)}"
+        problems.add(argument, f"{given}, which cannot be saved without pickle", allowed, advice)
+
+
+def is_boosted(estimator: Any) -> bool:
+    return type(estimator) in _BOOSTED
+
+
+def centres(estimator: Any) -> bool:
+    """Whether it subtracts the mean of each column, so that nothing stays sparse."""
+    return any(isinstance(step, StandardScaler) and step.with_mean for step in _steps(estimator))
+
+
+def estimator_name(estimator: Any) -> str:
+    """The class of what learns: of a pipeline that is its last step."""
+    return type((_steps(estimator) or [estimator])[-1]).__name__
+
+
+def _steps(estimator: Any) -> list[Any]:
+    return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+
+
+def _is_linear(estimator: Any) -> bool:
+    """A linear model, on its own or after scalers."""
+    *scalers, last = _steps(estimator) or [None]
+    return type(last) in sum(_LINEAR.values(), ()) and all(type(step) is StandardScaler for step in scalers)
+
+
+def converted(estimator: Any) -> FeatureModel:
+    """What a fitted estimator that passed `check_feature_model` has learned. It predicts the same."""
+    if is_boosted(estimator):
+        # Scikit-learn has no public access to trees, and formats that keep its objects need the same version to read
+        # them. Each model is compared with scikit-learn's predictions when it is made, so a change there is an error.
+        trees = [tree.nodes for iteration in estimator._predictors for tree in iteration]
+        baseline = np.array(estimator._baseline_prediction, dtype=np.float64).ravel()
+        link = "log" if estimator.loss in _LOGARITHMIC else "identity"
+        return Trees.of(trees, baseline, _classifier_link(baseline) if is_classifier(estimator) else link)
+    *scalers, last = _steps(estimator)
+    coef = np.array(last.coef_, dtype=np.float64, ndmin=2).T
+    intercept = np.zeros(coef.shape[1]) + last.intercept_
+    link = "log" if isinstance(last, PoissonRegressor) else "identity"
+    model = Linear(coef, intercept, _classifier_link(intercept) if is_classifier(last) else link)
+    for scaler in reversed(scalers):
+        d = scaler.n_features_in_
+        mean = scaler.mean_ if scaler.with_mean else np.zeros(d)
+        model = model.standardised(mean, scaler.scale_ if scaler.with_std else np.ones(d))
+    return model
+
+
+def _classifier_link(intercept: np.ndarray) -> str:
+    return "logit" if len(intercept) == 1 else "softmax"

@@ -1,17 +1,42 @@
-"""Neighbourhoods of some nodes, of which each step takes at most so many neighbours."""
+"""Neighbourhoods sampled in the compressed rows of a graph, with a limit on the neighbours taken in each step."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.kernels import cpu_sampling, uniform_bits
+from g3nn.kernels import Pattern, cpu_sampling, uniform_bits
+from g3nn.kernels.sparse import neighbour_rows
 from g3nn.model.replicas import Noise
-from g3nn.training.batches.rows import GraphRows
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRows:
+    """The neighbours of every node, where directions are ignored. weight: (A,) of the edges; None if all are alike."""
+
+    pattern: Pattern
+    weight: Tensor | None
+
+    @classmethod
+    def of(cls, edges: np.ndarray, n: int, weights: np.ndarray | None, device: torch.device | str = "cpu") -> GraphRows:
+        rows = neighbour_rows(edges, n, weights, loops=False)
+        weight = None if rows.values is None else torch.from_numpy(rows.values).to(device)
+        return cls(rows.pattern(symmetric=False).to(device), weight)
+
+    @cached_property
+    def total(self) -> Tensor:
+        """(n,) float64: the sum of the weights of a node's edges."""
+        rowptr = self.pattern.rowptr
+        if self.weight is None:
+            return rowptr.diff().double()
+        sums = torch.cat([self.weight.new_zeros(1), self.weight.cumsum(0)])
+        return sums[rowptr[1:]] - sums[rowptr[:-1]]
+
 
 _MULTIPLE = 16
 """Sizes of a neighbourhood are multiples of this: a GPU has one kernel for all of them then, and reads more at once."""
@@ -46,12 +71,12 @@ class Sampler:
     GPU twice in a step, to know how many are drawn and how many of these are new; to assign a number it would wait too.
     """
 
-    def __init__(self, rows: GraphRows, compiled: bool | None = None) -> None:
+    def __init__(self, rows: Pattern, compiled: bool | None = None) -> None:
         self.rows = rows
-        device = rows.rowptr.device
+        n, device = rows.shape[0], rows.rowptr.device
         self._compiled = device.type == "cpu" if compiled is None else compiled
-        self._place = torch.full((rows.n,), -1, dtype=torch.int64, device=device)
-        self._first = torch.full((0 if self._compiled else rows.n,), _NOWHERE, device=device)
+        self._place = torch.full((n,), -1, dtype=torch.int64, device=device)
+        self._first = torch.full((0 if self._compiled else n,), _NOWHERE, device=device)
 
     def around(self, targets: Tensor, more: Tensor, fan_out: tuple[int, ...], noise: Noise) -> Neighbourhood:
         """The neighbourhood of `targets`, in which a node may be repeated, and of those of `more` that are not among
@@ -81,7 +106,7 @@ class Sampler:
 
     @staticmethod
     def _filled(nodes: Tensor, before: int) -> Tensor:
-        """With some nodes repeated, so that there are a multiple of so many in all."""
+        """With the first node repeated, so that their number is a multiple of `_MULTIPLE`."""
         missing = -(before + nodes.numel()) % _MULTIPLE
         return torch.cat([nodes, nodes[:1].expand(missing)]) if nodes.numel() else nodes
 
