@@ -21,8 +21,8 @@ from g3nn.graph.outcomes.class_panel import models_for_classes
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
+from g3nn.model.posteriors.appnp import APPNP
 from g3nn.model.posteriors.gcn import GCN
-from g3nn.model.posteriors.propagation import APPNP
 from g3nn.queries.genuine import Evidence
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan

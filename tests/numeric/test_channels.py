@@ -12,7 +12,9 @@ from number_graph import double_inputs, flags, line, number_model
 from scipy import stats
 from small_graph import CLASS_LIKELIHOODS, CLASSES, FEATURES, NODES, OBSERVED, make_model
 
-from g3nn.model.channels.noise import DoubtfulEdges, EdgeOptions, FlipOptions, Flips, Outliers
+from g3nn.model.channels.edges import DoubtfulEdges, EdgeOptions
+from g3nn.model.channels.flips import FlipOptions, Flips
+from g3nn.model.channels.outliers import Outliers
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.likelihoods import Pairs
 from g3nn.model.objective import Objective

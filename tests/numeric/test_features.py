@@ -11,7 +11,8 @@ from torch.distributions import Bernoulli, Normal
 
 from g3nn.model.objective import Objective
 from g3nn.model.priors.base import FeatureOptions
-from g3nn.model.priors.standard import BernoulliFeatures, GaussianFeatures
+from g3nn.model.priors.bernoulli import BernoulliFeatures
+from g3nn.model.priors.gaussian import GaussianFeatures
 from g3nn.model.replicas import Replicas, Sizes
 
 EXACT = Objective.elbo(reduction="sum", pairs="all")

@@ -13,7 +13,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource
-from g3nn.model.priors.standard import GivenPrior
+from g3nn.model.priors.given import GivenPrior
 from g3nn.model.replicas import Noise, Replicas
 
 

@@ -16,7 +16,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods.base import Pairs
-from g3nn.model.likelihoods.latent import AdditiveLatentSpace, LatentSpaceOptions
+from g3nn.model.likelihoods.lsm import AdditiveLatentSpace, LatentSpaceOptions
 from g3nn.model.likelihoods.sbm import PlantedPartition
 from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource

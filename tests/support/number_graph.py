@@ -12,7 +12,7 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.networks import PerceptronOptions
 from g3nn.model.posteriors.gcn import GCN, GCNOptions
-from g3nn.model.priors.standard import MLPPrior
+from g3nn.model.priors.mlp import MLPPrior
 from g3nn.model.replicas import Replicas, Sizes
 
 FEATURES, UNITS = 3, 4

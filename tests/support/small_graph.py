@@ -14,7 +14,7 @@ from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.networks import PerceptronOptions
 from g3nn.model.pairs import PairSource
 from g3nn.model.posteriors.gcn import GCN, GCNOptions
-from g3nn.model.priors.standard import MLPPrior
+from g3nn.model.priors.mlp import MLPPrior
 from g3nn.model.replicas import Replicas, Sizes
 
 CLASS_LIKELIHOODS = [name for name, likelihood in LIKELIHOODS.items() if serves(likelihood, "classes")]

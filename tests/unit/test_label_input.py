@@ -6,8 +6,8 @@ import torch
 import g3nn
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import LabelInput
-from g3nn.model.posteriors.gcn import LabelGCN, LabelGCNOptions
-from g3nn.model.posteriors.propagation import Grand, GrandOptions
+from g3nn.model.posteriors.grand import Grand, GrandOptions
+from g3nn.model.posteriors.lgcn import LabelGCN, LabelGCNOptions
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 

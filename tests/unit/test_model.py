@@ -15,8 +15,9 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import LIKELIHOODS
 from g3nn.model.likelihoods.sbm import PlantedPartition
 from g3nn.model.posteriors import POSTERIORS
-from g3nn.model.posteriors.gcn import GCN, MLPPosterior
-from g3nn.model.priors.standard import LinearPrior
+from g3nn.model.posteriors.gcn import GCN
+from g3nn.model.posteriors.mlp import MLPPosterior
+from g3nn.model.priors.linear import LinearPrior
 from g3nn.model.replicas import Replicas, Sizes
 
 

@@ -17,7 +17,7 @@ from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.registry import Registry
 from g3nn.graph.outcomes import Outcome, Tags
 from g3nn.model.likelihoods import ClassLikelihood, GraphLikelihood
-from g3nn.model.likelihoods.sbm import StochasticBlock
+from g3nn.model.likelihoods.gsbm import StochasticBlock
 
 GROUP = "g3nn.likelihoods"
 

@@ -30,7 +30,7 @@ from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
-from g3nn.model.posteriors.propagation import LabelPropagation
+from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted
 from g3nn.queries import MergedGroups
 from g3nn.queries.genuine import GenuineEdges

@@ -14,7 +14,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import GraphLikelihood, Pairs
-from g3nn.model.likelihoods.numbers import NearValues
+from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
 

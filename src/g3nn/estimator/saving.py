@@ -36,7 +36,7 @@ from g3nn.graph.outcomes.real import RealOptions
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
-from g3nn.model.likelihoods.numbers import NearValues
+from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas, Sizes
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees

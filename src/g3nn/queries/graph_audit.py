@@ -25,7 +25,7 @@ from g3nn.model.likelihoods.nlsm import NeighbourLatentSpace, NeighbourOptions
 from g3nn.model.networks import ReplicaCount
 from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
-from g3nn.model.priors.standard import UniformPrior
+from g3nn.model.priors.uniform import UniformPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
 from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds

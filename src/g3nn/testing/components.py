@@ -16,7 +16,8 @@ from g3nn.base.options import Rule
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import ClassLikelihood, Pairs
-from g3nn.model.posteriors.propagation import CorrectAndSmooth, LabelPropagation
+from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth
+from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.testing.situations import Case, n, renumbered, reweighted, weighted
 from g3nn.training.catalogue import all_options

@@ -25,7 +25,7 @@ from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, Pairs
 from g3nn.model.posteriors import LabelPosterior
-from g3nn.model.posteriors.gcn import MLPPosterior
+from g3nn.model.posteriors.mlp import MLPPosterior
 from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
 

@@ -11,7 +11,8 @@ import torch
 
 import g3nn
 from g3nn.base.errors import InputError
-from g3nn.model.channels.noise import DoubtfulEdges, Flips
+from g3nn.model.channels.edges import DoubtfulEdges
+from g3nn.model.channels.flips import Flips
 from g3nn.model.inputs import Inputs
 from g3nn.training.plan import Plan
 

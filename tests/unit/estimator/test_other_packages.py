@@ -16,7 +16,7 @@ from g3nn.base.errors import DataError, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.graph.outcomes import OUTCOMES, Real
 from g3nn.model.likelihoods import LIKELIHOODS
-from g3nn.model.likelihoods.sbm import StochasticBlock
+from g3nn.model.likelihoods.gsbm import StochasticBlock
 from g3nn.testing import checks
 
 

@@ -7,7 +7,7 @@ import torch
 import g3nn
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import BatchNorm
-from g3nn.model.posteriors.propagation import Grand, GrandOptions
+from g3nn.model.posteriors.grand import Grand, GrandOptions
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 SEEDS = torch.tensor([0, 1])

@@ -7,8 +7,8 @@ import torch
 
 import g3nn
 from g3nn.model.inputs import Inputs
-from g3nn.model.posteriors.gcn import GMNN, GMNNOptions
-from g3nn.model.posteriors.propagation import CorrectAndSmooth, CorrectAndSmoothOptions
+from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth, CorrectAndSmoothOptions
+from g3nn.model.posteriors.gmnn import GMNN, GMNNOptions
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 SEEDS = torch.tensor([0, 1])

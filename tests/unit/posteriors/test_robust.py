@@ -15,7 +15,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import cosine_similarity, is_binary, jaccard_similarity
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors import POSTERIORS
-from g3nn.model.posteriors.robust import leading
+from g3nn.model.posteriors.gcn_svd import leading
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 n, d, K, R = 12, 6, 3, 2
@@ -201,7 +201,7 @@ def test_many_nodes_are_decomposed_as_few(monkeypatch):
     half = sp.random_array((60, 60), density=0.1, rng=rng)
     matrix = sp.csr_array(half + half.T)
     dense = leading(matrix, 7)
-    monkeypatch.setattr("g3nn.model.posteriors.robust._SMALL", 10)
+    monkeypatch.setattr("g3nn.model.posteriors.gcn_svd._SMALL", 10)
     sparse = leading(matrix, 7)
     for values, vectors in (dense, sparse):
         assert values.shape == (7,)

@@ -12,9 +12,9 @@ import torch
 from g3nn.base.options import NoOptions, number
 from g3nn.graph.outcomes import Classes, Outcome, Tags
 from g3nn.model.channels import EdgeChannel
-from g3nn.model.channels.noise import EdgeOptions
+from g3nn.model.channels.edges import EdgeOptions
 from g3nn.model.likelihoods import ClassLikelihood, GraphLikelihood
-from g3nn.model.likelihoods.sbm import StochasticBlock
+from g3nn.model.likelihoods.gsbm import StochasticBlock
 from g3nn.model.posteriors.gcn import GCN
 from g3nn.model.priors import LabelPrior
 from g3nn.testing import checks, contract_tests

@@ -12,7 +12,7 @@ import g3nn
 from g3nn import ModelSpec, Objective
 from g3nn.base.errors import InputError, Problem
 from g3nn.base.options import known_names
-from g3nn.model.priors.standard import LinearPrior
+from g3nn.model.priors.linear import LinearPrior
 from g3nn.training import TrainingOptions
 from g3nn.training.plan import RELEASED_OPTIONS, Plan
 

@@ -1,4 +1,4 @@
-"""Block models: edges depend on the classes of their ends; the planted partition is the simplest, and the paper's."""
+"""The planted partition: the simplest stochastic block model, and the paper's."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from torch import Tensor, nn
 
 from g3nn.base.options import flag, number
 from g3nn.graph.outcomes import Classes, Outcome, Tags
-from g3nn.kernels import expected_logistic, linear, logistic_bound, pair_dot, pair_sum, tag_moments
-from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods.base import BlockOptions, ClassLikelihood, NodeState, Pairs, planted_odds
-from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
+from g3nn.kernels import logistic_bound, pair_dot, tag_moments
+from g3nn.model.likelihoods.base import ClassLikelihood, NodeState, Pairs
+from g3nn.model.replicas import Replicas, Scalar, Sizes
 
 
 @dataclass(frozen=True)
@@ -85,62 +84,3 @@ class PlantedPartition(ClassLikelihood):
         """Log-probability of the observation within and between classes, each (R, 1)."""
         log_p = pairs.log_prob(self.odds)
         return log_p[:, :1], log_p[:, 1:]
-
-
-class StochasticBlock(ClassLikelihood):
-    """e_ij ~ Bernoulli(P_kl) for y_i = k, y_j = l, with a learned K x K matrix P (symmetric on undirected graphs).
-
-    E_q log p(e_ij) = q_i' log(P) q_j, in closed form. P starts as a planted partition (p0 within classes, p1 between).
-    """
-
-    Options = BlockOptions
-    uses_features: ClassVar[bool] = False
-
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: BlockOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.odds = planted_odds(sizes, replicas, options or BlockOptions())
-        """(R, K, K): log-odds of P, before it is symmetrised."""
-
-    def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
-        return self.symmetric(self.odds).unsqueeze(1)
-
-    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        log_p = pairs.log_prob(self.symmetric(self.odds))
-        return pair_dot(linear(q, log_p), q, *pairs.index)
-
-
-@dataclass(frozen=True)
-class DegreeCorrectedOptions(BlockOptions):
-    latent_dropout: float = number(0.0, "dropout on the features that the activity depends on", low=0, high=0.95)
-
-
-class DegreeCorrectedBlock(ClassLikelihood):
-    """p(e_ij = 1) = sigmoid(B_kl + a_i + a_j) for y_i = k, y_j = l, with a learned K x K matrix B of log-odds.
-
-    The activity a_i = u' x_i of a node depends on its features, so that new nodes have one too. On a directed graph a
-    node has one activity as source and another as target. B starts as a planted partition.
-    """
-
-    Options = DegreeCorrectedOptions
-    uses_features: ClassVar[bool] = True
-
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: DegreeCorrectedOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or DegreeCorrectedOptions()
-        self.B = planted_odds(sizes, replicas, self.options)
-        self.u = replicas.glorot("u", sizes.features, 2 if sizes.directed else 1)
-
-    def node_state(self, inputs: Inputs, noise: Noise | None) -> NodeState:
-        """(R, n, ends): the activity as source and as target."""
-        return inputs.x.matmul(self.u, noise, self.options.latent_dropout)
-
-    def logits(self, state: NodeState, pairs: Pairs) -> Tensor:
-        return self._activity(state, pairs)[:, :, None, None] + self.symmetric(self.B).unsqueeze(1)
-
-    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        return expected_logistic(*pairs.ends(q), self._activity(state, pairs), self.symmetric(self.B), pairs.present)
-
-    def _activity(self, state: NodeState, pairs: Pairs) -> Tensor:
-        """(R, P): a_i + a_j."""
-        assert state is not None
-        return pair_sum(state[:, :, 0], state[:, :, -1], *pairs.index)

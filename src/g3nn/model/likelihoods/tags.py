@@ -1,4 +1,4 @@
-"""Likelihoods for outcomes that are no classes: nodes that agree in their tags, or have similar values, are linked."""
+"""A block model of tags: nodes that agree in their tags are linked."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from g3nn.base.options import choice, flag, number
-from g3nn.graph.outcomes import NormalOutcome, Outcome, Tags
-from g3nn.kernels import Pattern, log_tag_rate, logistic_bound, pair_dot, pair_sum, tag_mean, tag_moments
+from g3nn.graph.outcomes import Outcome, Tags
+from g3nn.kernels import Pattern, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
@@ -135,59 +135,3 @@ def _ends(state: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """(R, n) each, from a `node_state`: added to the log-odds as source and as target, then to the log-weight."""
     ends = state.shape[2] // 2
     return state[:, :, 0], state[:, :, ends - 1], state[:, :, ends], state[:, :, -1]
-
-
-@dataclass(frozen=True)
-class NearOptions:
-    expectation: str = choice(
-        "samples",
-        ("samples", "bound"),
-        "unbiased samples from q, or a closed lower bound",
-    )
-
-
-class NearValues(GraphLikelihood):
-    """p(e_ij = 1) = sigmoid(b - sum_t w_t (g_it - g_jt)^2 / s_t^2) with learned b and w > 0, where g is the value of a
-    real outcome or the log-rate of a count, and s_t its standard deviation over the training labels.
-
-    Unobserved g are sampled from q, or the expectation is the bound of Jaakkola and Jordan (2000). The bound needs the
-    mean and the variance of the log-odds: if d = g_i - g_j has mean m and variance v, then E d^2 = m^2 + v and
-    Var d^2 = 4 m^2 v + 2 v^2. It is loose where q has a large variance and w is large.
-    """
-
-    Options = NearOptions
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (NormalOutcome,)
-
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: NearOptions | None = None) -> None:
-        super().__init__(sizes, replicas)
-        self.options = options or NearOptions()
-        self.b = replicas.zeros(1)
-        self.log_w = replicas.zeros(sizes.classes)
-        spread = torch.tensor(sizes.outcome.spread or (1.0,) * sizes.classes)
-        self.spread = nn.Parameter(spread.expand(replicas.size, -1).clone(), requires_grad=False)
-        """(R, T): s, fixed."""
-
-    @property
-    def expectation(self) -> str:
-        return self.options.expectation
-
-    def _weights(self) -> Tensor:
-        """(R, 1, T): w / s^2."""
-        return (self.log_w.exp() / self.spread.square()).unsqueeze(1)
-
-    def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
-        weighted = self._weights() * values
-        length = (weighted * values).sum(2)
-        distance = pair_sum(length, length, *pairs.index) - 2 * pair_dot(weighted, values, *pairs.index)
-        return self.b - distance
-
-    def expected_log_prob(self, state: NodeState, q: Tensor, pairs: Pairs) -> Tensor:
-        """q (R, n, 2T): mean and variance of each g; the variance of a sample is zero."""
-        if self.expectation == "samples":
-            return pairs.log_prob(self.log_odds(state, q[:, :, : self.sizes.classes], pairs))
-        left, right = (end.chunk(2, dim=2) for end in pairs.ends(q))
-        m, v, w = left[0] - right[0], left[1] + right[1], self._weights()
-        mean = self.b - (w * (m.square() + v)).sum(2)
-        variance = w.square() * v * (4 * m.square() + 2 * v)
-        return logistic_bound(mean, mean.square() + variance.sum(2), pairs.present)
