@@ -142,7 +142,7 @@ def fit(
     """
     from g3nn.base.errors import Problems
     from g3nn.cli.results import as_file, check_out, kept
-    from g3nn.estimator.request import check_parameters, check_share
+    from g3nn.estimator.problem import check_parameters, check_share
     from g3nn.graph.outcomes import OUTCOMES, Classes
     from g3nn.graph.tables.graph import read_tables
     from g3nn.model.tabular import NAMED
@@ -239,7 +239,7 @@ def write_results(
     """
     from g3nn.base.folders import new_folder
     from g3nn.cli.results import edges_table, labels_table
-    from g3nn.estimator.archive import MODEL
+    from g3nn.estimator.saving import MODEL
     from g3nn.estimator.showing import audit_or_note
     from g3nn.graph.tables.frames import write_table
     from g3nn.pages import write_model_report

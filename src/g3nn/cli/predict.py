@@ -38,8 +38,8 @@ def predict(
     from g3nn.base.errors import Problems
     from g3nn.base.folders import replacing
     from g3nn.cli.results import check_file
-    from g3nn.estimator.archive import RECORD
-    from g3nn.estimator.request import check_share
+    from g3nn.estimator.problem import check_share
+    from g3nn.estimator.saving import RECORD
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.frames import write_table
     from g3nn.graph.tables.new_nodes import read_new_nodes

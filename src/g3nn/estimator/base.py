@@ -14,14 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.base.errors import Problems
 from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import suggesting, updating
-from g3nn.estimator.answer_table import answer_table
-from g3nn.estimator.explaining import Explanation, explain
 from g3nn.estimator.fitted import Fitted, judged_again
-from g3nn.estimator.label_table import label_table
-from g3nn.estimator.request import COMMON, read_request, take_apart, with_effort
+from g3nn.estimator.given import given_by, table_graph, take_apart
+from g3nn.estimator.problem import COMMON, read_request, with_effort
 from g3nn.estimator.saving import save_model
-from g3nn.estimator.showing import Panel, Shown
-from g3nn.estimator.tables import given_by, table_graph
+from g3nn.estimator.showing import Panel, Shown, answer_table, label_table
+from g3nn.estimator.suggesting import Explanation, explain
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables

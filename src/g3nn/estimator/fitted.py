@@ -13,18 +13,13 @@ import numpy as np
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.beliefs import LearnedPrior
 from g3nn.estimator.features import FeatureTable, as_kind, read_features
 from g3nn.estimator.fitting import fitted_models
-from g3nn.estimator.forms import Form
-from g3nn.estimator.members import Answers
-from g3nn.estimator.nodes import Nodes
+from g3nn.estimator.given import Nodes, asked_of, features_of, is_table
+from g3nn.estimator.members import SHARES, Answers, LearnedPrior, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.preparing import tasks_of
-from g3nn.estimator.request import Request, fingerprint
-from g3nn.estimator.tables import asked_of, features_of, is_table
-from g3nn.estimator.trust import SHARES, judged_edges
-from g3nn.estimator.views import View, views_of
+from g3nn.estimator.problem import Request, fingerprint, tasks_of
+from g3nn.estimator.views import Form, View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables

@@ -1,4 +1,4 @@
-"""From a request to those who answer: candidates are tried, the best weighed and calibrated, and trained again on all
+"""From a request to a fitted model: candidates are tried, the best weighted and calibrated, and trained again on all
 labels if that is wanted."""
 
 from __future__ import annotations
@@ -13,24 +13,47 @@ import numpy as np
 
 from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
-from g3nn.estimator.beliefs import LearnedPrior
-from g3nn.estimator.effort import EFFORTS, Spending
-from g3nn.estimator.forms import Form
-from g3nn.estimator.inferring import can_infer
-from g3nn.estimator.lean import lean
-from g3nn.estimator.members import Member, Network, Propagation, Tabular, sharpness
-from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial
-from g3nn.estimator.prior import who_listen, with_believers
-from g3nn.estimator.request import Request
-from g3nn.estimator.search import Search
-from g3nn.estimator.views import views_of
-from g3nn.estimator.weights import repeated
+from g3nn.estimator.given import repeated
+from g3nn.estimator.members import LearnedPrior, Member, Network, Propagation, Tabular, sharpness
+from g3nn.estimator.panel import AnyCandidate, Candidate, PanelEntry, TableCandidate, Trial, who_listen, with_believers
+from g3nn.estimator.problem import Request
+from g3nn.estimator.search import EFFORTS, Search, Spending
+from g3nn.estimator.views import Form, views_of
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.outcomes.calibrate import FEW_VALIDATION_NODES
 from g3nn.graph.task import NodeTask
+from g3nn.model.inferring import can_infer
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.progress import Course
+from g3nn.training.stack import LAST
+
+_MODEL = "sbm-appnp"
+"""It makes most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
+_LABELS, _EDGES = 6.0, 20
+"""Labels of a class, on average, from which on there is something to choose models by; edges that a model needs."""
+_EPOCHS, _REPLICAS = 60, 2
+"""Nobody stops early: a few validation nodes do not know when, and a network that stopped at another time would not say
+how certain the one that answers may be."""
+
+
+def lean(request: Request, parameters: Mapping[str, Any]) -> Request | None:
+    """What to do instead of a search with effort "quick"; None where there are labels enough for one, or where the
+    caller wants something else.
+
+    With two labels of a class to compare models would hold back half of all labels, for a choice that is hardly better
+    than chance. So two replicas that validate on labels of their own say how certain answers may be, and then both
+    learn from all of them.
+    """
+    chosen = [one for one in request.candidates if one.name == _MODEL]
+    labels = len(request.labels.labelled) / max(len(request.labels.names), 1)
+    asked = parameters["effort"] != "quick" or parameters["denoise"] is True or parameters["budget"] is not None
+    few = labels < _LABELS and len(request.candidates) > 1 and len(request.folds) > 0
+    if asked or not few or not chosen or request.prior is not None or request.edges.shape[1] < _EDGES:
+        return None
+    common = {**request.common, "epochs": min(_EPOCHS, int(request.common["epochs"])), "keep": LAST}
+    return replace(request, candidates=tuple(chosen[:1]), seeds=request.seeds[:_REPLICAS], common=common)
+
 
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """Of fewer edges nothing can be learned about which are genuine, nor where so many pairs of nodes have one."""

@@ -1,4 +1,4 @@
-"""The panel: candidates, which are models on views of the features, trained as stacks and compared by validation."""
+"""The panel: candidates, which are models on views of the features, how each did, and the label prior they share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
-from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, estimator_name
+from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.priors import PRIORS
+from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, check_feature_model, estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
@@ -306,3 +308,75 @@ def usable(result: FitResult) -> FitResult:
     """Without the replicas that diverged before their first usable epoch."""
     finite = np.flatnonzero(np.isfinite(result.val_loss))
     return result if len(finite) == result.trials else result.select(finite)
+
+
+AUTO, GIVEN = "auto", "given"
+_DEFAULT = "mlp"
+
+_WITH_BELIEFS = 2
+"""So many networks are tried a second time, with beliefs as additional columns."""
+
+
+@dataclass(frozen=True)
+class SavedPrior:
+    """The estimator that was the prior of a saved model, in words: its class and its parameters."""
+
+    name: str
+    parameters: Mapping[str, str]
+
+    @classmethod
+    def of(cls, estimator: Any) -> SavedPrior:
+        return cls(type(estimator).__name__, {name: repr(value) for name, value in estimator.get_params().items()})
+
+
+def feature_model(prior: Any) -> Any:
+    """The estimator that is to learn p(y | x), None if the prior is no such thing."""
+    return None if isinstance(prior, str | SavedPrior) else prior
+
+
+def asked_prior(prior: Any) -> str | None:
+    """The name of the prior of every joint model, None if nothing was asked for that exists."""
+    if isinstance(prior, str):
+        return prior if prior in PRIORS and prior != GIVEN else None
+    return GIVEN
+
+
+def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems) -> None:
+    """Record what is wrong with the prior by itself, and together with the model and the options."""
+    prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
+    other = options.get("prior") if isinstance(options, Mapping) else None
+    if isinstance(prior, SavedPrior):
+        advice = f"The model was loaded: it answers, but to fit it again pass a new {prior.name} as prior."
+        problems.add("prior", f"the description of a saved {prior.name}", "a name or an estimator", advice)
+        return
+    if isinstance(prior, str):
+        problems.name("prior", prior, (AUTO, *(name for name in PRIORS if name != GIVEN)))
+        if other == GIVEN:
+            advice = "Pass what gives the beliefs: prior=LogisticRegression()."
+            problems.add("options['prior']", repr(other), "any other prior", advice)
+        if prior == AUTO:
+            return
+    else:
+        check_feature_model(prior, outcome, problems)
+        spec = None if model == AUTO else checked_spec(model, _DEFAULT, Problems())
+        if spec is not None and spec.likelihood is None:
+            advice = "Name a model with a likelihood, such as 'sbm-gcn', or leave model='auto'."
+            given = f"{estimator_name(prior)} for model {spec.name!r}, which has no likelihood"
+            problems.add("prior", given, "a model that has a prior", advice)
+    if other is not None:
+        problems.add("prior", f"a prior beside options['prior'], {other!r}", "one of them")
+    if isinstance(model, ModelSpec) and model.prior != _DEFAULT:
+        problems.add("prior", "a prior beside that of a ModelSpec", "one of them")
+
+
+def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """The candidates, and the first networks without a likelihood once more, with beliefs as additional columns. Those
+    that make use of beliefs come first, as there may not be time for all."""
+    deaf = [one for one in tried if one.name in POSTERIORS]
+    listening = [one for one in tried if one.name not in POSTERIORS]
+    return (*(replace(one, beliefs=True) for one in deaf[:_WITH_BELIEFS]), *listening, *deaf)
+
+
+def who_listen(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Those of the candidates that make use of beliefs."""
+    return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)

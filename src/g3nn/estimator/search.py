@@ -1,4 +1,5 @@
-"""The search: many candidates for a short time, the best varied, and the few that are worth it trained to the end."""
+"""The search: many candidates for a short time, the best varied, and the few that are worth it trained to the end; how
+much is tried, and what that may cost."""
 
 from __future__ import annotations
 
@@ -9,27 +10,168 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
-from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
-from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.answers import member_weights
+from g3nn.estimator.given import repeated
+from g3nn.estimator.members import NONE, SHARES, EdgeTrust, edge_trust, with_belief_columns
 from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable, worth_doubting
-from g3nn.estimator.probing import ranked_views
-from g3nn.estimator.room import Room
-from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.views import View
-from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.task import NodeTask
-from g3nn.kernels.sparse import is_identity
+from g3nn.kernels.sparse import is_identity, neighbour_mean
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
+from g3nn.training.room import BATCH, LARGE, Fit, gib, how_it_fits, near_labels
+
+
+@dataclass(frozen=True)
+class Effort:
+    """models: how many of those that an outcome lists are tried. views: of the features, at most; all but the first are
+    tried with the `leading` models. varied: how many of the best are tried again with other widths and less
+    regularisation. kept: how many train to the end, with `replicas` each. work: how much a CPU does; see `Spending`."""
+
+    views: int
+    models: int
+    leading: int
+    varied: int
+    kept: int
+    replicas: int
+    work: float
+
+
+EFFORTS = {
+    "quick": Effort(views=2, models=5, leading=3, varied=0, kept=3, replicas=1, work=0.55),
+    "default": Effort(views=4, models=15, leading=8, varied=4, kept=8, replicas=3, work=2.2),
+    "thorough": Effort(views=6, models=99, leading=16, varied=10, kept=14, replicas=5, work=22.0),
+}
+
+_WORK = 1e6
+"""What a CPU may do on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
+
+_FOR_TRAINING = 0.92
+"""The share of a budget in which models are trained; the rest is for weights and calibration."""
+
+_EACH_EPOCH = 11_000
+"""The extent that an epoch seems to have on a CPU, whatever the graph is like."""
+
+_TRIES = 4
+"""On a large graph one training could take all that a CPU may do. So in the share for models there is room for so many
+short ones."""
+
+_FEWEST_SHORT, _FEWEST_LONG = 30, 100
+"""Epochs that any training may take, short or to the end."""
+
+MODELS, DOUBTED, VIEWS, VARIED, WHOLE = 0.36, 0.42, 0.48, 0.55, 1.0
+"""Shares of what may be spent: until all models have been tried once, until the best have been tried with edges that
+are doubted, on other views, and varied, and in all."""
+
+
+@dataclass
+class Spending:
+    """What trainings have cost, and what may be spent: seconds, or work, or as much as they take.
+
+    Work is epochs of all replicas times the extent of the graph times the price of a model. Other than seconds it does
+    not depend on how busy a machine is, so that the same fit takes the same decisions again. A GPU has no limit.
+    """
+
+    seconds: float | None = None
+    work: float | None = None
+    large: bool = False
+    start: float = field(default_factory=time.monotonic)
+    worked: float = 0.0
+
+    @classmethod
+    def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
+        if budget is not None:
+            return cls(seconds=_FOR_TRAINING * float(budget))
+        if not on_cpu:
+            return cls()
+        # Beyond what is large, hours would be spent: there it grows more slowly.
+        grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
+        return cls(work=effort.work * _WORK * grown, large=task.extent > LARGE)
+
+    def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is tried."""
+        return self._epochs(MODELS / _TRIES, price, task, _FEWEST_SHORT, most)
+
+    def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is trained to the end: on a large graph with what is left."""
+        left = WHOLE - self.worked / self.work if self.work else WHOLE
+        return self._epochs(left, price, task, _FEWEST_LONG, most)
+
+    def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
+        if self.work is None or not self.large:
+            return most
+        return min(most, max(fewest, int(share * self.work / (price * (task.extent + _EACH_EPOCH)))))
+
+    def charge(self, price: float, epochs: int, task: NodeTask) -> None:
+        """For so many epochs, all replicas counted."""
+        self.worked += price * epochs * (task.extent + _EACH_EPOCH)
+
+    def allows(self, share: float) -> bool:
+        """Whether less than this share of the whole has been spent."""
+        if self.seconds is not None:
+            return time.monotonic() - self.start < share * self.seconds
+        return self.work is None or self.worked < share * self.work
+
+    def deadline(self, share: float = WHOLE) -> float | None:
+        """When this share of the time will be over, on the clock of `time.monotonic`."""
+        return None if self.seconds is None else self.start + share * self.seconds
+
+
+_COPIES = 3
+"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
+
+
+@dataclass
+class Room:
+    """Remembers which models are trained in batches, and why others are not trained."""
+
+    batched: dict[str, Fit] = field(default_factory=dict)
+    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict)
+
+    def sized(self, one: Candidate, task: NodeTask, common: Options, device: str) -> Candidate:
+        """The candidate, in batches if it has to be. Raises an error if it does not fit in any way."""
+        plan = one.plan(common, (0,), device)
+        try:
+            fit = how_it_fits(plan, task)
+        except DeviceMemoryError as error:
+            self.left_out.setdefault(one.name, error)
+            raise
+        if fit.batch == plan.training.batch:
+            near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
+            return one if near is None else replace(one, options={**one.options, **_batches(near)})
+        self.batched[one.name] = fit
+        return replace(one, options={**one.options, "batch": fit.batch})
+
+    def note(self) -> None:
+        """Say what was decided and why."""
+        if self.batched:
+            fits = list(self.batched.values())
+            words = (
+                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
+                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
+                "nodes"
+            )
+            words += f"; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else ""
+        elif self.left_out:
+            words = f"left out for lack of memory: {'; '.join(map(str, self.left_out.values()))}"
+        else:
+            return
+        warnings.warn(words, G3NNWarning, stacklevel=2)
+
+
+def _batches(plan: Plan) -> dict[str, Any]:
+    return {"batch": plan.training.batch, "fan_out": plan.training.fan_out}
+
 
 _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
@@ -382,3 +524,43 @@ def _unless_too_large(train: Callable[[], Trial], otherwise: Trial) -> Trial:
 
 def _diverged() -> TrainingError:
     return TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
+
+
+_PROBE = Candidate("mlp", "elbo", {"hidden": 64})
+_PROBE_EPOCHS = 100
+"""Which views suit a graph is found out with a network that is quickly trained: on labelled nodes alone."""
+
+
+def ranked_views(search: Search) -> list[str]:
+    """The views, that with the lowest loss first.
+
+    A perceptron on the features of a node and their mean over its neighbours, which needs the labelled nodes only.
+    """
+    if len(search.views) == 1:
+        return list(search.views)
+    task, losses = search.task, dict[str, float]()
+    search.progress.stage("trying forms of the features", 0.05, len(search.views))
+    nodes = np.union1d(task.train, task.val)
+    around = neighbour_mean(task.edges, task.num_nodes, task.weights)[nodes]
+    labelled = replace(
+        task,
+        edges=task.edges[:, :0],
+        weights=None,
+        beliefs=None,
+        labels=task.labels[nodes],
+        train=np.searchsorted(nodes, task.train),
+        val=np.searchsorted(nodes, task.val),
+    )
+    plan = _PROBE.plan(
+        {**search.common, "epochs": min(_PROBE_EPOCHS, int(search.common["epochs"]))}, (search.seeds[0],), search.device
+    )
+    for view in search.views:
+        features = search.seen(view).features
+        stacked = sp.hstack if sp.issparse(features) else np.hstack
+        near = stacked([features[nodes], around @ features])
+        near = sp.csr_array(near) if sp.issparse(near) else near.astype(np.float32)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
+            found = plan.fit(replace(labelled, features=near), search.progress, None)
+        losses[view] = float(found.val_loss[0]) if np.isfinite(found.val_loss[0]) else math.inf
+    return sorted(losses, key=lambda view: losses[view])

@@ -12,12 +12,11 @@ import torch
 
 from g3nn.base.errors import Problems, TrainingError
 from g3nn.base.threads import enough_for
-from g3nn.estimator.answers import Answerer, Calibration
-from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Begun, Fitted
 from g3nn.estimator.members import Member, Network
 from g3nn.estimator.panel import Candidate, Trial, usable
-from g3nn.estimator.request import Request, fingerprint
+from g3nn.estimator.problem import Request, fingerprint
 from g3nn.estimator.suggesting import numbers_of
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.outcomes import Labels, has_label

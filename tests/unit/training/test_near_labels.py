@@ -7,7 +7,7 @@ import pytest
 
 import g3nn
 from g3nn.estimator.panel import Candidate
-from g3nn.estimator.room import Room
+from g3nn.estimator.search import Room
 from g3nn.training import room
 from g3nn.training.batches.sampling import Sampler
 from g3nn.training.plan import Plan

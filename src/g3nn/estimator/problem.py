@@ -1,4 +1,4 @@
-"""What a fit is asked to do: the estimator's parameters and the caller's data, checked together."""
+"""What a fit is asked to do, parameters and data checked together, and the tasks that follow from it."""
 
 from __future__ import annotations
 
@@ -14,16 +14,25 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import G3NNWarning, Problems
-from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
-from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.features import FeatureTable, read_features
-from g3nn.estimator.nodes import Nodes
-from g3nn.estimator.panel import Candidate, TableCandidate, candidates, check_candidates, table_candidates
-from g3nn.estimator.prior import GIVEN, asked_prior, check_prior, feature_model, with_believers
-from g3nn.estimator.structure import structural_features
-from g3nn.estimator.weights import label_weights
+from g3nn.base.parse import node_indices, read_weighted_edges
+from g3nn.estimator.features import FeatureTable, read_features, structural_features
+from g3nn.estimator.given import Given, label_weights
+from g3nn.estimator.panel import (
+    GIVEN,
+    Candidate,
+    TableCandidate,
+    asked_prior,
+    candidates,
+    check_candidates,
+    check_prior,
+    feature_model,
+    table_candidates,
+    with_believers,
+)
+from g3nn.estimator.search import EFFORTS
+from g3nn.estimator.views import Form
 from g3nn.graph.outcomes import Labels, Outcome
-from g3nn.graph.task import pyg_weights
+from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
@@ -62,20 +71,6 @@ class Request:
     @property
     def train(self) -> np.ndarray:
         return np.setdiff1d(self.labels.labelled, self.val)
-
-
-@dataclass(frozen=True, eq=False)
-class Given:
-    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
-
-    X: Any
-    y: Any
-    edges: Any
-    val: Any
-    directed: bool
-    nodes: np.ndarray | None = None
-    edge_weights: Any = None
-    weights: Any = None
 
 
 def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
@@ -224,37 +219,6 @@ def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
-    if isinstance(X, Nodes):
-        if edges is not None:
-            problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        weights = X.weights if weights is None else weights
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
-    if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
-        return Given(X, y, edges, val, directed, edge_weights=weights)
-    for name, value in (("y", y), ("edges", edges)):
-        if value is not None:
-            problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    if X.get("y") is None:
-        problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
-    problems.raise_if_any()
-    labels = to_numpy(X.y)
-    train, own_val = X.get("train_mask"), X.get("val_mask")
-    if train is not None and labels.ndim in (1, 2):
-        seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
-        if all(mask.shape == labels.shape[:1] for mask in seen):
-            # Any other label is there to be tested on.
-            labels = labels.astype(object)
-            labels[~np.any(seen, axis=0)] = None
-        else:
-            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
-            own_val = None
-    weights = pyg_weights(X, directed)[0] if weights is None else weights
-    val = own_val if val is None else val
-    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
-
-
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
     if given.y is None:
         problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others", _NO_Y)
@@ -357,3 +321,52 @@ def fingerprint(features: FeatureTable) -> str:
         for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+def tasks_of(
+    request: Request, inductive: bool, impute: bool
+) -> tuple[NodeTask, NodeTask, np.ndarray, Form, np.ndarray | None]:
+    """The task on the whole graph; the part that is trained on, in inductive use the labelled nodes alone; the numbers
+    of its nodes in the whole graph; the form of the features; and the means of their columns where missing values are
+    filled in."""
+    n = request.features.num_nodes
+    seen = request.labels.labelled if inductive else np.arange(n)
+    number = np.full(n, -1, dtype=np.int64)
+    number[seen] = np.arange(len(seen))
+    among = np.isin(request.edges, seen).all(axis=0)
+    inside = number[request.edges[:, among]]
+    problems = Problems()
+    form = Form.fit(request.features.at(seen))
+    request = replace(request, features=form.apply(request.features, problems))
+    problems.raise_if_any()
+    features, means = _filled(request, seen, inside) if impute else (request.features, None)
+    whole = NodeTask.build(
+        features.matrix,
+        request.edges,
+        request.labels.values,
+        request.train,
+        request.val if len(request.val) else None,
+        num_classes=len(request.labels.names),
+        directed=request.directed,
+        outcome=request.outcome.name,
+        weights=False if request.edge_weights is None else request.edge_weights,
+    )
+    if len(seen) == n:
+        return whole, whole, seen, form, means
+    own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
+    own["weights"] = None if whole.weights is None else whole.weights[among]
+    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, form, means
+
+
+def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[FeatureTable, np.ndarray]:
+    """Nodes that are trained on are filled in from each other first, then the rest from all."""
+    part, problems = request.features.at(seen), Problems()
+    means = part.column_means(problems)
+    problems.raise_if_any()
+    part = part.filled(inside, means)
+    if len(seen) == request.features.num_nodes:
+        return part, means
+    rest = np.setdiff1d(np.arange(request.features.num_nodes), seen)
+    rows = part.above(replace(part, matrix=request.features.matrix[rest]))
+    order = np.argsort(np.concatenate([seen, rest]))
+    return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means

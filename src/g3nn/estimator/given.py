@@ -1,0 +1,248 @@
+"""What a caller gives, taken apart: nodes of a graph, tables, labels and how often each counts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from g3nn.base.errors import Problems, any_of
+from g3nn.base.parse import is_frame, to_numpy
+from g3nn.estimator.features import FeatureTable
+from g3nn.graph.outcomes import Classes, Labels, Outcome
+from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.tables.fitted_tables import FittedTables
+from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.new_nodes import NewNodes, read_new_nodes
+from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.schema import Encoded
+from g3nn.graph.task import pyg_weights
+
+
+class Nodes:
+    """Some nodes of a graph, all of them at first; indexing keeps the whole graph and remembers which are meant.
+
+    So `cross_val_score(G3NNClassifier(), Nodes(X, edges), y)` works: each fit sees the whole graph and the labels of
+    its own fold alone, and each prediction answers for the nodes of the other fold.
+
+    X, edges, weights: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
+    """
+
+    def __init__(self, X: Any, edges: Any = None, *, directed: bool = False, weights: Any = None) -> None:
+        self.X, self.edges, self.directed, self.weights = X, edges, directed, weights
+        self.num_nodes = _count(X)
+        self.index = np.arange(self.num_nodes)
+
+    @property
+    def shape(self) -> tuple[int]:
+        """(m,): scikit-learn takes what has a shape for an array, and cuts it into folds as one."""
+        return (len(self.index),)
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __getitem__(self, key: Any) -> Nodes:
+        """Numbers, a mask or a slice, counted among the nodes that are meant here."""
+        if isinstance(key, tuple):  # scikit-learn asks for [rows, ...]
+            key = key[0]
+        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights)
+        chosen.index = np.atleast_1d(self.index[key])
+        return chosen
+
+    def __repr__(self) -> str:
+        return f"Nodes({len(self)} of {self.num_nodes})"
+
+
+def _count(X: Any) -> int:
+    shape = getattr(X, "shape", None)
+    if shape is None and hasattr(X, "__len__"):
+        return len(X)
+    if not shape:
+        problems = Problems()
+        problems.add("X", type(X).__name__, "a matrix or data frame with one row for each node")
+        problems.raise_if_any()
+    assert shape is not None
+    return int(shape[0])
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
+
+    X: Any
+    y: Any
+    edges: Any
+    val: Any
+    directed: bool
+    nodes: np.ndarray | None = None
+    edge_weights: Any = None
+    weights: Any = None
+
+
+def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
+    if isinstance(X, Nodes):
+        if edges is not None:
+            problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
+        weights = X.weights if weights is None else weights
+        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
+    if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
+        return Given(X, y, edges, val, directed, edge_weights=weights)
+    for name, value in (("y", y), ("edges", edges)):
+        if value is not None:
+            problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
+    if X.get("y") is None:
+        problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
+    problems.raise_if_any()
+    labels = to_numpy(X.y)
+    train, own_val = X.get("train_mask"), X.get("val_mask")
+    if train is not None and labels.ndim in (1, 2):
+        seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
+        if all(mask.shape == labels.shape[:1] for mask in seen):
+            # Any other label is there to be tested on.
+            labels = labels.astype(object)
+            labels[~np.any(seen, axis=0)] = None
+        else:
+            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
+            own_val = None
+    weights = pyg_weights(X, directed)[0] if weights is None else weights
+    val = own_val if val is None else val
+    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
+
+
+def table_graph(
+    X: Any, y: Any, edges: Any, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
+) -> TableGraph | None:
+    """The graph of a caller who gives data frames, or what `read_tables` made of files; None for anything else.
+
+    y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
+    outcomes: what labels may be; of a single column the first, of several the last.
+    """
+    if isinstance(X, TableGraph):
+        for name, value in (("y", y), ("edges", edges), ("id", id)):
+            if value is not None:
+                problems.add(name, f"{name} beside a graph from tables", "nothing", "The graph holds its own.")
+        if X.outcome not in outcomes:
+            advice = f"`g3nn.read_tables(..., outcome={outcomes[0]!r})` reads them so; or use another estimator."
+            problems.add("X", f"labels read as {X.outcome}", any_of(outcomes), advice)
+        problems.raise_if_any()
+        return X
+    if not is_frame(X):
+        for name, value in (("id", id), ("y", y if isinstance(y, str) else None)):
+            if value is not None:
+                problems.add(name, repr(value), "a data frame as X if this is the name of a column")
+        problems.raise_if_any()
+        return None
+    label = [y] if isinstance(y, str) else list(y) if _are_columns(X, y) else []
+    outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
+    table = edges if is_frame(edges) else None
+    return read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome, problems=problems)
+
+
+def _are_columns(frame: Any, y: Any) -> bool:
+    """Whether y lists names of columns, as opposed to labels that are strings."""
+    names = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
+    return names and set(y) <= {str(name) for name in frame.columns}
+
+
+def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = None) -> Given:
+    """What the tables say, and the rest as the caller gave it."""
+    labels = y if graph.labels is None else graph.labels
+    own = edges is None or is_frame(edges)
+    pairs = tuple(graph.edges) if own else edges
+    chosen = graph.val if val is None else val
+    weights = graph.weights if weights is None and own else weights
+    return Given(features_of(graph.features), labels, pairs, chosen, graph.directed, edge_weights=weights)
+
+
+def features_of(encoded: Encoded) -> FeatureTable | None:
+    """None if no column describes the nodes."""
+    return FeatureTable(encoded.matrix, encoded.names, encoded.kinds) if encoded.names else None
+
+
+def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
+    """Rows of a data frame or a file, with ids of the fit or new ones."""
+    if isinstance(X, NewNodes):
+        return X
+    remarks = Remarks()
+    asked = read_new_nodes(tables, X, edges, remarks)
+    remarks.tell()
+    remarks.problems.raise_if_any()
+    assert asked is not None
+    return asked
+
+
+def is_table(X: Any) -> bool:
+    return is_frame(X) or isinstance(X, str | Path | NewNodes)
+
+
+BALANCED = "balanced"
+
+_MOST_COPIES = 1000
+_FINENESS = 4
+
+
+def label_weights(
+    class_weight: Any,
+    sample_weight: Any,
+    nodes: np.ndarray | None,
+    labels: Labels,
+    val: np.ndarray,
+    outcome: type[Outcome],
+    problems: Problems,
+) -> np.ndarray | None:
+    """(n,): the weight of a node's class times its own; None where a problem was recorded.
+
+    class_weight: None, "balanced" (all classes have the same weight together among the training nodes) or a mapping
+    from classes to weights, 1 for those it does not name. sample_weight: of the nodes, or of those in `nodes`.
+    """
+    n = len(labels.values)
+    weights, train = np.ones(n), np.setdiff1d(labels.labelled, val)
+    if sample_weight is not None:
+        given, count = to_numpy(sample_weight), n if nodes is None else len(nodes)
+        if given.shape != (count,) or given.dtype.kind not in "biuf":
+            problems.add("sample_weight", f"shape {given.shape} of type {given.dtype}", f"{count} numbers")
+            return None
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            problems.add("sample_weight", "negative or infinite weights, or NaN", "numbers from 0 on")
+            return None
+        weights[slice(None) if nodes is None else nodes] = given
+    if class_weight is not None:
+        if outcome is not Classes:
+            problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
+            return None
+        weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]
+    if len(train) and weights[train].sum() == 0:
+        problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
+    return weights
+
+
+def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: Problems) -> np.ndarray:
+    """(K,)"""
+    names = labels.names.tolist()
+    if isinstance(class_weight, str) and class_weight == BALANCED:
+        counts = np.bincount(labels.values[train], minlength=len(names))
+        return len(train) / (len(names) * np.maximum(counts, 1))
+    if not isinstance(class_weight, Mapping):
+        problems.add("class_weight", repr(class_weight), f"None, {BALANCED!r} or a mapping from classes to weights")
+        return np.ones(len(names))
+    strange = [name for name in class_weight if name not in names]
+    values = np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
+    if strange:
+        problems.add("class_weight", f"weights of {quoted(strange)}", f"the classes {quoted(names)}")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        problems.add("class_weight", repr(dict(class_weight)), "weights above 0")
+    return values
+
+
+def repeated(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
+    quarter."""
+    if not weights[nodes].any():
+        return nodes
+    shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
+    copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)
+    return np.repeat(nodes, copies // np.gcd.reduce(copies))
