@@ -245,7 +245,7 @@ def write_results(
     from g3nn.pages import write_model_report
 
     ids = graph.nodes.ids
-    found = audit_or_note(classifier) if audited else None
+    found = audit_or_note(classifier.audit_edges) if audited else None
     with new_folder(out) as folder:
         classifier.save(folder / MODEL)
         write_table(classifier.answer_table(alpha=alpha, keep=kept), folder / "predictions.parquet")

@@ -190,6 +190,12 @@ class Answerer:
                 calibrations = replace(calibrations, inferred=calibration(found, found.inferred[val]))
         return replace(answerer, calibrations=calibrations)
 
+    @property
+    def held_back(self) -> np.ndarray | None:
+        """(n,): nodes about which only some replicas of a network are asked; None where all are always asked."""
+        masks = [one.held_out.any(0) & ~one.held_out.all(0) for one in self.networks if one.held_out is not None]
+        return np.any(masks, axis=0) if masks else None
+
     def asked_by_all(self) -> Answerer:
         """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
         other graphs have none of those."""

@@ -152,29 +152,16 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
     return outcome.weighted([outcome.scaled(answer, scaling) for answer in answers], np.full(_FOLDS, 1 / _FOLDS))
 
 
-@dataclass(frozen=True, eq=False)
-class LearnedPrior:
-    """p(y | x) by an estimator. beliefs: (m, width), about the nodes of the graph that it was learned on: those about
-    training nodes come from models that have not seen their labels."""
-
-    model: CrossFitted
-    beliefs: np.ndarray
-
-    @classmethod
-    def fit(cls, estimator: Any, task: NodeTask, weights: np.ndarray | None, seed: int) -> LearnedPrior:
-        """From features and labels of the training nodes. weights: (n,), how often the label of each node counts."""
-        own = None if weights is None else weights[task.train]
-        parts = (task.features, task.labels, task.train, task.outcome_model())
-        return cls(*CrossFitted.fit(estimator, *parts, seed=seed, weights=own))
-
-    def about(self, features: Matrix, known: np.ndarray) -> np.ndarray:
-        """(n, width): about nodes with these features, among which `known` are those that it was learned on."""
-        new = np.setdiff1d(np.arange(features.shape[0]), known)
-        found = np.empty((features.shape[0], self.beliefs.shape[1]))
-        found[known] = self.beliefs[: len(known)]
-        if new.size:
-            found[new] = self.model.answers(features[new].astype(np.float32))
-        return found
+def beliefs_about(prior: CrossFitted, beliefs: np.ndarray, features: Matrix, known: np.ndarray) -> np.ndarray:
+    """(n, width): what p(y | x), learned by an estimator, says about nodes with these features. beliefs: (m, width),
+    about the nodes `known` that it was learned on: those about training nodes come from models that have not seen their
+    labels."""
+    new = np.setdiff1d(np.arange(features.shape[0]), known)
+    found = np.empty((features.shape[0], beliefs.shape[1]))
+    found[known] = beliefs[: len(known)]
+    if new.size:
+        found[new] = prior.answers(features[new].astype(np.float32))
+    return found
 
 
 def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
@@ -192,6 +179,7 @@ def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
 
 
 PROPAGATION = "propagation"
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,6 +238,7 @@ class Network:
     infers: bool = False
     held_out: np.ndarray | None = None
     sharpness: float = 1.0
+    uses_edges: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -260,7 +249,7 @@ class Network:
         """Whether nodes that training knew have scores of their own."""
         return self.model.posterior.nodes is not None
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         """new: (n,) nodes that training did not know. Nothing was learned for each of them; neither they nor isolated
         nodes have scores of their own, unless those can be inferred."""
         isolated, inferred, model = task.isolated, None, self.model.to(device)
@@ -323,7 +312,11 @@ class Tabular:
     infers: bool = False
     refined: ClassVar[bool] = False
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    @property
+    def uses_edges(self) -> bool:
+        return self.neighbourhood is not None
+
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
@@ -340,8 +333,9 @@ class Propagation:
     infers: bool = False
     refined: ClassVar[bool] = False
     name: ClassVar[str] = PROPAGATION
+    uses_edges: ClassVar[bool] = True
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         known = known_classes(task)
         beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:
@@ -352,6 +346,12 @@ class Propagation:
         return Answers(log_softmax(-np.log1p(behind), axis=1), task.isolated)
 
 
+Predictor = Network | Tabular | Propagation
+"""What was fitted and answers. Each has a name, answers for all nodes of a task, and says whether it uses edges,
+whether nodes that training knew have scores of their own (refined), and whether others get theirs from their edges
+(infers)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Member:
     """One of those who answer. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
@@ -359,7 +359,7 @@ class Member:
     beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
     view: View
-    learned: Network | Tabular | Propagation
+    learned: Predictor
     place: int = 0
     weight: float = 1.0
     isolated_weight: float = 1.0
@@ -374,9 +374,7 @@ class Member:
     @property
     def believes(self) -> bool:
         """Whether it believes any edge."""
-        if isinstance(self.learned, Tabular):
-            return self.learned.neighbourhood is not None
-        return self.trust is None or self.trust.share > 0
+        return self.learned.uses_edges and (self.trust is None or self.trust.share > 0)
 
     def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
         """The task with the features that it looks at, and edges that count as much as it believes them."""

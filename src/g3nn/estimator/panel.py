@@ -16,7 +16,7 @@ from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
-from g3nn.model.posteriors import POSTERIORS
+from g3nn.model.posteriors import POSTERIORS, LabelPosterior
 from g3nn.model.priors import PRIORS
 from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, check_feature_model, estimator_name
 from g3nn.training import FitResult, TrainingOptions
@@ -25,12 +25,10 @@ from g3nn.training.plan import Plan
 
 Options = Mapping[str, Any]
 
-_PRICES = {"mlp": 0.7, "gcn": 1.0, "linkx": 1.5, "sage": 2.0, "appnp": 2.5, "hops": 3.0, "gat": 4.0, "gcnii": 12.0}
-_LIKELIHOODS = {"blsm": 4.0, "lsm": 4.0}
-_OTHER_PRICE, _WIDE_PRICE = 2.0, 15.0
-"""About how long an epoch takes on a CPU, as a multiple of that of gcn; a likelihood comes on top."""
+_WIDE_PRICE = 15.0
+"""What an epoch costs, as a multiple of that of gcn, if features are propagated instead of hidden units."""
 _NEAR_LABELS = 0.25
-"""Of that, where only what lies near labels is computed."""
+"""The share of the cost where only what lies near labels is computed."""
 
 _MOST_TRAVELLING = 1e9
 """Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
@@ -46,19 +44,31 @@ _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
 class Candidate:
     """A model, an objective, and the options that set it apart, as `g3nn.fit` takes them; and the name of a view.
     beliefs: whether the network sees those of the task, too, as additional columns. trust: the share of the edges that
-    is taken to be genuine."""
+    is taken to be genuine.
+
+    Not all candidates are networks. estimator: a model of scikit-learn, of the features of a node alone, or with
+    `neighbours` also of the mean over its neighbours. asked: whether the caller wants it, whatever it costs. A model
+    that is called "propagation" is belief propagation over labels and false edges.
+    """
 
     model: str | ModelSpec
-    objective: str | Objective
-    options: Options
+    objective: str | Objective = "elbo"
+    options: Options = field(default_factory=dict)
     prior: Any = "mlp"
     view: str = "given"
     beliefs: bool = False
     trust: float = 1.0
+    estimator: Any = None
+    neighbours: bool = False
+    asked: bool = False
 
     @property
     def name(self) -> str:
         return self.model if isinstance(self.model, str) else self.model.name
+
+    @property
+    def is_network(self) -> bool:
+        return self.estimator is None and self.model != PROPAGATION
 
     @property
     def key(self) -> str:
@@ -67,14 +77,14 @@ class Candidate:
 
     @property
     def price(self) -> float:
-        """What an epoch of one replica costs, as a multiple of an epoch of gcn."""
-        likelihood, _, posterior = ("-" + self.name).rpartition("-")
-        passes = int(self.options.get("samples", 1))
-        # To propagate features instead of hidden units takes much longer.
-        own = _WIDE_PRICE if self._sends_features else _PRICES.get(posterior, _OTHER_PRICE)
+        """What an epoch of one replica of a network costs, as a multiple of an epoch of gcn."""
+        spec = checked_spec(self.model, self.prior, Problems())
+        assert spec is not None
+        parts = spec.components()
+        own = _WIDE_PRICE if self._sends_features else parts.get("posterior", LabelPosterior).cost
         own *= _NEAR_LABELS if set(str(self.options.get("fan_out", "all"))) <= set("0/") else 1.0
-        price = own * passes
-        return price + (_LIKELIHOODS.get(likelihood[1:], _OTHER_PRICE) if likelihood else 0.0)
+        price = own * int(self.options.get("samples", 1))
+        return float(price + (parts["likelihood"].cost if "likelihood" in parts else 0.0))
 
     @property
     def _sends_features(self) -> bool:
@@ -100,7 +110,7 @@ class Candidate:
 
     def variants(self) -> list[Candidate]:
         """The same with other widths and with less regularisation, as far as the model knows them."""
-        known = self.declared()
+        known = self.declared() if self.is_network else set()
         changes: list[dict[str, Any]] = [{"dropout": 0.2, "weight_decay": 5e-5}, {"hidden": 256, "dropout": 0.7}]
         return [
             replace(self, options={**self.options, **change})
@@ -108,27 +118,10 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-
-@dataclass(frozen=True, eq=False)
-class TableCandidate:
-    """A model of scikit-learn, of the features of a node alone, or also of the mean over its neighbours. asked: whether
-    the caller wants it, whatever it costs."""
-
-    name: str
-    estimator: Any
-    neighbours: bool
-    asked: bool = False
-    view: str = "given"
-    options: Options = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return repr((self.name, self.view))
-
-    def variants(self) -> list[Candidate]:
-        return []
-
-    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Tabular:
+    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Tabular | Propagation:
+        """What is learned by a candidate that is no network. weights: (n,), how often each label counts."""
+        if self.estimator is None:
+            return Propagation(self.trust, seed)
         neighbourhood = Neighbourhood.fit(task.features, task.edges) if self.neighbours else None
         columns = task.features
         if neighbourhood is not None:
@@ -140,35 +133,11 @@ class TableCandidate:
         return Tabular(self.name, fitted, neighbourhood)
 
     def work(self, task: NodeTask) -> float:
-        """As an epoch of a network costs its price times the extent of the graph."""
+        """What training one that is no network costs; an epoch of a network costs its price times the extent."""
+        if self.estimator is None:
+            return _PROPAGATION_EPOCHS * task.extent
         columns = min(task.num_features, 2000) * (2 if self.neighbours else 1)
         return 0.0 if self.asked else 10.0 * len(task.train) * columns * max(task.num_classes, 1)
-
-
-@dataclass(frozen=True)
-class PropagationCandidate:
-    """Belief propagation over labels and false edges. trust: the share of the edges that is taken to be genuine."""
-
-    trust: float
-    view: str
-    name: str = PROPAGATION
-    options: Options = field(default_factory=dict)
-
-    @property
-    def key(self) -> str:
-        return repr((self.name, self.trust))
-
-    def variants(self) -> list[Candidate]:
-        return []
-
-    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Propagation:
-        return Propagation(self.trust, seed)
-
-    def work(self, task: NodeTask) -> float:
-        return _PROPAGATION_EPOCHS * task.extent
-
-
-AnyCandidate = Candidate | TableCandidate | PropagationCandidate
 
 
 @dataclass(frozen=True)
@@ -198,7 +167,7 @@ class Trial:
     """How a candidate did. nodes: (m,), by whose labels it is judged; answer: (m, width), what its replicas say about
     them. learned: only of one that was trained to the end, since no other answers; None too where it could not be."""
 
-    candidate: AnyCandidate
+    candidate: Candidate
     learned: FitResult | Tabular | Propagation | None = None
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     answer: np.ndarray = field(default_factory=lambda: np.zeros(0))
@@ -216,27 +185,18 @@ class Trial:
     @property
     def entry(self) -> PanelEntry:
         one = self.candidate
-        view = one.view
-        if isinstance(one, Candidate) and one.beliefs:
-            view += " + prior"
-        if not isinstance(one, TableCandidate) and one.trust < 1:
-            view += f", {one.trust:.0%} genuine"
+        view = one.view + (" + prior" if one.beliefs else "")
+        view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
         how = (dict(one.options), self.loss, self.score, self.epochs)
         return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
 
 
 def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
     """All but those that doubt edges although the same model does better if it believes them."""
-    believing = {
-        trial.candidate.key: trial.loss
-        for trial in trials
-        if isinstance(trial.candidate, Candidate) and trial.candidate.trust == 1
-    }
+    believing = {trial.candidate.key: trial.loss for trial in trials if trial.candidate.trust == 1}
 
-    def to_beat(one: AnyCandidate) -> float:
-        if not isinstance(one, Candidate) or one.trust == 1:
-            return math.inf
-        return believing.get(replace(one, trust=1.0).key, math.inf)
+    def to_beat(one: Candidate) -> float:
+        return math.inf if one.trust == 1 else believing.get(replace(one, trust=1.0).key, math.inf)
 
     return [trial for trial in trials if trial.loss <= to_beat(trial.candidate)]
 
@@ -289,19 +249,16 @@ def check_candidates(
 
 def table_candidates(
     outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: Any = None
-) -> tuple[TableCandidate, ...]:
+) -> tuple[Candidate, ...]:
     """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. columns:
     how many classes there are, or columns of labels. prior: an estimator that takes their place."""
     if prior is not None:
-        return _alone_and_linked(estimator_name(prior), prior, linked, asked=True)
-    if labels < max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
+        alone = Candidate(estimator_name(prior), estimator=prior, asked=True)
+    elif labels < max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
         return ()
-    return _alone_and_linked("trees", boosted_trees(outcome), linked)
-
-
-def _alone_and_linked(name: str, estimator: Any, linked: bool, asked: bool = False) -> tuple[TableCandidate, ...]:
-    alone = TableCandidate(name, estimator, neighbours=False, asked=asked)
-    return (alone, replace(alone, name=f"{name}-neighbours", neighbours=True)) if linked else (alone,)
+    else:
+        alone = Candidate("trees", estimator=boosted_trees(outcome))
+    return (alone, replace(alone, model=f"{alone.name}-neighbours", neighbours=True)) if linked else (alone,)
 
 
 def usable(result: FitResult) -> FitResult:

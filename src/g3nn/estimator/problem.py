@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -13,14 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems
 from g3nn.base.parse import node_indices, read_weighted_edges
 from g3nn.estimator.features import FeatureTable, read_features, structural_features
 from g3nn.estimator.given import Given, label_weights
 from g3nn.estimator.panel import (
     GIVEN,
     Candidate,
-    TableCandidate,
     asked_prior,
     candidates,
     check_candidates,
@@ -57,7 +55,7 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
-    tables: tuple[TableCandidate, ...] = ()
+    tables: tuple[Candidate, ...] = ()
     """Models of scikit-learn that are tried beside the candidates."""
     weights: np.ndarray | None = None
     """(n,): how often the label of each node counts."""
@@ -73,8 +71,11 @@ class Request:
         return np.setdiff1d(self.labels.labelled, self.val)
 
 
-def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
-    """Raises one error that lists every problem with the parameters and with the data."""
+def read_request(
+    parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
+) -> Request:
+    """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
+    should know."""
     random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
@@ -98,8 +99,12 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     assert pairs is not None
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
-        # Whoever read labels from a table has said it already.
-        features = _structural(pairs, seen, n, problems, quiet=isinstance(given.y, Labels))
+        features = _structural(pairs, seen, n, problems)
+        if not isinstance(given.y, Labels):  # Whoever read labels from a table has said it already.
+            made = (
+                f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
+            )
+            notes.append(f"no features were given: made from the edges instead ({made})")
     train = np.setdiff1d(labels.labelled, val)
     balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
     tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
@@ -155,15 +160,11 @@ def _count(given: Given, problems: Problems) -> int:
     return len(given.y.values if isinstance(given.y, Labels) else given.y)
 
 
-def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems, quiet: bool) -> FeatureTable:
+def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
     if not np.isin(edges, seen).all(axis=0).any():
         problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
         problems.raise_if_any()
-    features = structural_features(edges, n, seen)
-    made = f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
-    if not quiet:
-        warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
-    return features
+    return structural_features(edges, n, seen)
 
 
 def check_parameters(

@@ -213,6 +213,9 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 
+_NOT_SAVED = ("request", "trials", "updated", "held_back")
+"""Parts of a fitted model that only the process knows in which it was fitted."""
+
 _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
 """Parts without which every answer would be NaN."""
 
@@ -240,7 +243,7 @@ def save_model(
     if isinstance(given.get("class_weight"), Mapping):
         given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
-    parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", "begun")}
+    parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", *_NOT_SAVED)}
     parts["answerer"] = _fields(fitted.answerer, "members", "device")
     parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
     parts["trusts"] = tuple(

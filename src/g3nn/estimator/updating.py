@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,9 @@ import torch
 from g3nn.base.errors import Problems, TrainingError
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
-from g3nn.estimator.fitted import Begun, Fitted
+from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network
-from g3nn.estimator.panel import Candidate, Trial, usable
+from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import Request, fingerprint
 from g3nn.estimator.suggesting import numbers_of
 from g3nn.estimator.wrong_labels import JudgedLabels
@@ -39,19 +39,19 @@ _FEWEST_HEARD = 5
 def update(fitted: Fitted, parameters: Mapping[str, Any], nodes: Any, labels: Any, progress: Course) -> Fitted:
     """See `GraphEstimator.update`."""
     problems = Problems()
-    begun = _checked(fitted, "update", problems)
+    before = _checked(fitted, "update", problems)
     chosen, values = new_labels(fitted, nodes, labels, problems)
-    known = begun.request.labels.values.copy()
+    known = before.labels.values.copy()
     known[chosen] = values
-    return _updated(fitted, parameters, replace(begun.request.labels, values=known), progress)
+    return _updated(fitted, before, parameters, replace(before.labels, values=known), progress)
 
 
 def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progress: Course) -> Fitted:
     """The same for a whole request, which must be about the graph of the fit."""
     problems = Problems()
-    begun = _checked(fitted, "warm_start", problems)
+    before = _checked(fitted, "warm_start", problems)
     problems.raise_if_any()
-    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, begun.request.edges)
+    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, before.edges)
     if not same:
         advice = "Leave warm_start out to fit to another graph."
         problems.add("warm_start", "other features or edges", "those of the last fit", advice)
@@ -61,7 +61,7 @@ def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progr
             "y", f"the {request.outcome.columns_title} {quoted(request.labels.names.tolist())}", "the old ones", advice
         )
     problems.raise_if_any()
-    return _updated(fitted, parameters, request.labels, progress)
+    return _updated(fitted, before, parameters, request.labels, progress)
 
 
 def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
@@ -87,33 +87,30 @@ def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> t
     return once, values[first]
 
 
-def _checked(fitted: Fitted, argument: str, problems: Problems) -> Begun:
-    """Where an update goes on from; a problem where there is no such thing."""
+def _checked(fitted: Fitted, argument: str, problems: Problems) -> Request:
+    """The request that an update goes on from; a problem where there is no such thing."""
     advice = "Fit again, with the new labels."
-    if fitted.begun is None:
+    if fitted.request is None:
         problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
         problems.raise_if_any()
-    assert fitted.begun is not None
+    assert fitted.request is not None
     if fitted.answers.new is not None and fitted.answers.new.any():
         problems.add(argument, "an inductive model, which knows labelled nodes alone", "inductive=False", advice)
     if not fitted.answerer.networks:
         problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
-    return fitted.begun
+    return fitted.request
 
 
-@dataclass(frozen=True, eq=False)
-class _Again:
-    """A member that went on, and the trial that has what it answered before labels were known."""
-
-    member: Member
-    trial: Trial
+Again = tuple[Member, Trial]
+"""A member that went on, and the trial that has what it answered before labels were known."""
 
 
-def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, progress: Course) -> Fitted:
-    assert fitted.begun is not None
-    asked = request = _with_labels(fitted.begun.request, labels, parameters["validation"])
-    before, labelled = has_label(fitted.task.labels), labels.labelled
-    new = np.setdiff1d(labelled, np.flatnonzero(before))
+def _updated(
+    fitted: Fitted, before: Request, parameters: Mapping[str, Any], labels: Labels, progress: Course
+) -> Fitted:
+    asked = request = _with_labels(before, labels, parameters["validation"])
+    labelled = labels.labelled
+    new = np.setdiff1d(labelled, np.flatnonzero(has_label(fitted.task.labels)))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
     judged, taught = _judged_too(fitted, labels.values), task
     corrected = judged is not None and fitted.corrected
@@ -127,9 +124,9 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
     # Isolated nodes keep their calibration: little is learned about them from one update to the next.
     calibrations = replace(fitted.answerer.calibrations, linked=calibration)
     answerer = Answerer(members, fitted.outcome, fitted.answerer.device, calibrations)
-    trials, weights = list(fitted.begun.trials), {member.place: member.weight for member in members}
-    for one in again:
-        trials[one.member.place] = one.trial
+    trials, weights = list(fitted.trials), {member.place: member.weight for member in members}
+    for member, trial in again:
+        trials[member.place] = trial
     panel = tuple(
         replace(entry, chosen=place in weights, weight=weights.get(place, 0.0))
         for place, entry in enumerate(fitted.panel)
@@ -144,7 +141,10 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
         labels=judged,
         refitted=False,
         corrected=corrected,
-        begun=Begun(asked, tuple(trials), updated=True),
+        request=asked,
+        trials=tuple(trials),
+        updated=True,
+        held_back=None,
     )
 
 
@@ -174,12 +174,11 @@ def _with_labels(request: Request, labels: Labels, share: float) -> Request:
 
 def _who_go_on(fitted: Fitted) -> list[Member]:
     """The networks with the largest weights, with as many replicas as are quickly trained."""
-    assert fitted.begun is not None
     found: list[Member] = []
     left = _MOST_PRICE
     for member in fitted.answerer.members:
-        trial = fitted.begun.trials[member.place]
-        if not isinstance(member.learned, Network) or not isinstance(trial.candidate, Candidate):
+        trial = fitted.trials[member.place]
+        if not isinstance(member.learned, Network):
             continue
         many = min(len(member.learned.seeds), _MOST_REPLICAS)
         if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
@@ -200,12 +199,10 @@ def _first(network: Network, many: int) -> Network:
 
 def _gone_on(
     fitted: Fitted, member: Member, task: NodeTask, new: np.ndarray, request: Request, device: str, progress: Course
-) -> _Again:
+) -> Again:
     """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
-    assert fitted.begun is not None
-    trial, network, outcome = fitted.begun.trials[member.place], member.learned, fitted.outcome
+    trial, network, outcome = fitted.trials[member.place], member.learned, fitted.outcome
     assert isinstance(network, Network)
-    assert isinstance(trial.candidate, Candidate)
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
         plain = replace(member, temperature=1.0)
@@ -222,15 +219,15 @@ def _gone_on(
         network, model=result.model, epochs=network.epochs + epochs, history=result.history, held_out=None
     )
     latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
-    return _Again(replace(member, learned=learned), latest)
+    return replace(member, learned=learned), latest
 
 
-def _weighed(again: Sequence[_Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
+def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
     """Weights of the members and their calibration, by what they said before labels were known."""
-    outcome, members = fitted.outcome, [one.member for one in again]
-    nodes = again[0].trial.nodes
-    for one in again[1:]:
-        nodes = np.intersect1d(nodes, one.trial.nodes)
+    outcome, members, trials = fitted.outcome, [member for member, _ in again], [trial for _, trial in again]
+    nodes = trials[0].nodes
+    for trial in trials[1:]:
+        nodes = np.intersect1d(nodes, trial.nodes)
     nodes = nodes[has_label(labels[nodes])]
     total = sum(member.weight for member in members)
     if len(nodes) < _FEWEST_HEARD:
@@ -239,7 +236,7 @@ def _weighed(again: Sequence[_Again], labels: np.ndarray, fitted: Fitted) -> tup
             replace(one, weight=weight, isolated_weight=weight) for one, weight in zip(members, share, strict=True)
         )
         return kept, fitted.answerer.calibrations.linked
-    heard = [one.trial.answer[_last(one.trial.nodes, nodes)] for one in again]
+    heard = [trial.answer[_last(trial.nodes, nodes)] for trial in trials]
     temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
     scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
     weights = np.ones(1)

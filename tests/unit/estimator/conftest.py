@@ -12,7 +12,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
 from g3nn.estimator import G3NNClassifier, answers, problem, search
-from g3nn.estimator.panel import TableCandidate
+from g3nn.estimator.panel import Candidate
 from g3nn.estimator.search import EFFORTS
 from g3nn.graph.outcomes import Classes
 
@@ -96,7 +96,7 @@ def small_panel(quick: Callable[..., G3NNClassifier], monkeypatch: pytest.Monkey
     def networks(cls: type[Classes], columns: int, balance: float) -> Any:
         return ("sbm-gcn", "elbo", {}), ("linkx", "elbo", {})
 
-    trees = TableCandidate("trees-neighbours", HistGradientBoostingClassifier(max_iter=5), neighbours=True)
+    trees = Candidate("trees-neighbours", estimator=HistGradientBoostingClassifier(max_iter=5), neighbours=True)
     monkeypatch.setattr(Classes, "panel", classmethod(networks))
     monkeypatch.setattr(problem, "table_candidates", lambda *_: (trees,))
     monkeypatch.setattr(search, "member_weights", alike)

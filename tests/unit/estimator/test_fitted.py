@@ -21,7 +21,7 @@ def tasks_of(graph, inductive, **parameters):
     """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
-    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
+    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
     return problem.tasks_of(request, inductive, parameters.get("missing") == "impute")
 
 

@@ -29,7 +29,7 @@ def graph():
 def request(graph, **parameters):
     problems = Problems()
     given = take_apart(*graph, None, False, problems)
-    return read_request(G3NNClassifier(**parameters).get_params(deep=False), Classes, given, problems)
+    return read_request(G3NNClassifier(**parameters).get_params(deep=False), Classes, given, problems, [])
 
 
 def test_the_panel_leaves_out_models_that_look_at_all_pairs_of_classes(graph):

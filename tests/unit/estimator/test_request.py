@@ -19,7 +19,7 @@ EDGES = np.array([[0, 1, 6], [1, 2, 7]])
 def request(X=X, y=Y, edges=EDGES, val=None, **parameters):
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(X, y, edges, val, bool(classifier.directed), problems)
-    return read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
+    return read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
 
 
 def problems_of(**given):

@@ -29,6 +29,7 @@ class BilinearLatentSpace(ClassLikelihood):
 
     Options = BilinearOptions
     uses_features: ClassVar[bool] = True
+    cost: ClassVar[float] = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: BilinearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -27,6 +27,7 @@ class APPNP(LabelPosterior):
 
     Options = APPNPOptions
     uses_graph: ClassVar[bool] = True
+    cost: ClassVar[float] = 2.5
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: APPNPOptions | None = None) -> None:

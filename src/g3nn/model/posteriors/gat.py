@@ -37,6 +37,7 @@ class GAT(LabelPosterior):
 
     Options = GATOptions
     uses_graph: ClassVar[bool] = True
+    cost: ClassVar[float] = 4.0
     steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 

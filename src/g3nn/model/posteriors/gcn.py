@@ -29,6 +29,7 @@ class GCN(LabelPosterior):
 
     Options = GCNOptions
     uses_graph: ClassVar[bool] = True
+    cost: ClassVar[float] = 1.0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:

@@ -34,6 +34,7 @@ class GCNII(LabelPosterior):
 
     Options = GCNIIOptions
     uses_graph: ClassVar[bool] = True
+    cost: ClassVar[float] = 12.0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNIIOptions | None = None) -> None:

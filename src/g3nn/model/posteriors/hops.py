@@ -32,6 +32,7 @@ class Hops(LabelPosterior):
 
     Options = HopsOptions
     uses_graph: ClassVar[bool] = True
+    cost: ClassVar[float] = 3.0
     steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
