@@ -79,7 +79,7 @@ def label(
     on the page, or control-C here, writes DIR/result, a folder as `g3nn fit` writes one.
     """
     from g3nn.base.errors import Problems
-    from g3nn.estimator.search import EFFORTS
+    from g3nn.estimator.panel import EFFORTS
     from g3nn.labelling.project import Project
 
     problems = Problems()

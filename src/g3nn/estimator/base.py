@@ -14,14 +14,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import is_frame, node_numbers
-from g3nn.estimator import suggesting, updating
+from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
 from g3nn.estimator.given import given_by, table_graph, take_apart
 from g3nn.estimator.problem import COMMON, read_request, with_effort
 from g3nn.estimator.saving import save_model
-from g3nn.estimator.showing import Panel, Shown, answer_table, label_table
-from g3nn.estimator.suggesting import Explanation, explain
+from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
@@ -341,18 +340,18 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         given = (k, strategy, candidates, exclude, self._likeness)
-        found, self._likeness = suggesting.suggest(self.fitted_, *given)
+        found, self._likeness = updating.suggest(self.fitted_, *given)
         return found
 
     def suggest_edges(self, k: int = 10) -> list[EdgeSuggestion]:
         """The k edges to check first: those that are probably false and matter to what is believed of their ends."""
         check_is_fitted(self)
-        return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
+        return updating.suggest_edges(self.fitted_, self._graph_audit(), k)
 
     def suggest_labels(self, k: int = 10) -> list[LabelSuggestion]:
         """At most k labels that models contradict which have not seen them, the most probably wrong first."""
         check_is_fitted(self)
-        return suggesting.suggest_labels(self.fitted_, k, self._judged_labels)
+        return updating.suggest_labels(self.fitted_, k, self._judged_labels)
 
     def update(self, nodes: Any, labels: Any) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.

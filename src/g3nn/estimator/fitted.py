@@ -12,8 +12,7 @@ import numpy as np
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.features import FeatureTable, as_kind, read_features
-from g3nn.estimator.given import Nodes, asked_of, features_of, is_table
+from g3nn.estimator.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.problem import Request, fingerprint

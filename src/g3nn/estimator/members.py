@@ -34,10 +34,8 @@ from g3nn.training.room import near_labels
 SHARES = (0.5, 0.8, 0.35)
 """Shares of the edges that may be genuine; validation decides between them, and believing all. The first is the one to
 begin with."""
-
 NONE = 0.0
 """The share where edges are always doubted and all of them may be false."""
-
 _FOLDS, _EPOCHS = 3, 100
 _PARTS, _NO_PART, _EVERY_PART = 2, -1, -2
 """Parts of the training nodes, for judging edges; other nodes are in none."""

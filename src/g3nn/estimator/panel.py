@@ -1,8 +1,9 @@
-"""The panel: candidates, which are models on views of the features, how each did, and the label prior they share."""
+"""The panel: candidates, which are models on views of the features, how each did, and what trying them may cost."""
 
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,11 @@ import numpy as np
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
+from g3nn.estimator.members import (
+    PROPAGATION,
+    Propagation,
+    Tabular,
+)
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, registered_options
@@ -22,20 +27,17 @@ from g3nn.model.tabular import CrossFitted, Neighbourhood, boosted_trees, check_
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
+from g3nn.training.room import LARGE
 
 Options = Mapping[str, Any]
-
 _WIDE_PRICE = 15.0
 """What an epoch costs, as a multiple of that of gcn, if features are propagated instead of hidden units."""
 _NEAR_LABELS = 0.25
 """The share of the cost where only what lies near labels is computed."""
-
 _MOST_TRAVELLING = 1e9
 """Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
-
 _PROPAGATION_EPOCHS = 50
 """Belief propagation takes about as long as so many of them."""
-
 _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
 """With fewer labels in all, or for each class or column of labels, boosted trees are not worth their time."""
 
@@ -269,7 +271,6 @@ def usable(result: FitResult) -> FitResult:
 
 AUTO, GIVEN = "auto", "given"
 _DEFAULT = "mlp"
-
 _WITH_BELIEFS = 2
 """So many networks are tried a second time, with beliefs as additional columns."""
 
@@ -337,3 +338,92 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
 def who_listen(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those of the candidates that make use of beliefs."""
     return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """models: how many of those that an outcome lists are tried. views: of the features, at most; all but the first are
+    tried with the `leading` models. varied: how many of the best are tried again with other widths and less
+    regularisation. kept: how many train to the end, with `replicas` each. work: how much a CPU does; see `Spending`."""
+
+    views: int
+    models: int
+    leading: int
+    varied: int
+    kept: int
+    replicas: int
+    work: float
+
+
+EFFORTS = {
+    "quick": Effort(views=2, models=5, leading=3, varied=0, kept=3, replicas=1, work=0.55),
+    "default": Effort(views=4, models=15, leading=8, varied=4, kept=8, replicas=3, work=2.2),
+    "thorough": Effort(views=6, models=99, leading=16, varied=10, kept=14, replicas=5, work=22.0),
+}
+_WORK = 1e6
+"""What a CPU may do on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
+_FOR_TRAINING = 0.92
+"""The share of a budget in which models are trained; the rest is for weights and calibration."""
+_EACH_EPOCH = 11_000
+"""The extent that an epoch seems to have on a CPU, whatever the graph is like."""
+_TRIES = 4
+"""On a large graph one training could take all that a CPU may do. So in the share for models there is room for so many
+short ones."""
+_FEWEST_SHORT, _FEWEST_LONG = 30, 100
+"""Epochs that any training may take, short or to the end."""
+MODELS, DOUBTED, VIEWS, VARIED, WHOLE = 0.36, 0.42, 0.48, 0.55, 1.0
+"""Shares of what may be spent: until all models have been tried once, until the best have been tried with edges that
+are doubted, on other views, and varied, and in all."""
+
+
+@dataclass
+class Spending:
+    """What trainings have cost, and what may be spent: seconds, or work, or as much as they take.
+
+    Work is epochs of all replicas times the extent of the graph times the price of a model. Other than seconds it does
+    not depend on how busy a machine is, so that the same fit takes the same decisions again. A GPU has no limit.
+    """
+
+    seconds: float | None = None
+    work: float | None = None
+    large: bool = False
+    start: float = field(default_factory=time.monotonic)
+    worked: float = 0.0
+
+    @classmethod
+    def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
+        if budget is not None:
+            return cls(seconds=_FOR_TRAINING * float(budget))
+        if not on_cpu:
+            return cls()
+        # Beyond what is large, hours would be spent: there it grows more slowly.
+        grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
+        return cls(work=effort.work * _WORK * grown, large=task.extent > LARGE)
+
+    def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is tried."""
+        return self._epochs(MODELS / _TRIES, price, task, _FEWEST_SHORT, most)
+
+    def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
+        """How long a model is trained to the end: on a large graph with what is left."""
+        left = WHOLE - self.worked / self.work if self.work else WHOLE
+        return self._epochs(left, price, task, _FEWEST_LONG, most)
+
+    def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
+        if self.work is None or not self.large:
+            return most
+        return min(most, max(fewest, int(share * self.work / (price * (task.extent + _EACH_EPOCH)))))
+
+    def charge(self, price: float, epochs: int, task: NodeTask) -> None:
+        """For so many epochs, all replicas counted."""
+        self.worked += price * epochs * (task.extent + _EACH_EPOCH)
+
+    def allows(self, share: float) -> bool:
+        """Whether less than this share of the whole has been spent."""
+        if self.seconds is not None:
+            return time.monotonic() - self.start < share * self.seconds
+        return self.work is None or self.worked < share * self.work
+
+    def deadline(self, share: float = WHOLE) -> float | None:
+        """When this share of the time will be over, on the clock of `time.monotonic`."""
+        return None if self.seconds is None else self.start + share * self.seconds

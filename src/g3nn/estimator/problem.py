@@ -1,4 +1,4 @@
-"""What a fit is asked to do, parameters and data checked together, and the tasks that follow from it."""
+"""What a fit is asked to do: parameters and data, checked together."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems
-from g3nn.base.parse import node_indices, read_weighted_edges
-from g3nn.estimator.features import FeatureTable, read_features, structural_features
-from g3nn.estimator.given import Given, label_weights
+from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.estimator.given import FeatureTable, Given, read_features, structural_features
 from g3nn.estimator.panel import (
+    EFFORTS,
     GIVEN,
     Candidate,
     asked_prior,
@@ -27,16 +27,13 @@ from g3nn.estimator.panel import (
     table_candidates,
     with_believers,
 )
-from g3nn.estimator.search import EFFORTS
-from g3nn.estimator.views import Form
-from g3nn.graph.outcomes import Labels, Outcome
-from g3nn.graph.task import NodeTask
+from g3nn.graph.outcomes import Classes, Labels, Outcome
+from g3nn.graph.outcomes.labels import quoted
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
 COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
 """Parameters of the estimator that are options of every model, with their defaults."""
-
 _CELLS_AT_ONCE = 1 << 22
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
@@ -324,50 +321,69 @@ def fingerprint(features: FeatureTable) -> str:
     return digest.hexdigest()
 
 
-def tasks_of(
-    request: Request, inductive: bool, impute: bool
-) -> tuple[NodeTask, NodeTask, np.ndarray, Form, np.ndarray | None]:
-    """The task on the whole graph; the part that is trained on, in inductive use the labelled nodes alone; the numbers
-    of its nodes in the whole graph; the form of the features; and the means of their columns where missing values are
-    filled in."""
-    n = request.features.num_nodes
-    seen = request.labels.labelled if inductive else np.arange(n)
-    number = np.full(n, -1, dtype=np.int64)
-    number[seen] = np.arange(len(seen))
-    among = np.isin(request.edges, seen).all(axis=0)
-    inside = number[request.edges[:, among]]
-    problems = Problems()
-    form = Form.fit(request.features.at(seen))
-    request = replace(request, features=form.apply(request.features, problems))
-    problems.raise_if_any()
-    features, means = _filled(request, seen, inside) if impute else (request.features, None)
-    whole = NodeTask.build(
-        features.matrix,
-        request.edges,
-        request.labels.values,
-        request.train,
-        request.val if len(request.val) else None,
-        num_classes=len(request.labels.names),
-        directed=request.directed,
-        outcome=request.outcome.name,
-        weights=False if request.edge_weights is None else request.edge_weights,
-    )
-    if len(seen) == n:
-        return whole, whole, seen, form, means
-    own = {"features": whole.features[seen], "edges": inside, "labels": whole.labels[seen]}
-    own["weights"] = None if whole.weights is None else whole.weights[among]
-    return whole, replace(whole, **own, train=number[whole.train], val=number[whole.val]), seen, form, means
+BALANCED = "balanced"
+_MOST_COPIES = 1000
+_FINENESS = 4
 
 
-def _filled(request: Request, seen: np.ndarray, inside: np.ndarray) -> tuple[FeatureTable, np.ndarray]:
-    """Nodes that are trained on are filled in from each other first, then the rest from all."""
-    part, problems = request.features.at(seen), Problems()
-    means = part.column_means(problems)
-    problems.raise_if_any()
-    part = part.filled(inside, means)
-    if len(seen) == request.features.num_nodes:
-        return part, means
-    rest = np.setdiff1d(np.arange(request.features.num_nodes), seen)
-    rows = part.above(replace(part, matrix=request.features.matrix[rest]))
-    order = np.argsort(np.concatenate([seen, rest]))
-    return replace(rows, matrix=rows.matrix[order]).filled(request.edges, means), means
+def label_weights(
+    class_weight: Any,
+    sample_weight: Any,
+    nodes: np.ndarray | None,
+    labels: Labels,
+    val: np.ndarray,
+    outcome: type[Outcome],
+    problems: Problems,
+) -> np.ndarray | None:
+    """(n,): the weight of a node's class times its own; None where a problem was recorded.
+
+    class_weight: None, "balanced" (all classes have the same weight together among the training nodes) or a mapping
+    from classes to weights, 1 for those it does not name. sample_weight: of the nodes, or of those in `nodes`.
+    """
+    n = len(labels.values)
+    weights, train = np.ones(n), np.setdiff1d(labels.labelled, val)
+    if sample_weight is not None:
+        given, count = to_numpy(sample_weight), n if nodes is None else len(nodes)
+        if given.shape != (count,) or given.dtype.kind not in "biuf":
+            problems.add("sample_weight", f"shape {given.shape} of type {given.dtype}", f"{count} numbers")
+            return None
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            problems.add("sample_weight", "negative or infinite weights, or NaN", "numbers from 0 on")
+            return None
+        weights[slice(None) if nodes is None else nodes] = given
+    if class_weight is not None:
+        if outcome is not Classes:
+            problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
+            return None
+        weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]
+    if len(train) and weights[train].sum() == 0:
+        problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
+    return weights
+
+
+def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: Problems) -> np.ndarray:
+    """(K,)"""
+    names = labels.names.tolist()
+    if isinstance(class_weight, str) and class_weight == BALANCED:
+        counts = np.bincount(labels.values[train], minlength=len(names))
+        return len(train) / (len(names) * np.maximum(counts, 1))
+    if not isinstance(class_weight, Mapping):
+        problems.add("class_weight", repr(class_weight), f"None, {BALANCED!r} or a mapping from classes to weights")
+        return np.ones(len(names))
+    strange = [name for name in class_weight if name not in names]
+    values = np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
+    if strange:
+        problems.add("class_weight", f"weights of {quoted(strange)}", f"the classes {quoted(names)}")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        problems.add("class_weight", repr(dict(class_weight)), "weights above 0")
+    return values
+
+
+def repeated(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
+    quarter."""
+    if not weights[nodes].any():
+        return nodes
+    shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
+    copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)
+    return np.repeat(nodes, copies // np.gcd.reduce(copies))

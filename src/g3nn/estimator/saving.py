@@ -45,13 +45,10 @@ from g3nn.training.checks import checked_device, plain
 FORMAT, VERSION = "g3nn-model", 4
 FIRST = 3
 """The oldest version of the format that is read: that of g3nn 0.2.0, the first release."""
-
 RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.safetensors", "audit.safetensors"
 MODEL = "model"
 """The folder of the model inside a folder of results."""
-
 Arrays = Mapping[str, np.ndarray]
-
 Record = dict[str, Any]
 Tensors = dict[str, Arrays]
 
@@ -68,10 +65,8 @@ def _from_3(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
 MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {3: _from_3}
 """For each version that was released before the current one: what turns the content of a folder into that of the next.
 Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
-
 _NUMBERS = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}
 """What numpy has, of what a safetensors file may hold."""
-
 _READ = f"{FIRST} to {VERSION}" if FIRST < VERSION else f"{VERSION}"
 _AGAIN = "Take a fresh copy of the folder, or fit and save the model again."
 
@@ -181,9 +176,7 @@ def _checksum(path: Path) -> str:
 
 
 Json = dict[str, Any]
-
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
-
 _ESTIMATOR = (
     *(
         Answers,
@@ -201,7 +194,6 @@ _ESTIMATOR = (
         View,
     ),
 )
-
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in _TABULAR},
     **{kind.__name__: kind for kind in _ESTIMATOR},
@@ -212,10 +204,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-
 _NOT_SAVED = ("request", "trials", "updated", "held_back")
 """Parts of a fitted model that only the process knows in which it was fitted."""
-
 _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
 """Parts without which every answer would be NaN."""
 

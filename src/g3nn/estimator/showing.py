@@ -5,13 +5,15 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
+import torch
 from scipy.special import entr
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
@@ -20,12 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.given import asked_of, is_table
-from g3nn.estimator.members import Answers
+from g3nn.estimator.members import Answers, Member, Network
 from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.wrong_labels import JudgedLabels
-from g3nn.graph.outcomes import Classes, Labels, Tags, is_known
-from g3nn.graph.outcomes.labels import has_label
+from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags, has_label, is_known
 from g3nn.graph.tables.frames import html_table, native_frame
+from g3nn.model.inputs import Features, Inputs
 from g3nn.pages import assets, write_model_report
 from g3nn.pages.averages import curves
 from g3nn.pages.layout import laid_out
@@ -146,7 +148,6 @@ def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]
 
 MISSING_EDGES = 1000
 """How many pairs that seem to lack an edge a page shows at most."""
-
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c6d31")
 _GREY = "#8d969e"
 
@@ -308,3 +309,96 @@ class Shown(BaseEstimator):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         shown = super()._repr_mimebundle_(**kwargs)
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
+
+MOST_NEIGHBOURS = 24
+"""Of a node with more, those whose edges weigh most are looked at."""
+_MOST_CELLS = 200_000_000
+"""Features are made dense to take gradients; larger matrices are not."""
+
+
+class Neighbour(NamedTuple):
+    """node: its number. change: how much lower the answer would be without the edge. exact: always, since the model
+    answers again without it."""
+
+    node: int
+    change: float
+    exact: bool = True
+
+
+class Explanation(NamedTuple):
+    """What pulled the answer up or down, the strongest first.
+
+    The answer is the log-probability of the likeliest class, the probability of the likeliest tag, or the expected
+    number. neighbours: by leaving out one edge at a time. features: (name, gradient times value) of the node itself, a
+    first-order estimate.
+    """
+
+    neighbours: list[Neighbour]
+    features: list[tuple[str, float]]
+
+
+def explain(fitted: Fitted, nodes: np.ndarray) -> list[Explanation]:
+    """For some nodes of the fitted graph; each takes as many passes through the network as it has neighbours."""
+    pulls = _features(fitted, nodes)
+    return [Explanation(_neighbours(fitted, int(node)), pull) for node, pull in zip(nodes, pulls, strict=True)]
+
+
+def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
+    task, outcome = replace(fitted.task, train=fitted.seen), fitted.outcome
+    own = np.flatnonzero((task.edges == node).any(axis=0))
+    if task.weights is not None:
+        own = own[np.argsort(-task.weights[own], kind="stable")]
+    answer = fitted.answerer(task, fitted.answers.new).answer[node]
+    column, found = _column(outcome, answer), []
+    for edge in own[:MOST_NEIGHBOURS]:
+        kept = np.arange(task.num_edges) != edge
+        without = fitted.answerer(task.with_edges(kept), fitted.answers.new).answer[node]
+        change = _value(outcome, answer, column) - _value(outcome, without, column)
+        found.append(Neighbour(int(task.edges[:, edge].sum() - node), change))
+    return sorted(found, key=lambda one: -abs(one.change))
+
+
+def _column(outcome: Outcome, answer: np.ndarray) -> int:
+    """The likeliest class or tag; of several numbers the first."""
+    mean = outcome.moments(answer[None])[0][0]
+    return int(mean.argmax()) if outcome.pooled else 0
+
+
+def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
+    return float(answer[column] if isinstance(outcome, Classes) else outcome.moments(answer[None])[0][0, column])
+
+
+def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
+    """Gradient of the answer of the networks times value, for the features of each node that are not zero."""
+    outcome, shape = fitted.outcome, fitted.task.features.shape
+    pulls = np.zeros((len(nodes), shape[1]))
+    if shape[0] * shape[1] <= _MOST_CELLS:
+        for member in fitted.answerer.members:
+            if isinstance(member.learned, Network) and member.weight:
+                pulls += member.weight * _pulls(fitted, member, member.learned, nodes, outcome)
+    names, found = fitted.features or tuple(map(str, range(shape[1]))), []
+    for pull in pulls:
+        order = np.argsort(-np.abs(pull), kind="stable")
+        found.append([(names[place], float(pull[place])) for place in order if pull[place]])
+    return found
+
+
+def _pulls(fitted: Fitted, member: Member, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
+    """(|nodes|, d): gradient times value of what one network looks at, without what a prior makes of it."""
+    task = member.seen(replace(fitted.task, train=fitted.seen), outcome)
+    seen = task.features
+    device = fitted.answerer.device
+    inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
+    x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
+    mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
+    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    pulls = np.zeros((len(nodes), fitted.task.num_features))
+    if not values.requires_grad:
+        # Some models do not look at features.
+        return pulls
+    for place, node in enumerate(nodes):
+        column = _column(outcome, fitted.answers.answer[node])
+        (slope,) = torch.autograd.grad(values[node, column], x, retain_graph=True)
+        pulls[place] = (slope[node] * x.detach()[node]).cpu().numpy()[: pulls.shape[1]]
+    return pulls

@@ -11,12 +11,11 @@ from scipy.special import ndtri
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
-from g3nn.estimator.features import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
+from g3nn.estimator.given import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
 """Share of zeros in each column of word counts, and in all of them together."""
-
 _SAME_RATIO = 1e-5
 
 
@@ -192,15 +191,12 @@ def _stored_scales(x: sp.csr_array, stored: np.ndarray) -> np.ndarray:
 
 LENGTH = 4.0
 """The Euclidean length of a row of counts, where rows are scaled."""
-
 HEAVY_TAIL = 10.0
 """A standardised value beyond this one lies in a heavy tail."""
-
 NAMES = ("length", "given", "tfidf", "columns", "present", "ranks")
 PRESENT_COLUMNS = "present columns"
 _OF_PRESENCE = frozenset({"present", "length", "tfidf", "ranks", PRESENT_COLUMNS})
 _OF_LENGTH = frozenset({"length", "tfidf", "ranks"})
-
 _MOST_KNOTS = 1000
 _CELLS_AT_ONCE = 1 << 22
 _SAME = 1e-6

@@ -7,8 +7,7 @@ import torch
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
-from g3nn.estimator.features import FeatureTable
-from g3nn.estimator.given import take_apart
+from g3nn.estimator.given import FeatureTable, take_apart
 from g3nn.estimator.problem import fingerprint, read_request
 
 X = np.eye(8)

@@ -7,7 +7,8 @@ import pytest
 
 import g3nn
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning
-from g3nn.estimator.search import EFFORTS, Search, Spending
+from g3nn.estimator.panel import EFFORTS, Spending
+from g3nn.estimator.search import Search
 from g3nn.training import memory
 
 GRAPH = g3nn.synthetic(nodes=1000, classes=2, degree=8, features=8, homophily=0.9, signal=2.0, labels_per_class=80)

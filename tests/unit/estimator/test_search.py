@@ -10,8 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
-from g3nn.estimator.panel import Candidate, usable
-from g3nn.estimator.search import EFFORTS, Search, Spending
+from g3nn.estimator.panel import EFFORTS, Candidate, Spending, usable
+from g3nn.estimator.search import Search
 from g3nn.estimator.views import View
 from g3nn.graph.task import NodeTask
 from g3nn.training.plan import Plan

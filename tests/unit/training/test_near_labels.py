@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import g3nn
-from g3nn.estimator.panel import Candidate
-from g3nn.estimator.search import EFFORTS, Search, Spending
+from g3nn.estimator.panel import EFFORTS, Candidate, Spending
+from g3nn.estimator.search import Search
 from g3nn.estimator.views import View
 from g3nn.training import room
 from g3nn.training.batches.sampling import Sampler
