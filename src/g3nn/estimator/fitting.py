@@ -16,14 +16,7 @@ from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.given import FeatureTable
 from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
-from g3nn.estimator.panel import (
-    EFFORTS,
-    Candidate,
-    Spending,
-    Trial,
-    who_listen,
-    with_believers,
-)
+from g3nn.estimator.panel import EFFORTS, Candidate, Spending, Trial, who_listen, with_believers
 from g3nn.estimator.problem import Request, fingerprint, repeated
 from g3nn.estimator.search import Search
 from g3nn.estimator.views import Form, views_of

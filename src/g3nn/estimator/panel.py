@@ -12,11 +12,7 @@ import numpy as np
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import (
-    PROPAGATION,
-    Propagation,
-    Tabular,
-)
+from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, registered_options
@@ -371,9 +367,8 @@ _TRIES = 4
 short ones."""
 _FEWEST_SHORT, _FEWEST_LONG = 30, 100
 """Epochs that any training may take, short or to the end."""
-MODELS, DOUBTED, VIEWS, VARIED, WHOLE = 0.36, 0.42, 0.48, 0.55, 1.0
-"""Shares of what may be spent: until all models have been tried once, until the best have been tried with edges that
-are doubted, on other views, and varied, and in all."""
+MODELS = 0.36
+"""The share of what may be spent until all models have been tried once."""
 
 
 @dataclass
@@ -406,7 +401,7 @@ class Spending:
 
     def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
         """How long a model is trained to the end: on a large graph with what is left."""
-        left = WHOLE - self.worked / self.work if self.work else WHOLE
+        left = 1.0 - self.worked / self.work if self.work else 1.0
         return self._epochs(left, price, task, _FEWEST_LONG, most)
 
     def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
@@ -418,12 +413,12 @@ class Spending:
         """For so many epochs, all replicas counted."""
         self.worked += price * epochs * (task.extent + _EACH_EPOCH)
 
-    def allows(self, share: float) -> bool:
+    def allows(self, share: float = 1.0) -> bool:
         """Whether less than this share of the whole has been spent."""
         if self.seconds is not None:
             return time.monotonic() - self.start < share * self.seconds
         return self.work is None or self.worked < share * self.work
 
-    def deadline(self, share: float = WHOLE) -> float | None:
+    def deadline(self, share: float) -> float | None:
         """When this share of the time will be over, on the clock of `time.monotonic`."""
         return None if self.seconds is None else self.start + share * self.seconds

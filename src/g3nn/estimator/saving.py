@@ -177,27 +177,10 @@ def _checksum(path: Path) -> str:
 
 Json = dict[str, Any]
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
-_ESTIMATOR = (
-    *(
-        Answers,
-        Calibration,
-        Calibrations,
-        EdgeTrust,
-        Form,
-        JudgedLabels,
-        ModelSpec,
-        PanelEntry,
-        Propagation,
-        SavedPrior,
-        Scaling,
-        Tabular,
-        View,
-    ),
-)
+_ESTIMATOR = (Answers, Calibration, Calibrations, EdgeTrust, Form, JudgedLabels, PanelEntry, Propagation, SavedPrior)
+_OTHERS = (ModelSpec, Objective, Scaling, Tabular, View)
 _KINDS: dict[str, Callable[..., Any]] = {
-    **{kind.__name__: kind for kind in _TABULAR},
-    **{kind.__name__: kind for kind in _ESTIMATOR},
-    "Objective": Objective,
+    **{kind.__name__: kind for kind in (*_TABULAR, *_ESTIMATOR, *_OTHERS)},
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "float": float,
     "texts": lambda *values: name_array(values),

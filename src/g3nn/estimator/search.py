@@ -17,20 +17,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, edge_trust, with_belief_columns
-from g3nn.estimator.panel import (
-    DOUBTED,
-    MODELS,
-    VARIED,
-    VIEWS,
-    WHOLE,
-    Candidate,
-    Effort,
-    Options,
-    Spending,
-    Trial,
-    usable,
-    worth_doubting,
-)
+from g3nn.estimator.panel import MODELS, Candidate, Effort, Options, Spending, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
 from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels
@@ -75,11 +62,11 @@ class Stage(NamedTuple):
 
 
 _MODELS = Stage("trying models", 0.3, MODELS)
-_PROPAGATION = Stage("doubting edges", 0.32, DOUBTED, len(SHARES))
-_DOUBTING = Stage("doubting edges", 0.36, DOUBTED, len(SHARES))
-_DOUBTING_TOO = Stage("doubting edges", 0.4, DOUBTED)
-_VIEWS = Stage("trying other forms of the features", 0.45, VIEWS)
-_SIZES = Stage("trying other sizes", 0.55, VARIED)
+_PROPAGATION = Stage("doubting edges", 0.32, 0.42, len(SHARES))
+_DOUBTING = Stage("doubting edges", 0.36, 0.42, len(SHARES))
+_DOUBTING_TOO = Stage("doubting edges", 0.4, 0.42)
+_VIEWS = Stage("trying other forms of the features", 0.45, 0.48)
+_SIZES = Stage("trying other sizes", 0.55, 0.55)
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,13 +211,13 @@ class Search:
         views = list(self.views)
         if len(views) > 1:
             self.progress.stage("trying forms of the features", 0.3, len(views))
-            tried = [self._short(self.sized(replace(model, view=view)), VIEWS) for view in views]
+            tried = [self._short(self.sized(replace(model, view=view)), _VIEWS.share) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         model = replace(model, view=views[0])
         if self.denoise is True:
             self.progress.stage("doubting edges", 0.5, len(SHARES) + 1)
             doubting = {share: self.sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
-            losses = {share: self._short(one, VARIED).loss for share, one in doubting.items()}
+            losses = {share: self._short(one, _SIZES.share).loss for share, one in doubting.items()}
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(self.sized(model), self.seeds, None)
@@ -354,7 +341,7 @@ class Search:
             seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
             for place in kept:
                 trial = trials[place]
-                enough = any(one.complete for one in trials) and not self.spending.allows(WHOLE)
+                enough = any(one.complete for one in trials) and not self.spending.allows()
                 if enough or not trial.candidate.is_network:
                     continue
                 done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
@@ -406,7 +393,7 @@ class Search:
         epochs = int(self.common["epochs"])
         # A model that was asked for takes as long as it takes.
         epochs = self.spending.long_epochs(candidate.price, self.task, epochs) if before else epochs
-        trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs}, WHOLE)
+        trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs})
         if before is None or not isinstance(before.learned, FitResult):
             return trial
         if not trial.replicas:
@@ -414,7 +401,7 @@ class Search:
         assert isinstance(trial.learned, FitResult)
         return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
-    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float) -> Trial:
+    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float = 1.0) -> Trial:
         task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.spending.deadline(share)

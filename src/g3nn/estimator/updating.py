@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,23 +25,12 @@ from g3nn.graph.outcomes.calibrate import Scaling
 from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
-from g3nn.queries import (
-    EdgeSuggestion,
-    GraphAudit,
-    LabelSuggestion,
-    Situation,
-    Suggestion,
-    choose,
-    doubtful_edges,
-)
+from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation, Suggestion, choose, doubtful_edges
 from g3nn.queries.choosing import check_count
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import STRATEGIES
 from g3nn.training.progress import Course
 from g3nn.training.room import LARGE
-
-if TYPE_CHECKING:
-    from g3nn.estimator.fitted import Fitted
 
 
 def suggest(
