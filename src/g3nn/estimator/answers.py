@@ -20,7 +20,7 @@ _HALVES = 20
 _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
-"""Who would have less weight does not answer."""
+"""Members below this weight are dropped."""
 _REPEATS, _FEWEST = 3, 20
 """How often validation nodes are halved to see how optimistic they are, and how many that takes."""
 
@@ -108,7 +108,7 @@ class Calibration:
         cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray, optimism: float = 1.0
     ) -> Calibration:
         """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
-        higher the temperature has to be than these nodes say, since they chose who answers."""
+        higher the temperature has to be than these nodes say, since they chose the members."""
         scaling = outcome.fit_scaling(answer, labels)
         scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
         once = np.unique(nodes, return_index=True)[1]
@@ -139,7 +139,7 @@ class Calibrations:
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
-    """Members who answer together, and their calibration. outcome: in whose form and unit they answer."""
+    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers."""
 
     members: tuple[Member, ...]
     outcome: Outcome
@@ -284,18 +284,18 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
         return member
     val, losses = without_edges.val, dict[str, float]()
     labels = without_edges.labels[val]
-    for who in (PRIOR, POSTERIOR, BOTH):
-        asked = replace(member, learned=replace(network, isolated_answer=who))
+    for part in (PRIOR, POSTERIOR, BOTH):
+        asked = replace(member, learned=replace(network, isolated_answer=part))
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
         scaling = outcome.fit_scaling(answer, labels)
-        losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
-    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda who: losses[who])))
+        losses[part], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
+    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda part: losses[part])))
 
 
 def _weighted(
     members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
 ) -> tuple[list[Member], float, float]:
-    """With temperatures and weights; without those who have no weight anywhere. Then how optimistic the validation
+    """With temperatures and weights; members without any weight are dropped. Then how optimistic the validation
     nodes are about the mixture, with their edges and without."""
     if len(members) == 1:
         return list(members), 1.0, 1.0

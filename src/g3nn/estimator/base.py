@@ -36,7 +36,7 @@ from g3nn.training.tracking import Tracker, tracker
 
 
 def _warn(notes: Sequence[str]) -> None:
-    """Tell those who called a method of an estimator."""
+    """As of the line that called a method of the estimator."""
     for words in notes:
         warnings.warn(words, G3NNWarning, stacklevel=3)
 

@@ -97,7 +97,7 @@ class Fitted:
 
     @property
     def model(self) -> str:
-        """Who answers: the name of a model, or several with their weights."""
+        """What answers: the name of a model, or several with their weights."""
         weights: dict[str, float] = {}
         for member in self.answerer.members:
             if member.weight:
@@ -180,7 +180,7 @@ class Fitted:
 
     def weighed_groups(self) -> tuple[NodeTask, np.ndarray]:
         """The same, with edges that count as much as the member with the largest weight believes them: if validation
-        found some false, nobody should learn from those what an edge looks like."""
+        found some false, what an edge looks like should not be learned from those."""
         task, beliefs = self.groups()
         trust = self.answerer.members[0].trust
         return task if trust is None or not trust.share else trust.weigh(task), beliefs
@@ -225,18 +225,17 @@ class Fitted:
         self._check_can_transfer()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
-        nobody = np.zeros(0, dtype=np.int64)
+        none = np.zeros(0, dtype=np.int64)
         task = self._graph(
-            as_kind(features.matrix, self.task.features), pairs, weights, nobody, self.task.num_nodes if known else 0
+            as_kind(features.matrix, self.task.features), pairs, weights, none, self.task.num_nodes if known else 0
         )
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: Any) -> Answers:
         """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
         features are filled in from their neighbours."""
-        n, scratch, problems = self.task.num_nodes, Problems(), Problems()
-        pairs = read_edges(edges, n, self.task.directed, scratch)
-        if not scratch.found and np.array_equal(pairs, self.task.edges):
+        n, problems = self.task.num_nodes, Problems()
+        if self._are_fitted(edges):
             return self.answers
         pairs = read_edges(edges, np.iinfo(np.int32).max, self.task.directed, problems)
         problems.raise_if_any()
@@ -245,14 +244,17 @@ class Fitted:
 
     def _check_edges(self, edges: Any) -> None:
         """Edges beside the features of the fit must be those of the fit."""
-        if edges is None:
-            return
-        problems, scratch = Problems(), Problems()
-        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, scratch)
-        if scratch.found or not np.array_equal(pairs, self.task.edges):
+        problems = Problems()
+        if edges is not None and not self._are_fitted(edges):
             advice = "Leave edges out for the fitted nodes; Nodes(X, edges) asks about the same nodes in another graph."
             problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
             problems.raise_if_any()
+
+    def _are_fitted(self, edges: Any) -> bool:
+        """Whether these edges are those of the fit."""
+        problems = Problems()
+        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, problems)
+        return not problems.found and np.array_equal(pairs, self.task.edges)
 
     def _weighted(self, edges: Edges) -> Edges:
         """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean."""

@@ -16,7 +16,7 @@ from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.given import FeatureTable
 from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
-from g3nn.estimator.panel import EFFORTS, Candidate, Spending, Trial, who_listen, with_believers
+from g3nn.estimator.panel import EFFORTS, Candidate, Spending, Trial, using_beliefs, with_believers
 from g3nn.estimator.problem import Request, fingerprint, repeated
 from g3nn.estimator.search import Search
 from g3nn.estimator.views import Form, views_of
@@ -35,8 +35,8 @@ _MODEL = "sbm-appnp"
 _LABELS, _EDGES = 6.0, 20
 """Labels of a class, on average, from which on there is something to choose models by; edges that a model needs."""
 _EPOCHS, _REPLICAS = 60, 2
-"""Nobody stops early: a few validation nodes do not know when, and a network that stopped at another time would not say
-how certain the one that answers may be."""
+"""Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
+would not say how certain the one that answers may be."""
 
 
 def lean(request: Request, parameters: Mapping[str, Any]) -> Request | None:
@@ -198,8 +198,8 @@ def _judged_labels(
 
 
 def _can_share_out(request: Request, search: Search) -> bool:
-    """Whether labels can be shared out anew among training and validation: they are classes, somebody validates, and
-    nothing but the training has looked at them."""
+    """Whether labels can be shared out anew among training and validation: they are classes, there are validation nodes,
+    and nothing but the training has looked at them."""
     reads = any(dict(one.options).get("label_inputs") for one in request.candidates)
     return bool(len(request.val)) and search.task.labels.ndim == 1 and request.prior is None and not reads
 
@@ -285,7 +285,7 @@ def _trials(request: Request, search: Search, known: Sequence[Trial]) -> Sequenc
         models = tuple(sorted(models, key=lambda one: (one.name != "mlp", "-" in one.name, one.beliefs))[:1])
         models = models if request.prior is None else with_believers(models)
     if not len(request.val):
-        trial = search.unvalidated(models if request.prior is None else who_listen(models))
+        trial = search.unvalidated(models if request.prior is None else using_beliefs(models))
         model = f"{trial.candidate.name}, which suits few labels," if automatic else trial.candidate.name
         notes.append(
             f"no labelled node is left to validate on: {model} was trained for {trial.epochs} epochs. Its "

@@ -207,7 +207,7 @@ def _propagate(x: np.ndarray, edges: np.ndarray) -> np.ndarray:
 _MOST, _FEWEST, _CELLS = 64, 16, 4_000_000
 """Eigenvectors of a small graph, of a large one, and about how many numbers they may have in between."""
 _EXACT = 500
-"""Up to so many nodes the eigenvectors are computed exactly."""
+"""Up to this number of nodes the eigenvectors are computed exactly."""
 _STEPS, _SPARE = 30, 8
 
 

@@ -40,7 +40,7 @@ _FOLDS, _EPOCHS = 3, 100
 _PARTS, _NO_PART, _EVERY_PART = 2, -1, -2
 """Parts of the training nodes, for judging edges; other nodes are in none."""
 _LEAST = 1e-3
-"""No edge is forgotten altogether: who has edges is not isolated."""
+"""Weights are at least this, so that no node becomes isolated."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,7 +182,7 @@ CPU = torch.device("cpu")
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """answer: (n, width) of all who answer, in the form of the outcome, before calibration. isolated: (n,).
+    """answer: (n, width) of all members together, in the form of the outcome, before calibration. isolated: (n,).
 
     new: (n,) nodes that training did not know, so that it gave them no score of their own, or None if that makes no
     difference. inferred: (n,) those of them whose own score was inferred afterwards, or None.
@@ -217,7 +217,7 @@ class Answers:
 class Network:
     """Trained replicas of a model.
 
-    hyperparameters: every option, defaults included. isolated_answer: who answers for isolated nodes: the prior, the
+    hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. infers: whether nodes that training did not
     know get scores of their own from their edges. history: (epochs, terms, R), the learning curves.
     held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different ones;
@@ -273,10 +273,10 @@ class Network:
             answer = outcome.scaled(answer, Scaling(self.sharpness))
         if self.held_out is not None:
             asked = np.tile(self.held_out, (len(answers) // len(self.held_out), 1))
-            for who in np.unique(asked.T, axis=0):
-                if who.any():
-                    nodes = (who == asked.T).all(1)
-                    answer[nodes] = outcome.averaged(answers[torch.from_numpy(who).to(answers.device)])[nodes]
+            for replicas in np.unique(asked.T, axis=0):
+                if replicas.any():
+                    nodes = (replicas == asked.T).all(1)
+                    answer[nodes] = outcome.averaged(answers[torch.from_numpy(replicas).to(answers.device)])[nodes]
         return answer
 
 
@@ -352,7 +352,7 @@ whether nodes that training knew have scores of their own (refined), and whether
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One of those who answer. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
+    """One part of a mixture. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
     temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
     beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
@@ -383,5 +383,5 @@ class Member:
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
         found = self.learned.answers(self.seen(task, outcome, new), new, device)
-        # Who has edges is not isolated, even if nobody believes them.
+        # A node with edges is not isolated, even if the weights of all of them are zero.
         return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)

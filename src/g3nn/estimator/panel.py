@@ -33,7 +33,7 @@ _NEAR_LABELS = 0.25
 _MOST_TRAVELLING = 1e9
 """Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
 _PROPAGATION_EPOCHS = 50
-"""Belief propagation takes about as long as so many of them."""
+"""Belief propagation takes about as long as this number of epochs."""
 _LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
 """With fewer labels in all, or for each class or column of labels, boosted trees are not worth their time."""
 
@@ -268,7 +268,7 @@ def usable(result: FitResult) -> FitResult:
 AUTO, GIVEN = "auto", "given"
 _DEFAULT = "mlp"
 _WITH_BELIEFS = 2
-"""So many networks are tried a second time, with beliefs as additional columns."""
+"""How many networks are tried a second time, with beliefs as additional columns."""
 
 
 @dataclass(frozen=True)
@@ -326,12 +326,12 @@ def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems:
 def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """The candidates, and the first networks without a likelihood once more, with beliefs as additional columns. Those
     that make use of beliefs come first, as there may not be time for all."""
-    deaf = [one for one in tried if one.name in POSTERIORS]
-    listening = [one for one in tried if one.name not in POSTERIORS]
-    return (*(replace(one, beliefs=True) for one in deaf[:_WITH_BELIEFS]), *listening, *deaf)
+    without = [one for one in tried if one.name in POSTERIORS]
+    joint = [one for one in tried if one.name not in POSTERIORS]
+    return (*(replace(one, beliefs=True) for one in without[:_WITH_BELIEFS]), *joint, *without)
 
 
-def who_listen(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
+def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those of the candidates that make use of beliefs."""
     return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)
 

@@ -102,17 +102,14 @@ def read_request(
                 f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
             )
             notes.append(f"no features were given: made from the edges instead ({made})")
-    train = np.setdiff1d(labels.labelled, val)
-    balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
-    tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common, prior = _common(parameters), feature_model(parameters["prior"])
-    automatic = parameters["model"] == "auto"
-    tables = table_candidates(outcome, len(train), len(labels.names), pairs.size > 0, prior) if automatic else ()
-    # With few labels each replica gets a split of its own, unless somebody looks at labels besides the training.
+    automatic, count = parameters["model"] == "auto", len(np.setdiff1d(labels.labelled, val))
+    tables = table_candidates(outcome, count, len(labels.names), pairs.size > 0, prior) if automatic else ()
+    # With few labels each replica gets a split of its own, unless labels are used besides the training.
     alike = not tables and not dict(parameters["options"] or {}).get("label_inputs")
-    return Request(
+    request = Request(
         features,
         pairs,
         edge_weights,
@@ -120,7 +117,7 @@ def read_request(
         labels,
         val,
         given.directed,
-        tried,
+        (),
         common,
         seeds,
         tables,
@@ -129,14 +126,23 @@ def read_request(
         prior,
         folds if automatic and alike and len(folds) > 1 else (),
     )
+    return _with_candidates(request, parameters, problems)
 
 
 def with_effort(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
     """The same request, with as many candidates and replicas as these parameters ask for."""
     check_parameters(parameters, request.outcome, problems)
     problems.raise_if_any()
-    seen = request.labels.labelled if parameters["inductive"] else None
-    balance = _edges_per_node(request.edges, request.features.num_nodes, seen, request.train)
+    return _with_candidates(request, parameters, problems)
+
+
+def _with_candidates(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
+    """Those for the graph that is trained on: all nodes, or the labelled ones alone."""
+    edges, nodes = request.edges.shape[1], request.features.num_nodes
+    if parameters["inductive"]:
+        seen = request.labels.labelled
+        edges, nodes = int(np.isin(request.edges, seen).all(axis=0).sum()), len(seen)
+    balance = edges / max(nodes - len(request.train), 1)
     tried = _candidates(parameters, request.outcome, len(request.labels.names), balance, problems)
     return replace(request, candidates=tried)
 
@@ -229,23 +235,16 @@ def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) ->
     return labels if labels is None or given.nodes is None else labels.within(given.nodes, n)
 
 
-def _edges_per_node(edges: np.ndarray, n: int, seen: np.ndarray | None, train: np.ndarray) -> float:
-    """E / |U| of the graph that is trained on: all nodes, or those `seen`."""
-    if seen is None:
-        return edges.shape[1] / max(n - len(train), 1)
-    return int(np.isin(edges, seen).all(axis=0).sum()) / max(len(seen) - len(train), 1)
-
-
 def _validation(
     given: Given, outcome: type[Outcome], labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
 ) -> tuple[np.ndarray, ...]:
     """Nodes to validate on, and others that may take their place."""
-    nobody = np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, dtype=np.int64)
     if given.val is None:
-        return outcome.folds(labels, share, random, problems) if is_share(share) else (nobody,)
+        return outcome.folds(labels, share, random, problems) if is_share(share) else (none,)
     chosen = node_indices("val", given.val, len(labels.values), problems)
     if chosen is None:
-        return (nobody,)
+        return (none,)
     outcome.check_validation(labels, chosen, problems)
     return (chosen,)
 

@@ -35,13 +35,14 @@ _COPIES = 3
 _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
 _CLOSE_ENOUGH = 1.1
-"""Who trains to the end has a loss of at most this many times the lowest one, or a weight in the mixture."""
+"""Candidates train to the end if their loss is at most this many times the lowest, or if they have a weight in the
+mixture."""
 _DOUBTERS, _LISTENS = 3, "sbm-appnp"
 """How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
 false the best may be those that do not listen to them."""
 _FEWEST_IN_FOLD, _MOST_FOLDS = 60, 3
 """Where some labels are wrong: fewer are not enough for a replica to validate on; and in how many folds, so that there
-are labels with which nobody validates."""
+are labels by which no replica validates."""
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
 """Where nothing can be validated: how long a model trains, and which of a panel."""
@@ -384,7 +385,7 @@ class Search:
         common["epochs"] = self.spending.short_epochs(candidate.price, self.task, common["epochs"])
         trial = self._trained(candidate, self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
-        # Who has stopped by then has nothing more to learn, unless time was over.
+        # A replica that has stopped by then has nothing more to learn, unless time was over.
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.spending.seconds is None
         return trial if stopped and self.at_once == 1 else replace(trial, learned=None)
 

@@ -181,8 +181,8 @@ _EPOCHS, _MORE = 15, 4.0
 """Networks that know all labels but a few learn little after ten epochs; if all labels were new, they would train five
 times as long."""
 _MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
-"""Who goes on: members with the largest weights, some replicas of each, as long as an epoch costs no more than so many
-of gcn."""
+"""The members that go on: those with the largest weights, some replicas of each, as long as an epoch costs no more than
+this multiple of one of gcn."""
 _MOST_HEARD = 300
 """Answers before their labels were known, by which answers are calibrated: so many of the latest."""
 _FEWEST_HEARD = 5
