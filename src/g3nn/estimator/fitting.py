@@ -198,7 +198,7 @@ def _judged_labels(
 
 
 def _can_share_out(request: Request, search: Search) -> bool:
-    """Whether labels can be shared out anew among training and validation: they are classes, some are for validation, and
+    """Whether labels can be shared out anew among training and validation: they are classes, there is validation, and
     nothing but the training has looked at them."""
     reads = any(dict(one.options).get("label_inputs") for one in request.candidates)
     return bool(len(request.val)) and search.task.labels.ndim == 1 and request.prior is None and not reads
