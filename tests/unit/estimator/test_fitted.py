@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.estimator import G3NNClassifier, Nodes, problem
+from g3nn.estimator import G3NNClassifier, Nodes, fitting
 from g3nn.estimator.given import take_apart
 from g3nn.estimator.problem import read_request
 
@@ -22,7 +22,7 @@ def tasks_of(graph, inductive, **parameters):
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
     request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
-    return problem.tasks_of(request, inductive, parameters.get("missing") == "impute")
+    return fitting.tasks_of(request, inductive, parameters.get("missing") == "impute")
 
 
 def test_one_task_unless_the_fit_is_inductive(graph):
