@@ -16,10 +16,11 @@ from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.problem import check_share
-from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, MissingPackageError, check_packages, read_archive, restored
+from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, read_archive, restored
 from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, NormalOutcome, Outcome, Real, Tags
 from g3nn.graph.outcomes.classes import is_unknown
 from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
+from g3nn.model.generative import REGISTRIES
 
 
 def share_of_classes(answers: np.ndarray, y: Any, classes: np.ndarray, weight: Any) -> float:
@@ -287,12 +288,12 @@ def load_model(folder: str | Path) -> Any:
     folder = Path(folder)
     record, tensors = read_archive(folder)
     try:
-        check_packages(record)
+        _check_packages(record)
         parameters, fitted = restored(record, tensors[PARAMETERS], tensors[GRAPH])
         estimator = estimator_for(fitted.task.outcome, parameters)
         estimator.restore(fitted, record["notes"], tensors.get(AUDIT))
         return estimator
-    except MissingPackageError as error:
+    except _MissingPackageError as error:
         raise DataError(f"{folder}: {error}") from None
     except (ArithmeticError, AttributeError, G3NNError, LookupError, RuntimeError, TypeError, ValueError) as error:
         reason = str(error) if isinstance(error, G3NNError) else f"{type(error).__name__}: {error}"
@@ -304,3 +305,16 @@ def estimator_for(outcome: str, parameters: dict[str, Any]) -> GraphEstimator:
     if G3NNRegressor.learns(outcome):
         return G3NNRegressor(**{**parameters, "outcome": outcome})
     return G3NNClassifier(**parameters)
+
+
+class _MissingPackageError(G3NNError):
+    """A part of the model belongs to a package that is not installed."""
+
+
+def _check_packages(record: Mapping[str, Any]) -> None:
+    """Raise unless every part that other packages offered when the model was saved is here."""
+    lacking = [one for one in record.get("packages", []) if one[1] not in REGISTRIES[one[0]]]
+    if lacking:
+        parts = ", ".join(f"the {kind} {name!r} of {package} {version}" for kind, name, package, version in lacking)
+        needed = " ".join(sorted({package for _, _, package, _ in lacking}))
+        raise _MissingPackageError(f"the model needs {parts}, not found here. Install it: pip install {needed}")

@@ -18,7 +18,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
-from g3nn.base.errors import DataError, G3NNError, Problems
+from g3nn.base.errors import DataError, Problems
 from g3nn.base.folders import check_new_folder, mend, new_folder
 from g3nn.base.options import check, known_names
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
@@ -49,11 +49,11 @@ RECORD, PARAMETERS, GRAPH, AUDIT = "model.json", "model.safetensors", "graph.saf
 MODEL = "model"
 """The folder of the model inside a folder of results."""
 Arrays = Mapping[str, np.ndarray]
-Record = dict[str, Any]
+Json = dict[str, Any]
 Tensors = dict[str, Arrays]
 
 
-def _from_3(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
+def _from_3(record: Json, tensors: Tensors) -> tuple[Json, Tensors]:
     """Learning curves got a term for channels, which is zero where there are none; whether validation nodes were
     trained on in the end is no longer told by the parameters."""
     place, arrays = TERM_NAMES.index("channels"), tensors[GRAPH]
@@ -62,7 +62,7 @@ def _from_3(record: Record, tensors: Tensors) -> tuple[Record, Tensors]:
     return {**record, "fitted": fitted}, {**tensors, GRAPH: {**arrays, **longer}}
 
 
-MIGRATIONS: dict[int, Callable[[Record, Tensors], tuple[Record, Tensors]]] = {3: _from_3}
+MIGRATIONS: dict[int, Callable[[Json, Tensors], tuple[Json, Tensors]]] = {3: _from_3}
 """For each version that was released before the current one: what turns the content of a folder into that of the next.
 Whoever raises VERSION adds one here, and the folder of a model to tests/released."""
 _NUMBERS = {"BOOL", "F16", "F32", "F64", "I8", "I16", "I32", "I64", "U8", "U16", "U32", "U64"}
@@ -84,7 +84,7 @@ def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str,
         (draft / RECORD).write_text(text + "\n", encoding="utf-8")
 
 
-def read_archive(folder: Path) -> tuple[Record, Tensors]:
+def read_archive(folder: Path) -> tuple[Json, Tensors]:
     """The record and the arrays of each file, or a `DataError` that says what is wrong and what to do. What an older
     release wrote comes in the current version.
 
@@ -109,7 +109,7 @@ def _write_tensors(path: Path, arrays: Arrays) -> None:
     path.chmod(rights)  # safetensors makes files that are private to one user.
 
 
-def _read(folder: Path) -> tuple[Record, Tensors]:
+def _read(folder: Path) -> tuple[Json, Tensors]:
     record = _read_record(folder)
     files = record["files"]
     there = {entry.name for entry in folder.iterdir()} - {RECORD}
@@ -139,7 +139,7 @@ def _read_tensors(path: Path) -> Arrays:
     return load_file(path)
 
 
-def _read_record(folder: Path) -> Record:
+def _read_record(folder: Path) -> Json:
     path = folder / RECORD
     if not path.is_file():
         raise DataError(f"{folder}: there is no {RECORD} in it. Name a folder that `save` of an estimator wrote.")
@@ -175,7 +175,6 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-Json = dict[str, Any]
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
 _ESTIMATOR = (Answers, Calibration, Calibrations, EdgeTrust, Form, JudgedLabels, PanelEntry, Propagation, SavedPrior)
 _OTHERS = (ModelSpec, Objective, Scaling, Tabular, View)
@@ -403,19 +402,6 @@ def _packages(specs: Sequence[ModelSpec], outcome: str) -> list[list[str]]:
     parts |= {("channel", name) for spec in specs for name in spec.channels}
     offered = {part: REGISTRIES[part[0]].package(part[1]) for part in {*parts, ("outcome", outcome)}}
     return sorted([*part, *package] for part, package in offered.items() if package is not None)
-
-
-class MissingPackageError(G3NNError):
-    """A part of the model belongs to a package that is not installed."""
-
-
-def check_packages(record: Json) -> None:
-    """Raise unless every part that other packages offered when the model was saved is here."""
-    lacking = [one for one in record.get("packages", []) if one[1] not in REGISTRIES[one[0]]]
-    if lacking:
-        parts = ", ".join(f"the {kind} {name!r} of {package} {version}" for kind, name, package, version in lacking)
-        needed = " ".join(sorted({package for _, _, package, _ in lacking}))
-        raise MissingPackageError(f"the model needs {parts}, not found here. Install it: pip install {needed}")
 
 
 def _model(spec: ModelSpec, options: Json, seeds: tuple[int, ...], task: NodeTask, state: Arrays) -> GenerativeModel:

@@ -48,6 +48,8 @@ _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
 """Where nothing can be validated: how long a model trains, and which of a panel."""
 _PROBE, _PROBE_EPOCHS = Candidate("mlp", "elbo", {"hidden": 64}), 100
 """Which views suit a graph is found out with a network that is quickly trained: on labelled nodes alone."""
+_DIVERGED = "no model could be trained: every replica diverged. A lower lr usually helps"
+
 Trials = dict[str, Trial]
 """By the keys of their candidates, in the order in which they were tried."""
 
@@ -224,7 +226,7 @@ class Search:
         trial = self._long(self.sized(model), self.seeds, None)
         self.note_memory()
         if not math.isfinite(trial.loss):
-            raise _diverged()
+            raise TrainingError(_DIVERGED)
         return trial
 
     def panel(self, models: Sequence[Candidate], known: Sequence[Trial] = ()) -> list[Trial]:
@@ -249,7 +251,7 @@ class Search:
         self.note_memory()
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
-            raise next(iter(self.left_out.values()), _diverged())
+            raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found
 
     def _try(self, stage: Stage, waiting: Iterable[Candidate], trials: Trials) -> None:
@@ -330,7 +332,7 @@ class Search:
         task = self.seen(chosen.view, chosen.beliefs, chosen.trust)
         result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
         if not result.trials:
-            raise _diverged()
+            raise TrainingError(_DIVERGED)
         return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
 
     def _finished(self, trials: list[Trial]) -> list[Trial]:
@@ -357,18 +359,16 @@ class Search:
         finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in helped]
         if not finite:
             return list(range(min(1, len(trials))))
+        log_probs = []
+        for trial in (trials[place] for place in finite):
+            scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
+            log_probs.append(self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes]))
         # Some may have been trained to the end before, with more folds than the first.
-        first = len(self.task.val)
-        weights = member_weights(np.stack([self._log_prob(trials[place])[:first] for place in finite]), most=99)
+        weights = member_weights(np.stack([one[: len(self.task.val)] for one in log_probs]), most=99)
         lowest = min(trials[place].loss for place in finite)
         order = sorted(zip(finite, weights, strict=True), key=lambda one: (-one[1], trials[one[0]].loss))
         near = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest)
         return [place for place, weight in order if weight > 0 or trials[place].loss <= near][: self.effort.kept]
-
-    def _log_prob(self, trial: Trial) -> np.ndarray:
-        """(m,): of the labels of the validation nodes, at the temperature of the trial."""
-        scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
-        return self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes])
 
     def _short(self, candidate: Candidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
@@ -444,7 +444,3 @@ def _leading(trials: Trials, most: int) -> list[Candidate]:
     """The best candidates so far, the one with the lowest loss first."""
     ranked = sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)
     return [trial.candidate for trial in ranked[:most]]
-
-
-def _diverged() -> TrainingError:
-    return TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
