@@ -14,8 +14,8 @@ import torch
 from adaptive_attack_trust import PartGraph, SoftTrust, chance_pairs
 from torch import Tensor
 
-from g3nn.estimator import trust
-from g3nn.estimator.trust import SHARES, EdgeTrust
+from g3nn.estimator import members
+from g3nn.estimator.members import SHARES, EdgeTrust
 from g3nn.estimator.views import View
 from g3nn.graph.outcomes.class_panel import models_for_classes
 from g3nn.graph.outcomes.labels import without_labels_of
@@ -125,14 +125,14 @@ class DoubtingAnswer(Answer):
         """The task with edges that count as much as they are believed, for each share."""
         task = self.task.with_edges(edges)
         found = Evidence(task, seed=self.seed).judge(self.prior, SHARES)
-        least = trust._LEAST
+        least = members._LEAST
         return [EdgeTrust(one.share, edges, np.maximum(one.probability, least)).weigh(task) for one in found]
 
     def log_prob(self, graph: PartGraph, chance: Tensor, exact: bool = False) -> Tensor:
         soft = replace(self._trust, floor=_EXACT) if exact else self._trust
         scores, a = [], self._options.teleport
         for share, found in zip(SHARES, soft(graph, chance, SHARES), strict=True):
-            spread = propagation(graph.adjacency(found.probability.clamp_min(trust._LEAST)))
+            spread = propagation(graph.adjacency(found.probability.clamp_min(members._LEAST)))
             start = torch.cat(self._start[share])
             z = start
             for _ in range(self._options.steps):
@@ -152,7 +152,7 @@ def label_prior(task: NodeTask, seed: int, device: str) -> np.ndarray:
     """(n, K): what features alone say about labels, and one-hot for training nodes, as in `edge_trust`."""
     outcome = task.outcome_model()
     labels = without_labels_of(task.labels, task.unlabelled)
-    return outcome.groups(trust._by_features(task, outcome, seed, device), labels)[1]
+    return outcome.groups(members._by_features(task, outcome, seed, device), labels)[1]
 
 
 def propagation(adjacency: Tensor) -> Tensor:

@@ -15,7 +15,7 @@ MOST = 5
 
 OTHER_MEANINGS = [
     ("cli/datasets.py", "classes", 1, "a column of the table of datasets"),
-    ("estimator/answer_table.py", "tags", 1, "a column of the predictions"),
+    ("estimator/showing.py", "tags", 1, "a column of the predictions"),
     ("model/likelihoods/__init__.py", "tags", 1, "the name of a likelihood"),
     ("pages/model_views.py", "classes", 1, "the name of a view"),
     ("pages/model_views.py", "tags", 1, "the name of a view"),

@@ -11,7 +11,7 @@ import pytest
 from pages import assert_fits, column, loader, shown, visitor
 
 import g3nn
-from g3nn.estimator.explaining import Neighbour
+from g3nn.estimator.showing import Neighbour
 from g3nn.pages import layout, write_model_report
 
 NODES = 40

@@ -29,7 +29,7 @@ from g3nn import cli
 from g3nn.base.errors import DataError, G3NNWarning, Problems
 from g3nn.base.folders import mend, swapped
 from g3nn.cli.results import check_out
-from g3nn.estimator import archive
+from g3nn.estimator import saving
 from g3nn.studies.records import Environment, Point, Record
 from g3nn.studies.store import Store
 from g3nn.training.checkpoint import check_folder
@@ -227,7 +227,7 @@ class Save(Case):
                 fitted = g3nn.G3NNClassifier(model=model, ensemble=1, epochs=3, random_state=0)
                 self.models.append(fitted.fit(task.features, labels, edges=task.edges))
                 self.models[-1].save(self.folder / model)
-                self.records.append(archive.read_archive(self.folder / model)[0])
+                self.records.append(saving.read_archive(self.folder / model)[0])
 
     def begin(self, number: int) -> None:
         self.kind = ("new", "empty", "swapped")[number % 3]
@@ -271,7 +271,7 @@ class Save(Case):
 
     def _loaded(self, folder: Path, faults: list[str]) -> bool:
         try:
-            record = archive.read_archive(folder)[0]
+            record = saving.read_archive(folder)[0]
             g3nn.load_model(folder).predict()
         except DataError as error:
             if content(folder):

@@ -18,7 +18,7 @@ from released_files import ANSWER, RECORD, answers, dump, project, store
 
 import g3nn
 from g3nn.base.errors import DataError
-from g3nn.estimator import archive
+from g3nn.estimator import saving
 from g3nn.labelling import project as project_file
 from g3nn.labelling.project import FILE, REMOVE, Project
 from g3nn.studies import store_file
@@ -67,42 +67,42 @@ def test_a_model_is_read_and_answers_as_it_did(folder, tmp_path):
 def test_what_is_saved_has_the_form_that_was_released(folder, tmp_path):
     """Any other form needs another version of the format, or the last release would fail to read it."""
     g3nn.load_model(folder).save(tmp_path / "again")
-    before, now = (json.loads((place / archive.RECORD).read_text()) for place in (folder, tmp_path / "again"))
-    assert before["version"] == archive.VERSION
+    before, now = (json.loads((place / saving.RECORD).read_text()) for place in (folder, tmp_path / "again"))
+    assert before["version"] == saving.VERSION
     assert shape(now) == shape(before)
     for name in before["files"]:
         kinds = [
-            {key: (array.dtype, array.shape) for key, array in archive._read_tensors(place / name).items()}
+            {key: (array.dtype, array.shape) for key, array in saving._read_tensors(place / name).items()}
             for place in (folder, tmp_path / "again")
         ]
         assert kinds[0] == kinds[1]
 
 
 def test_every_released_format_has_a_migration():
-    assert set(archive.MIGRATIONS) == set(range(archive.FIRST, archive.VERSION))
+    assert set(saving.MIGRATIONS) == set(range(saving.FIRST, saving.VERSION))
     assert set(store_file.MIGRATIONS) == set(range(1, store_file.VERSION))
     assert set(project_file.MIGRATIONS) == set(range(1, project_file.VERSION))
-    versions = {json.loads((folder / archive.RECORD).read_text())["version"] for folder in MODELS}
-    assert versions == set(range(archive.FIRST, archive.VERSION + 1))
+    versions = {json.loads((folder / saving.RECORD).read_text())["version"] for folder in MODELS}
+    assert versions == set(range(saving.FIRST, saving.VERSION + 1))
 
 
 def test_migrations_of_models_follow_one_another(monkeypatch):
     """As it will be two formats from now: a field is renamed, then an array is."""
     folder = NEWEST[0]
-    plain, arrays = archive.read_archive(folder)
+    plain, arrays = saving.read_archive(folder)
 
     def first(record, tensors):
         kept = {name: value for name, value in record.items() if name != "notes"}
         return {**kept, "remarks": record["notes"]}, tensors
 
     def second(record, tensors):
-        return record, {**tensors, archive.PARAMETERS: {f"new.{k}": v for k, v in tensors[archive.PARAMETERS].items()}}
+        return record, {**tensors, saving.PARAMETERS: {f"new.{k}": v for k, v in tensors[saving.PARAMETERS].items()}}
 
-    monkeypatch.setattr(archive, "VERSION", archive.VERSION + 2)
-    monkeypatch.setattr(archive, "MIGRATIONS", {plain["version"]: first, plain["version"] + 1: second})
-    record, tensors = archive.read_archive(folder)
+    monkeypatch.setattr(saving, "VERSION", saving.VERSION + 2)
+    monkeypatch.setattr(saving, "MIGRATIONS", {plain["version"]: first, plain["version"] + 1: second})
+    record, tensors = saving.read_archive(folder)
     assert (record["remarks"], "notes" in record) == (plain["notes"], False)
-    assert list(tensors[archive.PARAMETERS]) == [f"new.{name}" for name in arrays[archive.PARAMETERS]]
+    assert list(tensors[saving.PARAMETERS]) == [f"new.{name}" for name in arrays[saving.PARAMETERS]]
 
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda folder: folder.name)

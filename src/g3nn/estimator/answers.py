@@ -1,4 +1,4 @@
-"""Answers: from members and a graph to calibrated answers, also for isolated and for new nodes."""
+"""Answers: from members and a graph to a calibrated mixture, also for isolated and for new nodes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,91 @@ import numpy as np
 import torch
 
 from g3nn.base.threads import enough_for
-from g3nn.estimator.ensemble import member_weights, mixture_optimism
 from g3nn.estimator.members import Answers, Member, Network
 from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
+
+_HALVES = 20
+"""Random halves of the validation nodes. The weights are means over them, so that no few nodes decide."""
+_STEPS = 20
+"""A weight in one half is a multiple of about one over this."""
+_SMALLEST = 0.03
+"""Members below this weight are dropped."""
+_REPEATS, _FEWEST = 3, 20
+"""How often validation nodes are halved to see how optimistic they are, and how many that takes."""
+
+
+def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
+    """(M,): the weights of M members in a mixture that sum to 1, most of them 0.
+
+    log_probs: (M, m), log p of the labels of m validation nodes. In each of some random halves of the nodes, members
+    are added greedily and with replacement to a mixture (Caruana et al., 2004). The other half says what such a choice
+    is worth: if the best single member would be as good there, it answers alone.
+    """
+    members, nodes = log_probs.shape
+    first = int(log_probs.mean(1).argmax())
+    alone = np.eye(members)[first]
+    if members == 1 or nodes < 4:
+        return alone
+    rng, densities = np.random.default_rng(0), np.exp(log_probs - log_probs.max(0))
+    total, gain = np.zeros(members), 0.0
+    for _ in range(_HALVES):
+        order = rng.permutation(nodes)
+        half, rest = order[: nodes // 2], order[nodes // 2 :]
+        found = _greedy(densities[:, half])
+        best = int(_log(densities[:, half]).mean(1).argmax())
+        total += found
+        gain += float((_log(found @ densities[:, rest]) - _log(densities[best, rest])).mean())
+    if gain <= 0:
+        return alone
+    total[np.argsort(-total, kind="stable")[most:]] = 0.0
+    total[total < _SMALLEST * total.sum()] = 0.0
+    return total / total.sum()
+
+
+def mixture_optimism(answers: Sequence[np.ndarray], labels: np.ndarray, outcome: Outcome) -> float:
+    """How many times higher the temperature of a mixture is, but at least 1, on nodes that did not choose its weights.
+
+    answers: (m, width) of each member about m validation nodes. A mixture is made with one half of them and asked about
+    the other.
+    """
+    if not outcome.pooled or len(labels) < _FEWEST:
+        # The temperature of a count moves its mean too, which is no less right for being chosen.
+        return 1.0
+
+    def mixture(nodes: np.ndarray) -> np.ndarray:
+        """(m, width): as these nodes would have it."""
+        temperatures = [outcome.temperature(one[nodes], labels[nodes]) for one in answers]
+        scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
+        weights = member_weights(np.stack([outcome.label_log_prob(one[nodes], labels[nodes]) for one in scaled]))
+        heard = np.flatnonzero(weights)
+        return outcome.weighted([scaled[place] for place in heard], weights[heard])
+
+    rng = np.random.default_rng(0)
+    orders = [rng.permutation(len(labels)) for _ in range(_REPEATS)]
+    halves = [half for order in orders for half in ((order[::2], order[1::2]), (order[1::2], order[::2]))]
+    unseen = np.concatenate([mixture(half)[rest] for half, rest in halves])
+    honest = outcome.temperature(unseen, labels[np.concatenate([rest for _, rest in halves])])
+    return max(1.0, honest / outcome.temperature(mixture(np.arange(len(labels))), labels))
+
+
+def _greedy(densities: np.ndarray) -> np.ndarray:
+    """(M,): the weights with the lowest loss on the way, for densities (M, m) of the labels."""
+    mixture, counts = np.zeros(densities.shape[1]), np.zeros(len(densities))
+    lowest, weights = np.inf, counts
+    for step in range(1, _STEPS + 1):
+        losses = -_log((mixture + densities) / step).mean(1)
+        chosen = int(losses.argmin())
+        mixture, counts = mixture + densities[chosen], counts + np.eye(len(counts))[chosen]
+        if losses[chosen] < lowest:
+            lowest, weights = losses[chosen], counts / step
+    return weights
+
+
+def _log(values: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(values, np.finfo(np.float64).tiny))
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,7 +108,7 @@ class Calibration:
         cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray, optimism: float = 1.0
     ) -> Calibration:
         """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
-        higher the temperature has to be than these nodes say, since they chose who answers."""
+        higher the temperature has to be than these nodes say, since they chose the members."""
         scaling = outcome.fit_scaling(answer, labels)
         scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
         once = np.unique(nodes, return_index=True)[1]
@@ -60,7 +139,7 @@ class Calibrations:
 
 @dataclass(frozen=True, eq=False)
 class Answerer:
-    """Members who answer together, and their calibration. outcome: in whose form and unit they answer."""
+    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers."""
 
     members: tuple[Member, ...]
     outcome: Outcome
@@ -110,6 +189,12 @@ class Answerer:
             else:
                 calibrations = replace(calibrations, inferred=calibration(found, found.inferred[val]))
         return replace(answerer, calibrations=calibrations)
+
+    @property
+    def held_back(self) -> np.ndarray | None:
+        """(n,): nodes about which only some replicas of a network are asked; None where all are always asked."""
+        masks = [one.held_out.any(0) & ~one.held_out.all(0) for one in self.networks if one.held_out is not None]
+        return np.any(masks, axis=0) if masks else None
 
     def asked_by_all(self) -> Answerer:
         """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
@@ -199,18 +284,18 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
         return member
     val, losses = without_edges.val, dict[str, float]()
     labels = without_edges.labels[val]
-    for who in (PRIOR, POSTERIOR, BOTH):
-        asked = replace(member, learned=replace(network, isolated_answer=who))
+    for part in (PRIOR, POSTERIOR, BOTH):
+        asked = replace(member, learned=replace(network, isolated_answer=part))
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
         scaling = outcome.fit_scaling(answer, labels)
-        losses[who], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
-    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda who: losses[who])))
+        losses[part], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
+    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda part: losses[part])))
 
 
 def _weighted(
     members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
 ) -> tuple[list[Member], float, float]:
-    """With temperatures and weights; without those who have no weight anywhere. Then how optimistic the validation
+    """With temperatures and weights; members without any weight are dropped. Then how optimistic the validation
     nodes are about the mixture, with their edges and without."""
     if len(members) == 1:
         return list(members), 1.0, 1.0

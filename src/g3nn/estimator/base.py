@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
@@ -11,17 +12,15 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import is_frame, node_numbers
-from g3nn.estimator import suggesting, updating
-from g3nn.estimator.answer_table import answer_table
-from g3nn.estimator.explaining import Explanation, explain
+from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
-from g3nn.estimator.label_table import label_table
-from g3nn.estimator.request import COMMON, read_request, take_apart, with_effort
+from g3nn.estimator.fitting import fit_model
+from g3nn.estimator.given import given_by, table_graph, take_apart
+from g3nn.estimator.problem import COMMON, read_request, with_effort
 from g3nn.estimator.saving import save_model
-from g3nn.estimator.showing import Panel, Shown
-from g3nn.estimator.tables import given_by, table_graph
+from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
@@ -34,6 +33,12 @@ from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
 from g3nn.training.progress import course, say
 from g3nn.training.tracking import Tracker, tracker
+
+
+def _warn(notes: Sequence[str]) -> None:
+    """As of the line that called a method of the estimator."""
+    for words in notes:
+        warnings.warn(words, G3NNWarning, stacklevel=3)
 
 
 @dataclass(eq=False, repr=False)
@@ -107,15 +112,18 @@ class GraphEstimator(Shown):
             given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
         else:
             given = given_by(graph, y, edges, val, weights)
-        outcome, told = self.outcome_for(given.y, problems), tracker(track, problems)
-        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems)
+        outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list[str]()
+        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
         others = ", other ones for each replica" if request.folds else ""
         self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
-        with course(self.verbose, told) as progress:
-            if warm_start and hasattr(self, "fitted_"):
-                fitted = updating.go_on(self.fitted_, parameters, request, progress)
-            else:
-                fitted = Fitted.fit(request, parameters, progress)
+        try:
+            with course(self.verbose, told) as progress:
+                if warm_start and hasattr(self, "fitted_"):
+                    fitted = updating.go_on(self.fitted_, parameters, request, progress)
+                else:
+                    fitted = fit_model(request, parameters, progress, notes)
+        finally:
+            _warn(notes)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
@@ -128,21 +136,23 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         parameters, problems = {**self.get_params(deep=False), "effort": effort, "budget": budget}, Problems()
-        if self.fitted_.begun is None:
+        before, request, notes = self.fitted_, self.fitted_.request, list[str]()
+        if request is None:
             advice = f"Fit again with effort={effort!r}."
             problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
             problems.raise_if_any()
-        assert self.fitted_.begun is not None
-        request = self.fitted_.begun.request
+        assert request is not None
         # What was tried on other labels, or validated on other nodes, does not count.
-        again = self.fitted_.begun.updated or self.fitted_.corrected
-        known = () if again else self.fitted_.begun.trials
+        known = () if before.updated or before.corrected else before.trials
         if parameters["model"] != "auto" or not len(request.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
         request = with_effort(request, parameters, problems)
-        with course(self.verbose) as progress:
-            fitted = Fitted.fit(request, parameters, progress, known)
-        self.restore(replace(fitted, tables=self.fitted_.tables), self.notes_)
+        try:
+            with course(self.verbose) as progress:
+                fitted = fit_model(request, parameters, progress, notes, known)
+        finally:
+            _warn(notes)
+        self.restore(replace(fitted, tables=before.tables), self.notes_)
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 
@@ -330,18 +340,18 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         given = (k, strategy, candidates, exclude, self._likeness)
-        found, self._likeness = suggesting.suggest(self.fitted_, *given)
+        found, self._likeness = updating.suggest(self.fitted_, *given)
         return found
 
     def suggest_edges(self, k: int = 10) -> list[EdgeSuggestion]:
         """The k edges to check first: those that are probably false and matter to what is believed of their ends."""
         check_is_fitted(self)
-        return suggesting.suggest_edges(self.fitted_, self._graph_audit(), k)
+        return updating.suggest_edges(self.fitted_, self._graph_audit(), k)
 
     def suggest_labels(self, k: int = 10) -> list[LabelSuggestion]:
         """At most k labels that models contradict which have not seen them, the most probably wrong first."""
         check_is_fitted(self)
-        return suggesting.suggest_labels(self.fitted_, k, self._judged_labels)
+        return updating.suggest_labels(self.fitted_, k, self._judged_labels)
 
     def update(self, nodes: Any, labels: Any) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -13,18 +12,11 @@ import numpy as np
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.beliefs import LearnedPrior
-from g3nn.estimator.features import FeatureTable, as_kind, read_features
-from g3nn.estimator.fitting import fitted_models
-from g3nn.estimator.forms import Form
-from g3nn.estimator.members import Answers
-from g3nn.estimator.nodes import Nodes
+from g3nn.estimator.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
+from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.preparing import tasks_of
-from g3nn.estimator.request import Request, fingerprint
-from g3nn.estimator.tables import asked_of, features_of, is_table
-from g3nn.estimator.trust import SHARES, judged_edges
-from g3nn.estimator.views import View, views_of
+from g3nn.estimator.problem import Request, fingerprint
+from g3nn.estimator.views import Form, View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
@@ -36,16 +28,6 @@ from g3nn.queries import MergedGroups
 from g3nn.queries.genuine import GenuineEdges
 from g3nn.training.progress import Course
 from g3nn.training.result import history_names
-
-
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """What a fit was asked for, with the labels of today, and what was tried. updated: whether labels have come in
-    since then, so that what was tried has not seen them all."""
-
-    request: Request
-    trials: tuple[Trial, ...]
-    updated: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +48,10 @@ class Fitted:
     tables:   what is to be remembered of the tables of the fit, if there were any.
     labels:   how the given labels were judged, if they were. refitted: whether members were trained on the validation
               nodes in the end; corrected: on what labels probably are.
-    begun:    where the search, or an update, can go on from. It is not saved.
+    request:  what the fit was asked for, with the labels of today, and trials: what was tried, from which a search or
+              an update can go on. updated: whether labels have come in since then, which these have not seen.
+              held_back: (n,) nodes whose answers came only from replicas that were not trained on them. None of these
+              is saved.
     """
 
     columns: np.ndarray
@@ -90,7 +75,10 @@ class Fitted:
     labels: JudgedLabels | None = None
     refitted: bool = False
     corrected: bool = False
-    begun: Begun | None = None
+    request: Request | None = None
+    trials: tuple[Trial, ...] = ()
+    updated: bool = False
+    held_back: np.ndarray | None = None
 
     @property
     def outcome(self) -> Outcome:
@@ -108,7 +96,7 @@ class Fitted:
 
     @property
     def model(self) -> str:
-        """Who answers: the name of a model, or several with their weights."""
+        """What answers: the name of a model, or several with their weights."""
         weights: dict[str, float] = {}
         for member in self.answerer.members:
             if member.weight:
@@ -120,49 +108,6 @@ class Fitted:
     @property
     def history_names(self) -> tuple[str, ...]:
         return history_names(self.outcome)
-
-    @classmethod
-    def fit(
-        cls, request: Request, parameters: Mapping[str, Any], progress: Course, known: Sequence[Trial] = ()
-    ) -> Fitted:
-        """Try candidates, weigh the best, calibrate, train on all labels if asked to, and answer for all nodes.
-
-        known: what was tried before, in an earlier fit to the same request."""
-        whole, training, seen, form, means = tasks_of(
-            request, parameters["inductive"], request.structural or parameters["missing"] == "impute"
-        )
-        learned = fitted_models(request, parameters, training, seen, form, progress, known)
-        answerer, prior = learned.answerer, learned.prior
-        if prior is not None:
-            whole = replace(whole, beliefs=prior.about(whole.features, seen))
-        train = np.setdiff1d(np.union1d(whole.train, whole.val), learned.val)
-        whole = replace(whole, train=train, val=learned.val)
-        new = ~np.isin(np.arange(whole.num_nodes), seen)
-        if new.any():
-            answerer = answerer.within(seen, whole.num_nodes)
-        return cls(
-            columns=request.labels.names,
-            flat=request.labels.flat,
-            panel=learned.panel,
-            val_loss=learned.judged[0],
-            val_score=learned.judged[1],
-            task=whole,
-            seen=learned.trained_on,
-            answerer=answerer.asked_by_all(),
-            answers=answerer(replace(whole, labels=learned.known(whole), train=learned.trained_on), new),
-            features=request.features.names,
-            form=form,
-            means=means,
-            key=fingerprint(request.features),
-            structural=request.structural,
-            seed=request.seeds[0],
-            unit=1.0 if request.edge_weights is None else float(request.edge_weights.mean()),
-            prior=None if prior is None else prior.model,
-            labels=learned.labels,
-            refitted=learned.refitted,
-            corrected=learned.corrected,
-            begun=Begun(request, learned.trials),
-        )
 
     def ask(self, X: Any, edges: Any) -> Answers:
         """Nothing, or the features of the fit: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of
@@ -215,12 +160,13 @@ class Fitted:
         """The same models, not trained again, asked about the fitted nodes on the graph without these edges (E,).
 
         A labelled node that some replicas were trained on and others held back keeps its answer: it came from the
-        latter alone, and who they were is not remembered.
+        latter alone, and which they were is not remembered.
         """
-        task, new = replace(self.task, labels=self.known_labels, train=self.seen), self.answers.new
-        found = self.answerer(task.with_edges(~edges), new)
-        if np.isin(self.task.val, self.seen).any():
-            kept = ~np.isclose(self.answerer(task, new).answer, self.answers.answer, atol=1e-4).all(axis=1)
+        task, kept = replace(self.task, labels=self.known_labels, train=self.seen), self.held_back
+        if kept is None and not self.refitted:
+            kept = np.isin(np.arange(task.num_nodes), np.intersect1d(task.val, self.seen))
+        found = self.answerer(task.with_edges(~edges), self.answers.new)
+        if kept is not None:
             found.answer[kept], found.isolated[kept] = self.answers.answer[kept], self.answers.isolated[kept]
         return replace(self, answers=found)
 
@@ -237,7 +183,7 @@ class Fitted:
 
     def weighed_groups(self) -> tuple[NodeTask, np.ndarray]:
         """The same, with edges that count as much as the member with the largest weight believes them: if validation
-        found some false, nobody should learn from those what an edge looks like."""
+        found some false, what an edge looks like should not be learned from those."""
         task, beliefs = self.groups()
         trust = self.answerer.members[0].trust
         return task if trust is None or not trust.share else trust.weigh(task), beliefs
@@ -282,18 +228,17 @@ class Fitted:
         self._check_can_transfer()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
-        nobody = np.zeros(0, dtype=np.int64)
+        none = np.zeros(0, dtype=np.int64)
         task = self._graph(
-            as_kind(features.matrix, self.task.features), pairs, weights, nobody, self.task.num_nodes if known else 0
+            as_kind(features.matrix, self.task.features), pairs, weights, none, self.task.num_nodes if known else 0
         )
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: Any) -> Answers:
         """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
         features are filled in from their neighbours."""
-        n, scratch, problems = self.task.num_nodes, Problems(), Problems()
-        pairs = read_edges(edges, n, self.task.directed, scratch)
-        if not scratch.found and np.array_equal(pairs, self.task.edges):
+        n, problems = self.task.num_nodes, Problems()
+        if self._are_fitted(edges):
             return self.answers
         pairs = read_edges(edges, np.iinfo(np.int32).max, self.task.directed, problems)
         problems.raise_if_any()
@@ -302,14 +247,17 @@ class Fitted:
 
     def _check_edges(self, edges: Any) -> None:
         """Edges beside the features of the fit must be those of the fit."""
-        if edges is None:
-            return
-        problems, scratch = Problems(), Problems()
-        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, scratch)
-        if scratch.found or not np.array_equal(pairs, self.task.edges):
+        problems = Problems()
+        if edges is not None and not self._are_fitted(edges):
             advice = "Leave edges out for the fitted nodes; Nodes(X, edges) asks about the same nodes in another graph."
             problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
             problems.raise_if_any()
+
+    def _are_fitted(self, edges: Any) -> bool:
+        """Whether these edges are those of the fit."""
+        problems = Problems()
+        pairs = read_edges(edges, self.task.num_nodes, self.task.directed, problems)
+        return not problems.found and np.array_equal(pairs, self.task.edges)
 
     def _weighted(self, edges: Edges) -> Edges:
         """With weights in the unit of the fit, if edges had weights there; unknown ones are as large as the mean."""
@@ -352,7 +300,7 @@ class Fitted:
         parts = {"features": features, "edges": edges, "weights": weights}
         if self.prior is not None:
             assert self.task.beliefs is not None
-            parts["beliefs"] = LearnedPrior(self.prior, self.task.beliefs).about(features, np.arange(known))
+            parts["beliefs"] = beliefs_about(self.prior, self.task.beliefs, features, np.arange(known))
         labels = self._labels_of(seen, features.shape[0])
         return replace(self.task, **parts, labels=labels, train=seen, val=seen[:0])
 

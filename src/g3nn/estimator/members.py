@@ -1,33 +1,188 @@
-"""Those who answer together: replicas of a network, trees, or belief propagation, each on its own view of features."""
+"""Those that answer together: replicas of a network, trees, or belief propagation, each on its own view of features
+and with its own weights of edges."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
-from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.inferring import infer_scores
-from g3nn.estimator.trust import EdgeTrust, known_classes
+from g3nn.base.parse import Matrix
+from g3nn.base.threads import enough_for
 from g3nn.estimator.views import View
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Outcome
+from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes.base import as_stack
+from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
+from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, Neighbourhood
-from g3nn.queries.genuine import Evidence
+from g3nn.queries.genuine import Evidence, GenuineEdges
+from g3nn.queries.messages import MergedGroups
+from g3nn.queries.scores import ObservedEdges
+from g3nn.training.plan import Plan
+from g3nn.training.room import near_labels
+
+SHARES = (0.5, 0.8, 0.35)
+"""Shares of the edges that may be genuine; validation decides between them, and believing all. The first is the one to
+begin with."""
+NONE = 0.0
+"""The share where edges are always doubted and all of them may be false."""
+_FOLDS, _EPOCHS = 3, 100
+_PARTS, _NO_PART, _EVERY_PART = 2, -1, -2
+"""Parts of the training nodes, for judging edges; other nodes are in none."""
+_LEAST = 1e-3
+"""Weights are at least this, so that no node becomes isolated."""
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeTrust:
+    """The probability that each observed edge (2, E) is genuine, if a `share` of all edges was. If none was, no edge is
+    looked at, not even those of new nodes."""
+
+    share: float
+    edges: np.ndarray
+    probability: np.ndarray
+
+    def weigh(self, task: NodeTask, new: np.ndarray | None = None) -> NodeTask:
+        """The task with edges that count as much as they are believed. Edges that were not judged, such as those of
+        nodes that are new (n,), are believed."""
+        if not self.share:
+            return task.with_edges(np.zeros(task.num_edges, dtype=bool))
+        place = ObservedEdges(self.edges, task.num_nodes, task.directed).find(task.edges)
+        judged = place >= 0 if new is None else (place >= 0) & ~new[task.edges].any(0)
+        believed = np.where(judged, self.probability[place], 1.0)
+        weights = believed if task.weights is None else task.weights * believed
+        return replace(task, weights=weights)
+
+    def within(self, nodes: np.ndarray) -> EdgeTrust:
+        """The same, where `nodes` are the new numbers of the nodes."""
+        return replace(self, edges=nodes[self.edges])
+
+
+def edge_trust(
+    task: NodeTask, shares: Sequence[float], featureless: bool, seed: int, device: str
+) -> dict[float, EdgeTrust]:
+    """By share. task: with features for a perceptron. featureless: whether they say nothing, or only what edges say.
+
+    Networks train on labels and hear edges, so no edge is weighed by a label of its own ends: training nodes are in
+    parts, and an edge is judged without the labels of the parts that its ends are in. The parts do not depend on
+    labels either.
+    """
+    part = np.full(task.num_nodes, _NO_PART)
+    part[task.train] = np.random.default_rng([seed % 2**32, 1]).permutation(len(task.train)) % _PARTS
+    first, second = np.sort(part[task.edges], axis=0)
+    # Two different parts are judged without any label: such edges are few, and there are many pairs of parts.
+    hidden = np.where((first == second) | (first == _NO_PART), second, _EVERY_PART)
+    evidence = Evidence(task, featureless, seed % 2**32)
+    probability = np.empty((len(shares), task.num_edges))
+    for one in np.unique(hidden):
+        kept = (part[task.train] != one) & (one != _EVERY_PART)
+        found = _judged(evidence, task.train[kept], shares, seed, device)
+        probability[:, hidden == one] = [judged.probability[hidden == one] for judged in found]
+    return {
+        share: EdgeTrust(share, task.edges, np.maximum(one, _LEAST))
+        for share, one in zip(shares, probability, strict=True)
+    }
+
+
+def judged_edges(task: NodeTask, share: float, featureless: bool, seed: int, device: str) -> GenuineEdges:
+    """By the labels of all training nodes: to be looked at, not to train on. task: as for `edge_trust`."""
+    return _judged(Evidence(task, featureless, seed % 2**32), task.train, (share,), seed, device)[0]
+
+
+def _judged(
+    evidence: Evidence, train: np.ndarray, shares: Sequence[float], seed: int, device: str
+) -> list[GenuineEdges]:
+    prior = _beliefs(replace(evidence.task, train=train), evidence.featureless, seed, device)
+    with enough_for(evidence.task.extent):
+        return evidence.judge(prior, shares)
+
+
+def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.ndarray:
+    """(n, groups): what features and training labels say about each node; nothing at all without such labels."""
+    if not len(task.train):
+        return np.full((task.num_nodes, 2), 0.5)
+    outcome = task.outcome_model()
+    if featureless and isinstance(outcome, Classes):
+        beliefs = known_classes(task)
+    else:
+        answer = _by_features(task, outcome, seed, device)
+        _, beliefs = outcome.groups(answer, _training_labels(task))
+    return MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
+
+
+def known_classes(task: NodeTask) -> np.ndarray:
+    """(n, K): one-hot for training nodes, and all classes alike for the others."""
+    anything = np.full((task.num_nodes, task.num_classes), -np.log(task.num_classes))
+    return task.outcome_model().groups(anything, _training_labels(task))[1]
+
+
+def _training_labels(task: NodeTask) -> np.ndarray:
+    return without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), task.train))
+
+
+def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np.ndarray:
+    """(n, width): what perceptrons say. For classes each is trained on two thirds of the training labels, and the other
+    third says how certain they may be; no validation label is looked at."""
+    plan = Plan.check("mlp", "elbo", 1, seed, "mlp", device, {"hidden": 64}).for_all_labels(_EPOCHS)
+    if not isinstance(outcome, Classes):
+        result = plan.fit(replace(task, val=task.train, beliefs=None), progress=False)
+        return outcome.averaged(result.answers)
+    order, answers, unseen = np.random.default_rng(seed % 2**32).permutation(task.train), [], []
+    for fold in range(_FOLDS):
+        rest = np.sort(order[fold::_FOLDS])
+        own = np.setdiff1d(task.train, rest)
+        part = replace(task, train=own, val=own, beliefs=None)
+        result = (near_labels(plan, part) or plan).fit(part, progress=False)
+        answers.append(outcome.averaged(result.answers))
+        unseen.append(rest)
+    asked = np.concatenate([answer[rest] for answer, rest in zip(answers, unseen, strict=True)])
+    scaling = Scaling(outcome.temperature(asked, task.labels[np.concatenate(unseen)]))
+    return outcome.weighted([outcome.scaled(answer, scaling) for answer in answers], np.full(_FOLDS, 1 / _FOLDS))
+
+
+def beliefs_about(prior: CrossFitted, beliefs: np.ndarray, features: Matrix, known: np.ndarray) -> np.ndarray:
+    """(n, width): what p(y | x), learned by an estimator, says about nodes with these features. beliefs: (m, width),
+    about the nodes `known` that it was learned on: those about training nodes come from models that have not seen their
+    labels."""
+    new = np.setdiff1d(np.arange(features.shape[0]), known)
+    found = np.empty((features.shape[0], beliefs.shape[1]))
+    found[known] = beliefs[: len(known)]
+    if new.size:
+        found[new] = prior.answers(features[new].astype(np.float32))
+    return found
+
+
+def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
+    """The task whose features have more columns: the beliefs as probabilities of classes or tags, as means of numbers,
+    as log-rates of counts."""
+    assert task.beliefs is not None
+    if outcome.numbers_per_column == 1:
+        columns = outcome.mean(as_stack(task.beliefs))[0].numpy()
+    else:
+        columns = task.beliefs[:, : outcome.columns]
+    columns = columns.astype(np.float32)
+    if sp.issparse(task.features):
+        return replace(task, features=sp.csr_array(sp.hstack([task.features, sp.csr_array(columns)])))
+    return replace(task, features=np.concatenate([task.features, columns], axis=1))
+
 
 PROPAGATION = "propagation"
+CPU = torch.device("cpu")
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """answer: (n, width) of all who answer, in the form of the outcome, before calibration. isolated: (n,).
+    """answer: (n, width) of all members together, in the form of the outcome, before calibration. isolated: (n,).
 
     new: (n,) nodes that training did not know, so that it gave them no score of their own, or None if that makes no
     difference. inferred: (n,) those of them whose own score was inferred afterwards, or None.
@@ -62,7 +217,7 @@ class Answers:
 class Network:
     """Trained replicas of a model.
 
-    hyperparameters: every option, defaults included. isolated_answer: who answers for isolated nodes: the prior, the
+    hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. infers: whether nodes that training did not
     know get scores of their own from their edges. history: (epochs, terms, R), the learning curves.
     held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different ones;
@@ -81,6 +236,7 @@ class Network:
     infers: bool = False
     held_out: np.ndarray | None = None
     sharpness: float = 1.0
+    uses_edges: ClassVar[bool] = True
 
     @property
     def name(self) -> str:
@@ -91,7 +247,7 @@ class Network:
         """Whether nodes that training knew have scores of their own."""
         return self.model.posterior.nodes is not None
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         """new: (n,) nodes that training did not know. Nothing was learned for each of them; neither they nor isolated
         nodes have scores of their own, unless those can be inferred."""
         isolated, inferred, model = task.isolated, None, self.model.to(device)
@@ -117,10 +273,10 @@ class Network:
             answer = outcome.scaled(answer, Scaling(self.sharpness))
         if self.held_out is not None:
             asked = np.tile(self.held_out, (len(answers) // len(self.held_out), 1))
-            for who in np.unique(asked.T, axis=0):
-                if who.any():
-                    nodes = (who == asked.T).all(1)
-                    answer[nodes] = outcome.averaged(answers[torch.from_numpy(who).to(answers.device)])[nodes]
+            for replicas in np.unique(asked.T, axis=0):
+                if replicas.any():
+                    nodes = (replicas == asked.T).all(1)
+                    answer[nodes] = outcome.averaged(answers[torch.from_numpy(replicas).to(answers.device)])[nodes]
         return answer
 
 
@@ -154,7 +310,11 @@ class Tabular:
     infers: bool = False
     refined: ClassVar[bool] = False
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    @property
+    def uses_edges(self) -> bool:
+        return self.neighbourhood is not None
+
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
@@ -171,8 +331,9 @@ class Propagation:
     infers: bool = False
     refined: ClassVar[bool] = False
     name: ClassVar[str] = PROPAGATION
+    uses_edges: ClassVar[bool] = True
 
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
+    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         known = known_classes(task)
         beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:
@@ -183,14 +344,20 @@ class Propagation:
         return Answers(log_softmax(-np.log1p(behind), axis=1), task.isolated)
 
 
+Predictor = Network | Tabular | Propagation
+"""What was fitted and answers. Each has a name, answers for all nodes of a task, and says whether it uses edges,
+whether nodes that training knew have scores of their own (refined), and whether others get theirs from their edges
+(infers)."""
+
+
 @dataclass(frozen=True, eq=False)
 class Member:
-    """One of those who answer. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
+    """One part of a mixture. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
     temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
     beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
     view: View
-    learned: Network | Tabular | Propagation
+    learned: Predictor
     place: int = 0
     weight: float = 1.0
     isolated_weight: float = 1.0
@@ -205,9 +372,7 @@ class Member:
     @property
     def believes(self) -> bool:
         """Whether it believes any edge."""
-        if isinstance(self.learned, Tabular):
-            return self.learned.neighbourhood is not None
-        return self.trust is None or self.trust.share > 0
+        return self.learned.uses_edges and (self.trust is None or self.trust.share > 0)
 
     def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
         """The task with the features that it looks at, and edges that count as much as it believes them."""
@@ -218,5 +383,5 @@ class Member:
     def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
         found = self.learned.answers(self.seen(task, outcome, new), new, device)
-        # Who has edges is not isolated, even if nobody believes them.
+        # A node with edges is not isolated, even if the weights of all of them are zero.
         return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)

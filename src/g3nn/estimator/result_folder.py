@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from g3nn.base.folders import new_folder, replacing
-from g3nn.estimator.archive import MODEL
 from g3nn.estimator.base import GraphEstimator
+from g3nn.estimator.saving import MODEL
 from g3nn.estimator.showing import audit_or_note
 from g3nn.graph.tables.frames import write_table
 from g3nn.graph.tables.graph import TableGraph
@@ -41,7 +41,7 @@ def write_results(
     The edges are audited before the model is saved, so that what was learned about them is saved too.
     """
     ids = graph.nodes.ids
-    found = audit_or_note(estimator) if audited else None
+    found = audit_or_note(estimator.audit_edges) if audited else None
     with new_folder(out) as folder:
         estimator.save(folder / MODEL)
         write_table(estimator.answer_table(alpha=alpha, keep=keep), folder / "predictions.parquet")

@@ -9,45 +9,68 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
-from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.effort import DOUBTED, MODELS, VARIED, VIEWS, WHOLE, Effort, Spending
-from g3nn.estimator.ensemble import member_weights
-from g3nn.estimator.panel import AnyCandidate, Candidate, Options, PropagationCandidate, Trial, usable, worth_doubting
-from g3nn.estimator.probing import ranked_views
-from g3nn.estimator.room import Room
-from g3nn.estimator.trust import NONE, SHARES, EdgeTrust, edge_trust
+from g3nn.estimator.answers import member_weights
+from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, edge_trust, with_belief_columns
+from g3nn.estimator.panel import MODELS, Candidate, Effort, Options, Spending, Trial, usable, worth_doubting
+from g3nn.estimator.problem import repeated
 from g3nn.estimator.views import View
-from g3nn.estimator.weights import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.task import NodeTask
-from g3nn.kernels.sparse import is_identity
+from g3nn.kernels.sparse import is_identity, neighbour_mean
 from g3nn.training import FitResult
+from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
+from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
+_COPIES = 3
+"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
 _FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
-
 _CLOSE_ENOUGH = 1.1
-"""Who trains to the end has a loss of at most this many times the lowest one, or a weight in the mixture."""
-
+"""Candidates train to the end if their loss is at most this many times the lowest, or if they have a weight in the
+mixture."""
 _DOUBTERS, _LISTENS = 3, "sbm-appnp"
 """How many of the best networks are tried with edges that are doubted, and one that always is: where many edges are
 false the best may be those that do not listen to them."""
-
 _FEWEST_IN_FOLD, _MOST_FOLDS = 60, 3
 """Where some labels are wrong: fewer are not enough for a replica to validate on; and in how many folds, so that there
-are labels with which nobody validates."""
-
+are labels by which no replica validates."""
 _FIXED_EPOCHS = 200
 _WITHOUT_VALIDATION = {"sbm-appnp": 0, "gcn": 1}
 """Where nothing can be validated: how long a model trains, and which of a panel."""
+_PROBE, _PROBE_EPOCHS = Candidate("mlp", "elbo", {"hidden": 64}), 100
+"""Which views suit a graph is found out with a network that is quickly trained: on labelled nodes alone."""
+_DIVERGED = "no model could be trained: every replica diverged. A lower lr usually helps"
+
+Trials = dict[str, Trial]
+"""By the keys of their candidates, in the order in which they were tried."""
+
+
+class Stage(NamedTuple):
+    """A part of a search. until: how far progress is at its end. share: of what may be spent until then. least: how
+    many candidates are tried in any case, unless time is limited."""
+
+    words: str
+    until: float
+    share: float
+    least: int = 0
+
+
+_MODELS = Stage("trying models", 0.3, MODELS)
+_PROPAGATION = Stage("doubting edges", 0.32, 0.42, len(SHARES))
+_DOUBTING = Stage("doubting edges", 0.36, 0.42, len(SHARES))
+_DOUBTING_TOO = Stage("doubting edges", 0.4, 0.42)
+_VIEWS = Stage("trying other forms of the features", 0.45, 0.48)
+_SIZES = Stage("trying other sizes", 0.55, 0.55)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +96,11 @@ class Search:
     """Whether edges may be doubted: "auto" lets validation decide, True always doubts them."""
     featureless: bool = False
     """Whether the features were made from the edges."""
-    room: Room = field(default_factory=Room)
+    batched: dict[str, Fit] = field(default_factory=dict)
+    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict)
+    """By name: models trained in batches, since the whole graph does not fit, and why others are not trained."""
+    notes: list[str] = field(default_factory=list)
+    """What the caller should know in the end."""
     confusion: tuple[tuple[float, ...], ...] = ()
     """How often each class was labelled as each other, where validation labels may be wrong."""
     folds: tuple[np.ndarray, ...] = ()
@@ -134,16 +161,35 @@ class Search:
             self._tasks[key] = task if trust == 1 else self.trusts[trust].weigh(task)
         return self._tasks[key]
 
-    def _sized(self, one: Candidate) -> Candidate:
+    def sized(self, one: Candidate) -> Candidate:
         """The candidate, in batches if the whole graph does not fit into memory. Raises an error if it cannot be."""
-        return self.room.sized(one, self.seen(one.view), self.common, self.device)
+        plan, task = one.plan(self.common, (0,), self.device), self.seen(one.view)
+        try:
+            fit = how_it_fits(plan, task)
+        except DeviceMemoryError as error:
+            self.left_out.setdefault(one.name, error)
+            raise
+        if fit.batch != plan.training.batch:
+            self.batched[one.name] = fit
+            return replace(one, options={**one.options, "batch": fit.batch})
+        near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
+        if near is None:
+            return one
+        return replace(one, options={**one.options, "batch": near.training.batch, "fan_out": near.training.fan_out})
 
-    def _that_fit(self, many: Iterable[AnyCandidate]) -> list[AnyCandidate]:
-        found: list[AnyCandidate] = []
-        for one in many:
-            with suppress(DeviceMemoryError):
-                found.append(self._sized(one) if isinstance(one, Candidate) else one)
-        return found
+    def note_memory(self) -> None:
+        """Say which models did not fit as a whole, and what became of them."""
+        if self.batched:
+            fits = list(self.batched.values())
+            words = (
+                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
+                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
+                "nodes"
+            )
+            words += f"; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else ""
+            self.notes.append(words)
+        elif self.left_out:
+            self.notes.append(f"left out for lack of memory: {'; '.join(map(str, self.left_out.values()))}")
 
     def fold(self, seed: int) -> int:
         """Which of the folds the replica with this seed validates on."""
@@ -159,7 +205,8 @@ class Search:
             own = replace(task, train=np.setdiff1d(labelled, self.folds[place]), val=self.folds[place])
             if self.others:
                 own, weights = self.others[place].corrected(own, weights)
-            until = None if deadline is None else _shared_out(deadline, len(plan.seeds) - done)
+            now = time.monotonic()
+            until = None if deadline is None else now + (deadline - now) / (len(plan.seeds) - done)
             results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, until)))
         return FitResult.join([one for one in results if one.trials] or results[:1])
 
@@ -168,82 +215,107 @@ class Search:
         views = list(self.views)
         if len(views) > 1:
             self.progress.stage("trying forms of the features", 0.3, len(views))
-            tried = [self._short(self._sized(replace(model, view=view)), VIEWS) for view in views]
+            tried = [self._short(self.sized(replace(model, view=view)), _VIEWS.share) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         model = replace(model, view=views[0])
         if self.denoise is True:
             self.progress.stage("doubting edges", 0.5, len(SHARES) + 1)
-            doubting = {share: self._sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
-            losses = {share: self._short(one, VARIED).loss for share, one in doubting.items()}
+            doubting = {share: self.sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
+            losses = {share: self._short(one, _SIZES.share).loss for share, one in doubting.items()}
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
-        trial = self._long(self._sized(model), self.seeds, None)
-        self.room.note()
+        trial = self._long(self.sized(model), self.seeds, None)
+        self.note_memory()
         if not math.isfinite(trial.loss):
-            raise _diverged()
+            raise TrainingError(_DIVERGED)
         return trial
 
-    def panel(self, models: Sequence[AnyCandidate], known: Sequence[Trial] = ()) -> list[Trial]:
+    def panel(self, models: Sequence[Candidate], known: Sequence[Trial] = ()) -> list[Trial]:
         """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
         trials = {trial.candidate.key: trial for trial in known}
-
-        def run(words: str, until: float, share: float, waiting: Iterable[AnyCandidate], least: int = 0) -> None:
-            todo = [one for one in self._that_fit(waiting) if one.key not in trials]
-            if todo:
-                self.progress.stage(words, until, len(todo))
-            for place, one in enumerate(todo):
-                wanted = place < least and self.spending.seconds is None
-                if trials and not wanted and not self.spending.allows(share):
-                    break
-                trials[one.key] = _unless_too_large(partial(self._short, one, share), Trial(one))
-
-        def leading(most: int) -> list[Trial]:
-            return sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)[:most]
-
-        best = ranked_views(self)[: self.effort.views]
+        best = self._ranked_views()[: self.effort.views]
         # A view that looks like the first one is left out; models of tables then take that one.
         plain = "given" if "given" in self.views else next(iter(self.views))
         trust = SHARES[0] if self.denoise is True else 1.0
-        first: list[AnyCandidate] = [
-            replace(one, view=best[0], trust=trust) if isinstance(one, Candidate) else replace(one, view=plain)
-            for one in models
+        first = [
+            replace(one, view=best[0], trust=trust) if one.is_network else replace(one, view=plain) for one in models
         ]
         if self.denoise is True:
             # Without edges all networks are the same.
-            first[1:1] = [replace(one, trust=NONE) for one in first if isinstance(one, Candidate)][:1]
-        run("trying models", 0.3, MODELS, first)
+            first[1:1] = [replace(one, trust=NONE) for one in first if one.is_network][:1]
+        self._try(_MODELS, first, trials)
         if self.denoise:
-            self._doubt(run, leading, [one for one in first if isinstance(one, Candidate)])
-        networks = [trial.candidate for trial in leading(len(first)) if isinstance(trial.candidate, Candidate)]
-        again = [replace(one, view=view) for one in networks[: self.effort.leading] for view in best[1:]]
-        run("trying other forms of the features", 0.45, VIEWS, again)
-        varied = [new for trial in leading(self.effort.varied) for new in trial.candidate.variants()]
-        run("trying other sizes", 0.55, VARIED, varied)
-        self.room.note()
+            self._doubt([one for one in first if one.is_network], trials)
+        leading = [one for one in _leading(trials, len(first)) if one.is_network][: self.effort.leading]
+        self._try(_VIEWS, [replace(one, view=view) for one in leading for view in best[1:]], trials)
+        self._try(_SIZES, [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
+        self.note_memory()
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
-            raise next(iter(self.room.left_out.values()), _diverged())
+            raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found
 
-    def _doubt(
-        self,
-        run: Callable[..., None],
-        leading: Callable[[int], list[Trial]],
-        networks: Sequence[Candidate],
-    ) -> None:
+    def _try(self, stage: Stage, waiting: Iterable[Candidate], trials: Trials) -> None:
+        """Each candidate that was not tried before, as long as there is something left to spend in this stage."""
+        todo: list[Candidate] = []
+        for one in waiting:
+            with suppress(DeviceMemoryError):
+                todo.append(self.sized(one) if one.is_network else one)
+        todo = [one for one in todo if one.key not in trials]
+        if todo:
+            self.progress.stage(stage.words, stage.until, len(todo))
+        for place, one in enumerate(todo):
+            wanted = place < stage.least and self.spending.seconds is None
+            if trials and not wanted and not self.spending.allows(stage.share):
+                break
+            trials[one.key] = self._unless_too_large(partial(self._short, one, stage.share), Trial(one))
+
+    def _doubt(self, networks: Sequence[Candidate], trials: Trials) -> None:
         """The best networks, and one that listens to edges most, with edges that are doubted; if that is better, the
         others as well."""
         if self._featureless and isinstance(self.outcome, Classes):
-            propagating = [PropagationCandidate(share, networks[0].view) for share in SHARES]
-            run("doubting edges", 0.32, DOUBTED, propagating, least=len(SHARES))
-        ranked = [trial.candidate for trial in leading(99) if isinstance(trial.candidate, Candidate)]
-        listening = [one for one in ranked if one.model != "mlp"]
+            propagating = [Candidate(PROPAGATION, "", view=networks[0].view, trust=share) for share in SHARES]
+            self._try(_PROPAGATION, propagating, trials)
+        listening = [one for one in _leading(trials, 99) if one.is_network and one.model != "mlp"]
         some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
-        doubting = [replace(one, trust=share) for one in some for share in SHARES]
-        run("doubting edges", 0.36, DOUBTED, doubting, least=1 if self.spending.large else len(SHARES))
-        best = leading(1)[0].candidate
-        if isinstance(best, Candidate) and NONE < best.trust < 1:
-            run("doubting edges", 0.4, DOUBTED, [replace(one, trust=best.trust) for one in networks])
+        stage = _DOUBTING._replace(least=1) if self.spending.large else _DOUBTING
+        self._try(stage, [replace(one, trust=share) for one in some for share in SHARES], trials)
+        best = _leading(trials, 1)[0]
+        if best.is_network and NONE < best.trust < 1:
+            self._try(_DOUBTING_TOO, [replace(one, trust=best.trust) for one in networks], trials)
+
+    def _ranked_views(self) -> list[str]:
+        """The views, that with the lowest loss first.
+
+        A perceptron on the features of a node and their mean over its neighbours, which needs the labelled nodes only.
+        """
+        if len(self.views) == 1:
+            return list(self.views)
+        task, losses = self.task, dict[str, float]()
+        self.progress.stage("trying forms of the features", 0.05, len(self.views))
+        nodes = np.union1d(task.train, task.val)
+        around = neighbour_mean(task.edges, task.num_nodes, task.weights)[nodes]
+        labelled = replace(
+            task,
+            edges=task.edges[:, :0],
+            weights=None,
+            beliefs=None,
+            labels=task.labels[nodes],
+            train=np.searchsorted(nodes, task.train),
+            val=np.searchsorted(nodes, task.val),
+        )
+        epochs = min(_PROBE_EPOCHS, int(self.common["epochs"]))
+        plan = _PROBE.plan({**self.common, "epochs": epochs}, self.seeds[:1], self.device)
+        for view in self.views:
+            features = self.seen(view).features
+            stacked = sp.hstack if sp.issparse(features) else np.hstack
+            near = stacked([features[nodes], around @ features])
+            near = sp.csr_array(near) if sp.issparse(near) else near.astype(np.float32)
+            with warnings.catch_warnings():
+                warnings.filterwarnings("ignore", message="the graph has no edges", category=G3NNWarning)
+                found = plan.fit(replace(labelled, features=near), self.progress, None)
+            losses[view] = float(found.val_loss[0]) if np.isfinite(found.val_loss[0]) else math.inf
+        return sorted(losses, key=lambda view: losses[view])
 
     def unvalidated(self, models: Sequence[Candidate]) -> Trial:
         """Where there is nothing to validate on: one model for a fixed number of epochs.
@@ -253,15 +325,15 @@ class Search:
         """
         chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
         trust = SHARES[0] if self.denoise is True else 1.0
-        chosen = self._sized(replace(chosen, view=next(iter(self.views)), trust=trust))
-        self.room.note()
+        chosen = self.sized(replace(chosen, view=next(iter(self.views)), trust=trust))
+        self.note_memory()
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.
         task = self.seen(chosen.view, chosen.beliefs, chosen.trust)
         result = usable(plan.fit(replace(task, val=task.train), self.progress, self.weights))
         if not result.trials:
-            raise _diverged()
+            raise TrainingError(_DIVERGED)
         return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
 
     def _finished(self, trials: list[Trial]) -> list[Trial]:
@@ -273,13 +345,13 @@ class Search:
             seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
             for place in kept:
                 trial = trials[place]
-                enough = any(one.complete for one in trials) and not self.spending.allows(WHOLE)
-                if enough or not isinstance(trial.candidate, Candidate):
+                enough = any(one.complete for one in trials) and not self.spending.allows()
+                if enough or not trial.candidate.is_network:
                     continue
                 done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
                 left = [seed for seed in seeds if seed not in done]
                 if left:
-                    trials[place] = _unless_too_large(partial(self._long, trial.candidate, left, trial), trial)
+                    trials[place] = self._unless_too_large(partial(self._long, trial.candidate, left, trial), trial)
         return trials
 
     def _promising(self, trials: Sequence[Trial]) -> list[int]:
@@ -288,45 +360,42 @@ class Search:
         finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in helped]
         if not finite:
             return list(range(min(1, len(trials))))
+        log_probs = []
+        for trial in (trials[place] for place in finite):
+            scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
+            log_probs.append(self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes]))
         # Some may have been trained to the end before, with more folds than the first.
-        first = len(self.task.val)
-        weights = member_weights(np.stack([self._log_prob(trials[place])[:first] for place in finite]), most=99)
+        weights = member_weights(np.stack([one[: len(self.task.val)] for one in log_probs]), most=99)
         lowest = min(trials[place].loss for place in finite)
         order = sorted(zip(finite, weights, strict=True), key=lambda one: (-one[1], trials[one[0]].loss))
         near = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest)
         return [place for place, weight in order if weight > 0 or trials[place].loss <= near][: self.effort.kept]
 
-    def _log_prob(self, trial: Trial) -> np.ndarray:
-        """(m,): of the labels of the validation nodes, at the temperature of the trial."""
-        scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
-        return self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes])
-
-    def _short(self, candidate: AnyCandidate, share: float) -> Trial:
+    def _short(self, candidate: Candidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
-        if not isinstance(candidate, Candidate):
+        if not candidate.is_network:
             task = self.seen(candidate.view)
             if self.others:
                 task = replace(task, train=self._never_validate)
             learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
             self.spending.worked += candidate.work(task)
-            answer = learned.answers(task, None, None).answer  # type: ignore[arg-type]
+            answer = learned.answers(task).answer
             return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.spending.short_epochs(candidate.price, self.task, common["epochs"])
         trial = self._trained(candidate, self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
-        # Who has stopped by then has nothing more to learn, unless time was over.
+        # A replica that has stopped by then has nothing more to learn, unless time was over.
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.spending.seconds is None
         return trial if stopped and self.at_once == 1 else replace(trial, learned=None)
 
-    def _long(self, candidate: AnyCandidate, seeds: Sequence[int], before: Trial | None) -> Trial:
+    def _long(self, candidate: Candidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""
-        assert isinstance(candidate, Candidate)
         epochs = int(self.common["epochs"])
         # A model that was asked for takes as long as it takes.
         epochs = self.spending.long_epochs(candidate.price, self.task, epochs) if before else epochs
-        trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs}, WHOLE)
+        trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs})
         if before is None or not isinstance(before.learned, FitResult):
             return trial
         if not trial.replicas:
@@ -334,7 +403,7 @@ class Search:
         assert isinstance(trial.learned, FitResult)
         return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
-    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float) -> Trial:
+    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float = 1.0) -> Trial:
         task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.spending.deadline(share)
@@ -363,22 +432,16 @@ class Search:
         loss, score = self.outcome.loss_and_score(scaled, labels)
         return replace(trial, loss=loss, score=score, temperature=temperature)
 
-
-def _shared_out(deadline: float, waiting: int) -> float:
-    """When the next one should end, if so many are waiting for what is left of the time."""
-    now = time.monotonic()
-    return now + (deadline - now) / waiting
-
-
-def _unless_too_large(train: Callable[[], Trial], otherwise: Trial) -> Trial:
-    """What was trained, or what there is without. Others of a panel may be smaller."""
-    try:
-        return train()
-    except (DeviceMemoryError, MemoryError) as error:
-        name = otherwise.candidate.name
-        warnings.warn(f"{name} does not fit into memory: {error}", G3NNWarning, stacklevel=2)
-        return otherwise
+    def _unless_too_large(self, train: Callable[[], Trial], otherwise: Trial) -> Trial:
+        """What was trained, or what there is without. Others of a panel may be smaller."""
+        try:
+            return train()
+        except (DeviceMemoryError, MemoryError) as error:
+            self.notes.append(f"{otherwise.candidate.name} does not fit into memory: {error}")
+            return otherwise
 
 
-def _diverged() -> TrainingError:
-    return TrainingError("no model could be trained: every replica diverged. A lower lr usually helps")
+def _leading(trials: Trials, most: int) -> list[Candidate]:
+    """The best candidates so far, the one with the lowest loss first."""
+    ranked = sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)
+    return [trial.candidate for trial in ranked[:most]]

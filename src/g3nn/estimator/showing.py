@@ -1,35 +1,153 @@
-"""A fitted estimator to look at: its page, its figures, and what a notebook shows of it."""
+"""A fitted estimator to look at: its answers and labels as tables, its page, its figures, and what a notebook shows."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import asdict
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import scipy.sparse as sp
+import torch
+from scipy.special import entr
 from sklearn.base import BaseEstimator
 from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
+from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.given import asked_of, is_table
+from g3nn.estimator.members import Answers, Member, Network
 from g3nn.estimator.panel import PanelEntry
+from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags, has_label, is_known
 from g3nn.graph.tables.frames import html_table, native_frame
+from g3nn.model.inputs import Features, Inputs
 from g3nn.pages import assets, write_model_report
 from g3nn.pages.averages import curves
 from g3nn.pages.layout import laid_out
 from g3nn.pages.model_page import histories
 from g3nn.pages.model_views import AnswerView, view_of
+from g3nn.queries import LABEL_ROW, AuditTables
 
-if TYPE_CHECKING:
-    from g3nn.estimator.base import GraphEstimator
-    from g3nn.queries import AuditTables
+ROLES = ("unlabelled", "train", "validation", "test")
+
+
+def answer_table(fitted: Fitted, X: Any, edges: Any, alpha: float, keep: pa.Table | None) -> pa.Table:
+    """id, what was given, the answer, and the columns to `keep`. Nothing given: the nodes of the fit."""
+    n, tables = fitted.task.num_nodes, fitted.tables
+    if tables is not None and is_table(X):
+        X = asked_of(tables, X, edges)
+        ids, answers, numbers = X.ids, fitted.ask(X, None), X.numbers
+    else:
+        answers = fitted.ask(X, edges)
+        numbers = np.arange(n) if X is None else n + np.arange(len(answers.isolated))
+        ids = tables.node_ids if tables is not None and X is None else pa.array(numbers)
+    columns: dict[str, Any] = {"id": ids}
+    if (numbers < n).all():
+        columns |= given_columns(fitted, numbers)
+    columns |= answer_columns(fitted, answers, alpha)
+    known = set() if tables is None else {tables.node_columns.id, *tables.node_columns.labels}
+    return pa.table(columns) if keep is None else beside(columns, keep, known)
+
+
+def given_columns(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
+    """What the fit knew about some of its nodes, by column: given (the label), and role (train, validation, test or
+    unlabelled)."""
+    task, tables = fitted.task, fitted.tables
+    values, role = task.labels.copy(), np.zeros(task.num_nodes, dtype=np.int64)
+    role[task.train], role[task.val] = 1, 2
+    if tables is not None and tables.test:
+        values[tables.test], role[tables.test] = np.array(tables.test_values, dtype=values.dtype), 3
+    given = _given(Labels(fitted.columns, values[nodes], fitted.flat), isinstance(fitted.outcome, Tags))
+    return {**given, "role": pa.array(ROLES).take(pa.array(role[nodes]))}
+
+
+def _given(labels: Labels, tags: bool) -> dict[str, Any]:
+    """Labels by name; of several columns of numbers, one column for each."""
+    names, values = labels.names.tolist(), labels.values
+    if values.ndim == 1:
+        return {"given": pa.array(names).take(pa.array(values, mask=~is_known(values)))}
+    if tags:
+        rows = zip(_members(names, values == 1).to_pylist(), has_label(values), strict=True)
+        return {"given": pa.array([row if known else None for row, known in rows], pa.list_(pa.string()))}
+    columns = {
+        f"given_{name}" if len(names) > 1 else "given": column for name, column in zip(names, values.T, strict=True)
+    }
+    return {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+
+
+def answer_columns(fitted: Fitted, answers: Answers, alpha: float) -> dict[str, Any]:
+    """Of classes: label (the likeliest), prob_CLASS for each class, entropy (in nats), conformal_set (classes of which
+    the true one is not, in a share alpha of the nodes). Of tags: tags (those that are likelier than not), prob_TAG for
+    each. Of numbers: mean, deviation, low and high ends of an interval that misses the truth in a share alpha. Always:
+    has_edges."""
+    outcome, names = fitted.outcome, [str(name) for name in fitted.columns.tolist()]
+    mean, deviation = outcome.moments(fitted.answerer.calibrated(answers))
+    has_edges = {"has_edges": ~answers.isolated}
+    if isinstance(outcome, Tags):
+        return {"tags": _members(names, mean > 0.5), **_each("prob", names, mean), **has_edges}
+    region = fitted.answerer.conformal(answers, alpha)
+    if isinstance(outcome, Classes):
+        label = pa.array(fitted.columns.tolist()).take(pa.array(mean.argmax(1)))
+        sets = {"entropy": entr(mean).sum(1), "conformal_set": _members(names, region)}
+        return {"label": label, **_each("prob", names, mean), **sets, **has_edges}
+    columns: dict[str, Any] = {}
+    parts = {"mean": mean, "deviation": deviation, "low": region[..., 0], "high": region[..., 1]}
+    for part, values in parts.items():
+        columns |= {part: values[:, 0]} if len(names) == 1 else _each(part, names, values)
+    return {**columns, **has_edges}
+
+
+def _each(part: str, names: list[str], values: np.ndarray) -> dict[str, Any]:
+    return {f"{part}_{name}": column for name, column in zip(names, values.T, strict=True)}
+
+
+def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
+    """(n,) lists: the names that `chosen` (n, K) says are in."""
+    starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
+    return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
+
+
+def beside(columns: dict[str, Any], content: pa.Table, without: set[str | None]) -> pa.Table:
+    """Answers and the original columns of the nodes, apart from those `without`."""
+    kept = {name: content[name] for name in content.column_names if name not in without}
+    return pa.table({**columns, **{f"{name} (table)" if name in columns else name: kept[name] for name in kept}})
+
+
+def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False) -> np.ndarray:
+    """See `AuditTables.labels`. contradicted: only labels that models contradict which have not seen them, with what
+    these say instead."""
+    order, answer = np.argsort(-judged.wrong, kind="stable"), judged.answer
+    if contradicted:
+        order = order[judged.contradicted[order]]
+        answer = judged.unseen.argmax(1).astype(answer.dtype) if judged.table.size else answer
+    table = np.empty(len(order), dtype=LABEL_ROW)
+    table["rank"], table["node"] = np.arange(1, len(order) + 1), judged.nodes[order]
+    for name, values in (("given", judged.seen), ("answer", answer)):
+        table[name] = _named(fitted, values[order], judged.columns[order])
+    table["probability"] = judged.wrong[order]
+    return table
+
+
+def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]:
+    """Labels as the caller knows them: a class, or a value, with the name of its column where there are several."""
+    names = fitted.columns.tolist()
+    if isinstance(fitted.outcome, Classes):
+        return [names[int(value)] for value in values]
+    plain = [bool(value) if isinstance(fitted.outcome, Tags) else float(value) for value in values]
+    if fitted.flat:
+        return plain
+    return [f"{names[column]} = {value:.6g}" for column, value in zip(columns.tolist(), plain, strict=True)]
+
 
 MISSING_EDGES = 1000
 """How many pairs that seem to lack an edge a page shows at most."""
-
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c6d31")
 _GREY = "#8d969e"
 
@@ -53,94 +171,13 @@ def _options(entry: PanelEntry) -> str:
     return ", ".join(f"{name} {value}" for name, value in entry.options.items())
 
 
-def audit_or_note(estimator: GraphEstimator) -> AuditTables | None:
+def audit_or_note(audit_edges: Callable[[int], AuditTables]) -> AuditTables | None:
     """How likely the edges are, and pairs that lack one; None, and a note, where there is too little to learn from."""
     try:
-        return estimator.audit_edges(MISSING_EDGES)
+        return audit_edges(MISSING_EDGES)
     except InputError as error:
         warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
         return None
-
-
-def summary(estimator: GraphEstimator) -> str:
-    """What was fitted and how well, for a notebook."""
-    task, fitted = estimator.task_, estimator.fitted_
-    facts = {
-        "model": estimator.model_,
-        "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
-        "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
-    }
-    if len(task.val):
-        facts[f"validation {fitted.outcome.score_title}"] = f"{fitted.val_score:.3f}"
-        facts["validation loss"] = f"{fitted.val_loss:.3f}"
-    rows = "".join(
-        f'<tr><th style="text-align: left">{escape(name)}</th><td style="text-align: left">{escape(value)}</td></tr>'
-        for name, value in facts.items()
-    )
-    return f"<table><caption>{escape(type(estimator).__name__)}</caption><tbody>{rows}</tbody></table>"
-
-
-def reliability(estimator: GraphEstimator) -> Any:
-    """Claimed against found: the accuracy of answers by their probability, of numbers the coverage of intervals."""
-    import plotly.graph_objects as go
-
-    _check_validated(estimator)
-    charts = view_of(estimator.fitted_).charts([""] * estimator.task_.num_nodes)
-    if "reliability" in charts:
-        *_, found, claimed, low, high = np.array(charts["reliability"]).T
-        whiskers = {"type": "data", "symmetric": False, "array": high - found, "arrayminus": found - low}
-    else:
-        (claimed, found), whiskers = np.array(charts["coverage"]).T, None
-    figure = go.Figure(
-        [
-            go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line={"dash": "dot", "color": _GREY}, hoverinfo="skip"),
-            go.Scatter(x=claimed, y=found, error_y=whiskers, mode="lines+markers", line={"color": _COLOURS[0]}),
-        ]
-    )
-    return _framed(figure, "claimed", "found on validation nodes")
-
-
-def history(estimator: GraphEstimator) -> Any:
-    """The learning curves of the chosen model: a panel for each term, the mean over replicas."""
-    from plotly.subplots import make_subplots
-
-    averaged = curves(histories(estimator))
-    names = list(averaged["terms"])
-    figure = make_subplots(rows=max(len(names), 1), shared_xaxes=True, subplot_titles=names, vertical_spacing=0.04)
-    for row, name in enumerate(names, 1):
-        mean = averaged["terms"][name]["mean"]
-        figure.add_scatter(
-            x=averaged["epochs"], y=mean, mode="lines", line={"color": _COLOURS[0]}, name=name, row=row, col=1
-        )
-    return _framed(figure, None, None).update_layout(height=120 + 130 * len(names))
-
-
-def graph(estimator: GraphEstimator) -> Any:
-    """The map of the graph: nodes in the colour of their answer, those with a label in a dark outline."""
-    import plotly.graph_objects as go
-
-    task, view = estimator.task_, view_of(estimator.fitted_)
-    layout = laid_out(task.edges, task.num_nodes, view.key)
-    ids = list(map(str, range(task.num_nodes))) if (tables := estimator.fitted_.tables) is None else tables.ids
-    given = np.zeros(task.num_nodes)
-    given[np.concatenate([task.train, task.val])] = 1
-    traces = []
-    if not len(layout.bubbles):
-        ends = layout.points[task.edges]
-        lines = np.concatenate([ends, np.full((1, *ends.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
-        line = {"color": _GREY, "width": 0.5}
-        traces.append(
-            go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
-        )
-    for name, members, colour in _coloured(view):
-        marker = {"color": colour, "size": 8 if task.num_nodes <= 500 else 4, "colorscale": "Cividis"}
-        marker["line"] = {"color": "#1c2126", "width": given[members]}
-        texts = [escape(ids[node]) for node in members.tolist()]
-        x, y = layout.points[members].T
-        traces.append(go.Scatter(x=x, y=y, mode="markers", marker=marker, name=name, text=texts, hoverinfo="text+name"))
-    figure = _framed(go.Figure(traces), None, None).update_layout(showlegend=len(traces) > 2)
-    # A map as a page has it: downwards.
-    return figure.update_xaxes(visible=False).update_yaxes(visible=False, autorange="reversed", scaleanchor="x")
 
 
 def _coloured(view: AnswerView) -> list[tuple[str, np.ndarray, Any]]:
@@ -154,16 +191,6 @@ def _coloured(view: AnswerView) -> list[tuple[str, np.ndarray, Any]]:
     return groups
 
 
-def _check_validated(estimator: GraphEstimator) -> None:
-    """Raise where no nodes can judge the model."""
-    problems = Problems()
-    refitted = estimator.fitted_.refitted
-    if refitted or not len(estimator.task_.val):
-        given = "a model that was trained on them" if refitted else "none"
-        problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
-    problems.raise_if_any()
-
-
 def _framed(figure: Any, x: str | None, y: str | None) -> Any:
     margin = {"l": 50, "r": 20, "t": 30, "b": 45}
     figure.update_layout(template="plotly_white", showlegend=False, margin=margin)
@@ -173,38 +200,205 @@ def _framed(figure: Any, x: str | None, y: str | None) -> Any:
 class Shown(BaseEstimator):
     """An estimator that can be looked at."""
 
+    fitted_: Fitted
+
+    @abstractmethod
+    def audit_edges(self, missing: int = 100) -> AuditTables: ...
+
     def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
         """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
 
         nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
         nodes. Where there are too few edges to judge them, the page goes without.
         """
-        estimator = self._after_fit()
+        check_is_fitted(self)
         assets.check_target(Path(path), "path")
-        found = audit_or_note(estimator) if estimator.task_.num_edges else None
-        write_model_report(estimator, path, nodes=nodes, title=title, audit=found)
+        found = audit_or_note(self.audit_edges) if self.fitted_.task.num_edges else None
+        write_model_report(self, path, nodes=nodes, title=title, audit=found)
 
     def plot_reliability(self) -> Any:
-        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes."""
-        return reliability(self._after_fit())
+        """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes; of
+        numbers, how many values intervals hold."""
+        import plotly.graph_objects as go
+
+        check_is_fitted(self)
+        problems, refitted = Problems(), self.fitted_.refitted
+        if refitted or not len(self.fitted_.task.val):
+            given = "a model that was trained on them" if refitted else "none"
+            problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
+        problems.raise_if_any()
+        charts = view_of(self.fitted_).charts([""] * self.fitted_.task.num_nodes)
+        if "reliability" in charts:
+            *_, found, claimed, low, high = np.array(charts["reliability"]).T
+            whiskers = {"type": "data", "symmetric": False, "array": high - found, "arrayminus": found - low}
+        else:
+            (claimed, found), whiskers = np.array(charts["coverage"]).T, None
+        figure = go.Figure(
+            [
+                go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line={"dash": "dot", "color": _GREY}, hoverinfo="skip"),
+                go.Scatter(x=claimed, y=found, error_y=whiskers, mode="lines+markers", line={"color": _COLOURS[0]}),
+            ]
+        )
+        return _framed(figure, "claimed", "found on validation nodes")
 
     def plot_history(self) -> Any:
-        """A plotly figure: the learning curves of the chosen model."""
-        return history(self._after_fit())
+        """A plotly figure: the learning curves of the chosen model, a panel for each term, the mean over replicas."""
+        from plotly.subplots import make_subplots
+
+        check_is_fitted(self)
+        averaged = curves(histories(self))
+        names = list(averaged["terms"])
+        figure = make_subplots(rows=max(len(names), 1), shared_xaxes=True, subplot_titles=names, vertical_spacing=0.04)
+        for row, name in enumerate(names, 1):
+            mean = averaged["terms"][name]["mean"]
+            figure.add_scatter(
+                x=averaged["epochs"], y=mean, mode="lines", line={"color": _COLOURS[0]}, name=name, row=row, col=1
+            )
+        return _framed(figure, None, None).update_layout(height=120 + 130 * len(names))
 
     def plot_graph(self) -> Any:
-        """A plotly figure: the map of the graph, in the colours of the answers."""
-        return graph(self._after_fit())
+        """A plotly figure: the map of the graph, nodes in the colour of their answer, those with a label in a dark
+        outline."""
+        import plotly.graph_objects as go
 
-    def _after_fit(self) -> Any:
         check_is_fitted(self)
-        return self
+        task, view, tables = self.fitted_.task, view_of(self.fitted_), self.fitted_.tables
+        layout = laid_out(task.edges, task.num_nodes, view.key)
+        ids = list(map(str, range(task.num_nodes))) if tables is None else tables.ids
+        given = np.zeros(task.num_nodes)
+        given[np.concatenate([task.train, task.val])] = 1
+        traces = []
+        if not len(layout.bubbles):
+            ends = layout.points[task.edges]
+            lines = np.concatenate([ends, np.full((1, *ends.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
+            line = {"color": _GREY, "width": 0.5}
+            traces.append(
+                go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
+            )
+        for name, members, colour in _coloured(view):
+            marker = {"color": colour, "size": 8 if task.num_nodes <= 500 else 4, "colorscale": "Cividis"}
+            marker["line"] = {"color": "#1c2126", "width": given[members]}
+            texts = [escape(ids[node]) for node in members.tolist()]
+            x, y = layout.points[members].T
+            traces.append(
+                go.Scatter(x=x, y=y, mode="markers", marker=marker, name=name, text=texts, hoverinfo="text+name")
+            )
+        figure = _framed(go.Figure(traces), None, None).update_layout(showlegend=len(traces) > 2)
+        # A map as a page has it: downwards.
+        return figure.update_xaxes(visible=False).update_yaxes(visible=False, autorange="reversed", scaleanchor="x")
 
     def _repr_html_inner(self) -> str:
-        """The diagram of scikit-learn, and above it, after a fit, what was fitted."""
+        """The diagram of scikit-learn, and above it, after a fit, what was fitted and how well."""
         diagram = estimator_html_repr(self)
-        return summary(self._after_fit()) + diagram if hasattr(self, "fitted_") else diagram
+        if not hasattr(self, "fitted_"):
+            return diagram
+        fitted, task = self.fitted_, self.fitted_.task
+        facts = {
+            "model": fitted.model,
+            "graph": f"{task.num_nodes:,} nodes, {task.num_edges:,} edges, {task.num_features:,} features",
+            "labels": f"{len(task.train):,} to train on, {len(task.val):,} to validate on",
+        }
+        if len(task.val):
+            facts[f"validation {fitted.outcome.score_title}"] = f"{fitted.val_score:.3f}"
+            facts["validation loss"] = f"{fitted.val_loss:.3f}"
+        left = 'style="text-align: left"'
+        rows = [f"<tr><th {left}>{escape(key)}</th><td {left}>{escape(text)}</td></tr>" for key, text in facts.items()]
+        name = escape(type(self).__name__)
+        return f"<table><caption>{name}</caption><tbody>{''.join(rows)}</tbody></table>{diagram}"
 
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         shown = super()._repr_mimebundle_(**kwargs)
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
+
+MOST_NEIGHBOURS = 24
+"""Of a node with more, those whose edges weigh most are looked at."""
+_MOST_CELLS = 200_000_000
+"""Features are made dense to take gradients; larger matrices are not."""
+
+
+class Neighbour(NamedTuple):
+    """node: its number. change: how much lower the answer would be without the edge. exact: always, since the model
+    answers again without it."""
+
+    node: int
+    change: float
+    exact: bool = True
+
+
+class Explanation(NamedTuple):
+    """What pulled the answer up or down, the strongest first.
+
+    The answer is the log-probability of the likeliest class, the probability of the likeliest tag, or the expected
+    number. neighbours: by leaving out one edge at a time. features: (name, gradient times value) of the node itself, a
+    first-order estimate.
+    """
+
+    neighbours: list[Neighbour]
+    features: list[tuple[str, float]]
+
+
+def explain(fitted: Fitted, nodes: np.ndarray) -> list[Explanation]:
+    """For some nodes of the fitted graph; each takes as many passes through the network as it has neighbours."""
+    pulls = _features(fitted, nodes)
+    return [Explanation(_neighbours(fitted, int(node)), pull) for node, pull in zip(nodes, pulls, strict=True)]
+
+
+def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
+    task, outcome = replace(fitted.task, train=fitted.seen), fitted.outcome
+    own = np.flatnonzero((task.edges == node).any(axis=0))
+    if task.weights is not None:
+        own = own[np.argsort(-task.weights[own], kind="stable")]
+    answer = fitted.answerer(task, fitted.answers.new).answer[node]
+    column, found = _column(outcome, answer), []
+    for edge in own[:MOST_NEIGHBOURS]:
+        kept = np.arange(task.num_edges) != edge
+        without = fitted.answerer(task.with_edges(kept), fitted.answers.new).answer[node]
+        change = _value(outcome, answer, column) - _value(outcome, without, column)
+        found.append(Neighbour(int(task.edges[:, edge].sum() - node), change))
+    return sorted(found, key=lambda one: -abs(one.change))
+
+
+def _column(outcome: Outcome, answer: np.ndarray) -> int:
+    """The likeliest class or tag; of several numbers the first."""
+    mean = outcome.moments(answer[None])[0][0]
+    return int(mean.argmax()) if outcome.pooled else 0
+
+
+def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
+    return float(answer[column] if isinstance(outcome, Classes) else outcome.moments(answer[None])[0][0, column])
+
+
+def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
+    """Gradient of the answer of the networks times value, for the features of each node that are not zero."""
+    outcome, shape = fitted.outcome, fitted.task.features.shape
+    pulls = np.zeros((len(nodes), shape[1]))
+    if shape[0] * shape[1] <= _MOST_CELLS:
+        for member in fitted.answerer.members:
+            if isinstance(member.learned, Network) and member.weight:
+                pulls += member.weight * _pulls(fitted, member, member.learned, nodes, outcome)
+    names, found = fitted.features or tuple(map(str, range(shape[1]))), []
+    for pull in pulls:
+        order = np.argsort(-np.abs(pull), kind="stable")
+        found.append([(names[place], float(pull[place])) for place in order if pull[place]])
+    return found
+
+
+def _pulls(fitted: Fitted, member: Member, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
+    """(|nodes|, d): gradient times value of what one network looks at, without what a prior makes of it."""
+    task = member.seen(replace(fitted.task, train=fitted.seen), outcome)
+    seen = task.features
+    device = fitted.answerer.device
+    inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
+    x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
+    mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
+    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    pulls = np.zeros((len(nodes), fitted.task.num_features))
+    if not values.requires_grad:
+        # Some models do not look at features.
+        return pulls
+    for place, node in enumerate(nodes):
+        column = _column(outcome, fitted.answers.answer[node])
+        (slope,) = torch.autograd.grad(values[node, column], x, retain_graph=True)
+        pulls[place] = (slope[node] * x.detach()[node]).cpu().numpy()[: pulls.shape[1]]
+    return pulls

@@ -1,37 +1,188 @@
-"""Quick updates: new or corrected labels for a fitted model, which goes on from where it is."""
+"""Labels that come in: which node to label next, which edge or label to check, and quick updates with the answers."""
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
 
 from g3nn.base.errors import Problems, TrainingError
+from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
-from g3nn.estimator.answers import Answerer, Calibration
-from g3nn.estimator.ensemble import member_weights
-from g3nn.estimator.fitted import Begun, Fitted
+from g3nn.estimator.answers import Answerer, Calibration, member_weights
+from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network
-from g3nn.estimator.panel import Candidate, Trial, usable
-from g3nn.estimator.request import Request, fingerprint
-from g3nn.estimator.suggesting import numbers_of
-from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.estimator.panel import Trial, usable
+from g3nn.estimator.problem import Request, fingerprint
+from g3nn.estimator.showing import label_table
+from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Labels, has_label
-from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.outcomes import Classes, Labels, Tags, has_label
+from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.graph.task import NodeTask
+from g3nn.model.inputs import Inputs
+from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation, Suggestion, choose, doubtful_edges
+from g3nn.queries.choosing import check_count
+from g3nn.queries.covering import Likeness
+from g3nn.queries.strategies import STRATEGIES
 from g3nn.training.progress import Course
+from g3nn.training.room import LARGE
+
+
+def suggest(
+    fitted: Fitted, k: Any, strategy: Any, candidates: Any, exclude: Any, likeness: Likeness | None
+) -> tuple[list[Suggestion], Likeness]:
+    """See `GraphEstimator.suggest`. Also gives back how alike nodes are, for the next question."""
+    problems = Problems()
+    check_count(k, problems)
+    if not callable(strategy):
+        problems.name("strategy", strategy, STRATEGIES)
+    n = fitted.task.num_nodes
+    allowed = None if candidates is None else numbers_of(fitted, "candidates", candidates, problems)
+    refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)
+    problems.raise_if_any()
+    if allowed is None:
+        # Labels that were set aside for a test are known to somebody.
+        allowed = np.setdiff1d(np.arange(n), [] if fitted.tables is None else fitted.tables.test)
+    nodes = np.setdiff1d(allowed, labelled_nodes(fitted))
+    if refused is not None:
+        nodes = np.setdiff1d(nodes, refused)
+    situation = replace(situation_of(fitted, nodes, strategy == "disagreement"), known_likeness=likeness)
+    found = choose(situation, int(k), strategy)
+    ids = ids_of(fitted, np.array([one.number for one in found], dtype=np.int64))
+    return [replace(one, node=id) for one, id in zip(found, ids, strict=True)], situation.likeness
+
+
+def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggestion]:
+    """See `GraphEstimator.suggest_edges`."""
+    problems = Problems()
+    check_count(k, problems)
+    problems.raise_if_any()
+    task, beliefs = fitted.groups()
+    false = 1.0 - audit.edge_proba(tuple(task.edges), "genuine")
+    situation = situation_of(fitted, np.zeros(0, dtype=np.int64))
+    places, scores, changes = doubtful_edges(int(k), false, beliefs, task.edges, situation.adjacency)
+    found = []
+    for place, score, change in zip(places.tolist(), scores.tolist(), changes.tolist(), strict=True):
+        numbers = task.edges[:, place]
+        ids = ids_of(fitted, numbers)
+        reason = f"false with probability {false[place]:.0%}; without it, beliefs about its ends would move by "
+        reason += f"{change / 2:.0%} on average"
+        ends = (int(numbers[0]), int(numbers[1]))
+        found.append(EdgeSuggestion(ids[0], ids[1], ends, float(false[place]), float(score), reason))
+    return found
+
+
+def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
+    """See `GraphEstimator.suggest_labels`."""
+    problems = Problems()
+    check_count(k, problems)
+    problems.raise_if_any()
+    if fitted.labels is None and (len(labelled_nodes(fitted)) < FEWEST_LABELS or fitted.task.extent > LARGE):
+        return []
+    table = label_table(fitted, judged(), contradicted=True)[: int(k)]
+    parts = (table[name].tolist() for name in ("node", "given", "answer", "probability"))
+    rows = zip(ids_of(fitted, table["node"]), *parts, strict=True)
+    return [
+        LabelSuggestion(id, node, given, answer, probability, _doubt(given, answer, probability))
+        for id, node, given, answer, probability in rows
+    ]
+
+
+def _doubt(given: Any, answer: Any, probability: float) -> str:
+    share = "below 1%" if probability < 0.01 else "above 99%" if probability > 0.99 else f"{probability:.0%}"
+    return f"labelled {given}, but without this label it would be {answer}: wrong with probability {share}"
+
+
+def labelled_nodes(fitted: Fitted) -> np.ndarray:
+    """The nodes whose labels the fit knew, to train or to validate on."""
+    return np.flatnonzero(has_label(fitted.task.labels))
+
+
+def situation_of(fitted: Fitted, candidates: np.ndarray, each: bool = False) -> Situation:
+    """What a strategy may look at. Labels of classes enter the beliefs as certain. each: what every replica believes,
+    too."""
+    task, outcome = fitted.task, fitted.outcome
+    mean, deviation = outcome.moments(fitted.calibrated())
+    parts: dict[str, Any] = {}
+    if isinstance(outcome, Classes):
+        beliefs = mean / mean.sum(1, keepdims=True)
+        known = labelled_nodes(fitted)
+        beliefs[known] = np.eye(beliefs.shape[1])[fitted.known_labels[known]]
+        parts = {"beliefs": beliefs, "names": tuple(map(str, fitted.columns.tolist()))}
+        if each:
+            parts["members"], parts["member_weights"] = member_beliefs(fitted)
+    elif isinstance(outcome, Tags):
+        odds = np.clip(mean, 1e-12, 1 - 1e-12)
+        parts = {"spread": -(odds * np.log(odds) + (1 - odds) * np.log1p(-odds)).sum(1)}
+    else:
+        usual = np.maximum(deviation.mean(0), 1e-12)
+        parts = {"spread": (deviation / usual).mean(1)}
+    features = None if fitted.structural else task.features
+    return Situation(
+        task.edges,
+        features,
+        labelled_nodes(fitted),
+        candidates,
+        task.num_nodes,
+        task.weights,
+        seed=fitted.seed,
+        **parts,
+    )
+
+
+@torch.no_grad()
+def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
+    """(M, n, K) probabilities of classes by every replica of every member, and how much each counts."""
+    answerer, found, weights = fitted.answerer, [], []
+    task = replace(fitted.task, train=fitted.seen)
+    for member in answerer.members:
+        seen = member.seen(task, answerer.outcome)
+        if isinstance(member.learned, Network):
+            model = member.learned.model.to(answerer.device)
+            answers = model.posterior.log_prob(Inputs.of(seen, answerer.device, outcome=answerer.outcome), None)
+            replicas = list(answers.double().cpu().numpy())
+        else:
+            replicas = [member.learned.answers(seen, None, answerer.device).answer]
+        found += [np.exp(answerer.outcome.scaled(one, Scaling(member.temperature))) for one in replicas]
+        weights += [member.weight / len(replicas)] * len(replicas)
+    total = sum(weights)
+    return np.stack(found), np.array(weights) / total if total else np.full(len(weights), 1 / len(weights))
+
+
+def numbers_of(fitted: Fitted, argument: str, nodes: Any, problems: Problems) -> np.ndarray | None:
+    """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask."""
+    n = fitted.task.num_nodes
+    values = flat_values(nodes)
+    if fitted.tables is None or values.dtype == bool:
+        return node_numbers(argument, values if values.dtype != object else list(values), n, problems)
+    place = {id: number for number, id in enumerate(fitted.tables.node_ids.to_pylist())}
+    found = [place.get(value, -1) for value in values.tolist()]
+    strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
+    if strange:
+        problems.add(argument, f"ids {quoted(strange)}", "ids of the nodes that were fitted")
+        return None
+    return np.array(found, dtype=np.int64)
+
+
+def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[Any]:
+    """The caller's ids of some nodes: those of the tables of the fit, or node numbers."""
+    if fitted.tables is None:
+        listed: list[Any] = numbers.tolist()
+        return listed
+    return [fitted.tables.node_ids[number].as_py() for number in numbers.tolist()]
+
 
 _EPOCHS, _MORE = 15, 4.0
 """Networks that know all labels but a few learn little after ten epochs; if all labels were new, they would train five
 times as long."""
 _MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
-"""Who goes on: members with the largest weights, some replicas of each, as long as an epoch costs no more than so many
-of gcn."""
+"""The members that go on: those with the largest weights, some replicas of each, as long as an epoch costs no more than
+this multiple of one of gcn."""
 _MOST_HEARD = 300
 """Answers before their labels were known, by which answers are calibrated: so many of the latest."""
 _FEWEST_HEARD = 5
@@ -40,19 +191,19 @@ _FEWEST_HEARD = 5
 def update(fitted: Fitted, parameters: Mapping[str, Any], nodes: Any, labels: Any, progress: Course) -> Fitted:
     """See `GraphEstimator.update`."""
     problems = Problems()
-    begun = _checked(fitted, "update", problems)
+    before = _checked(fitted, "update", problems)
     chosen, values = new_labels(fitted, nodes, labels, problems)
-    known = begun.request.labels.values.copy()
+    known = before.labels.values.copy()
     known[chosen] = values
-    return _updated(fitted, parameters, replace(begun.request.labels, values=known), progress)
+    return _updated(fitted, before, parameters, replace(before.labels, values=known), progress)
 
 
 def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progress: Course) -> Fitted:
     """The same for a whole request, which must be about the graph of the fit."""
     problems = Problems()
-    begun = _checked(fitted, "warm_start", problems)
+    before = _checked(fitted, "warm_start", problems)
     problems.raise_if_any()
-    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, begun.request.edges)
+    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, before.edges)
     if not same:
         advice = "Leave warm_start out to fit to another graph."
         problems.add("warm_start", "other features or edges", "those of the last fit", advice)
@@ -62,7 +213,7 @@ def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progr
             "y", f"the {request.outcome.columns_title} {quoted(request.labels.names.tolist())}", "the old ones", advice
         )
     problems.raise_if_any()
-    return _updated(fitted, parameters, request.labels, progress)
+    return _updated(fitted, before, parameters, request.labels, progress)
 
 
 def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
@@ -88,33 +239,30 @@ def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> t
     return once, values[first]
 
 
-def _checked(fitted: Fitted, argument: str, problems: Problems) -> Begun:
-    """Where an update goes on from; a problem where there is no such thing."""
+def _checked(fitted: Fitted, argument: str, problems: Problems) -> Request:
+    """The request that an update goes on from; a problem where there is no such thing."""
     advice = "Fit again, with the new labels."
-    if fitted.begun is None:
+    if fitted.request is None:
         problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
         problems.raise_if_any()
-    assert fitted.begun is not None
+    assert fitted.request is not None
     if fitted.answers.new is not None and fitted.answers.new.any():
         problems.add(argument, "an inductive model, which knows labelled nodes alone", "inductive=False", advice)
     if not fitted.answerer.networks:
         problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
-    return fitted.begun
+    return fitted.request
 
 
-@dataclass(frozen=True, eq=False)
-class _Again:
-    """A member that went on, and the trial that has what it answered before labels were known."""
-
-    member: Member
-    trial: Trial
+Again = tuple[Member, Trial]
+"""A member that went on, and the trial that has what it answered before labels were known."""
 
 
-def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, progress: Course) -> Fitted:
-    assert fitted.begun is not None
-    asked = request = _with_labels(fitted.begun.request, labels, parameters["validation"])
-    before, labelled = has_label(fitted.task.labels), labels.labelled
-    new = np.setdiff1d(labelled, np.flatnonzero(before))
+def _updated(
+    fitted: Fitted, before: Request, parameters: Mapping[str, Any], labels: Labels, progress: Course
+) -> Fitted:
+    asked = request = _with_labels(before, labels, parameters["validation"])
+    labelled = labels.labelled
+    new = np.setdiff1d(labelled, np.flatnonzero(has_label(fitted.task.labels)))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
     judged, taught = _judged_too(fitted, labels.values), task
     corrected = judged is not None and fitted.corrected
@@ -128,9 +276,9 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
     # Isolated nodes keep their calibration: little is learned about them from one update to the next.
     calibrations = replace(fitted.answerer.calibrations, linked=calibration)
     answerer = Answerer(members, fitted.outcome, fitted.answerer.device, calibrations)
-    trials, weights = list(fitted.begun.trials), {member.place: member.weight for member in members}
-    for one in again:
-        trials[one.member.place] = one.trial
+    trials, weights = list(fitted.trials), {member.place: member.weight for member in members}
+    for member, trial in again:
+        trials[member.place] = trial
     panel = tuple(
         replace(entry, chosen=place in weights, weight=weights.get(place, 0.0))
         for place, entry in enumerate(fitted.panel)
@@ -145,7 +293,10 @@ def _updated(fitted: Fitted, parameters: Mapping[str, Any], labels: Labels, prog
         labels=judged,
         refitted=False,
         corrected=corrected,
-        begun=Begun(asked, tuple(trials), updated=True),
+        request=asked,
+        trials=tuple(trials),
+        updated=True,
+        held_back=None,
     )
 
 
@@ -175,12 +326,11 @@ def _with_labels(request: Request, labels: Labels, share: float) -> Request:
 
 def _who_go_on(fitted: Fitted) -> list[Member]:
     """The networks with the largest weights, with as many replicas as are quickly trained."""
-    assert fitted.begun is not None
     found: list[Member] = []
     left = _MOST_PRICE
     for member in fitted.answerer.members:
-        trial = fitted.begun.trials[member.place]
-        if not isinstance(member.learned, Network) or not isinstance(trial.candidate, Candidate):
+        trial = fitted.trials[member.place]
+        if not isinstance(member.learned, Network):
             continue
         many = min(len(member.learned.seeds), _MOST_REPLICAS)
         if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
@@ -201,12 +351,10 @@ def _first(network: Network, many: int) -> Network:
 
 def _gone_on(
     fitted: Fitted, member: Member, task: NodeTask, new: np.ndarray, request: Request, device: str, progress: Course
-) -> _Again:
+) -> Again:
     """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
-    assert fitted.begun is not None
-    trial, network, outcome = fitted.begun.trials[member.place], member.learned, fitted.outcome
+    trial, network, outcome = fitted.trials[member.place], member.learned, fitted.outcome
     assert isinstance(network, Network)
-    assert isinstance(trial.candidate, Candidate)
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
         plain = replace(member, temperature=1.0)
@@ -223,15 +371,15 @@ def _gone_on(
         network, model=result.model, epochs=network.epochs + epochs, history=result.history, held_out=None
     )
     latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
-    return _Again(replace(member, learned=learned), latest)
+    return replace(member, learned=learned), latest
 
 
-def _weighed(again: Sequence[_Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
+def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
     """Weights of the members and their calibration, by what they said before labels were known."""
-    outcome, members = fitted.outcome, [one.member for one in again]
-    nodes = again[0].trial.nodes
-    for one in again[1:]:
-        nodes = np.intersect1d(nodes, one.trial.nodes)
+    outcome, members, trials = fitted.outcome, [member for member, _ in again], [trial for _, trial in again]
+    nodes = trials[0].nodes
+    for trial in trials[1:]:
+        nodes = np.intersect1d(nodes, trial.nodes)
     nodes = nodes[has_label(labels[nodes])]
     total = sum(member.weight for member in members)
     if len(nodes) < _FEWEST_HEARD:
@@ -240,7 +388,7 @@ def _weighed(again: Sequence[_Again], labels: np.ndarray, fitted: Fitted) -> tup
             replace(one, weight=weight, isolated_weight=weight) for one, weight in zip(members, share, strict=True)
         )
         return kept, fitted.answerer.calibrations.linked
-    heard = [one.trial.answer[_last(one.trial.nodes, nodes)] for one in again]
+    heard = [trial.answer[_last(trial.nodes, nodes)] for trial in trials]
     temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
     scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
     weights = np.ones(1)

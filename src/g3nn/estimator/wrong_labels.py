@@ -33,7 +33,6 @@ _RIDGE = 1e-3
 _OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
 """The share of outliers that is expected, as if by so many labels, and how often it is improved."""
 _NO_TABLE = np.zeros((0, 0))
-
 LEAST_LABELS, FEWEST_LABELS = 60, 20
 """With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
 _LEAST_WRONG, _LEAST_GAP = 0.05, 0.35

@@ -13,7 +13,7 @@ import torch
 from g3nn.base.errors import Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.panel import candidates, check_candidates
-from g3nn.estimator.request import COMMON
+from g3nn.estimator.problem import COMMON
 from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import OUTCOMES, Labels, Outcome, Targets, has_label, is_known, without_labels_of
 from g3nn.graph.outcomes.base import as_stack

@@ -18,7 +18,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import g3nn
-from g3nn.estimator import trust
+from g3nn.estimator import members
 from g3nn.graph.datasets.noise import random_edges
 from g3nn.queries import genuine
 
@@ -54,7 +54,7 @@ def short(scripts) -> Iterator[None]:
     """Trainings are short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scripts["answers"], "EPOCHS", 20)
-        patch.setattr(trust, "_EPOCHS", 20)
+        patch.setattr(members, "_EPOCHS", 20)
         yield
 
 

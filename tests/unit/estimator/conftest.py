@@ -11,9 +11,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
-from g3nn.estimator import G3NNClassifier, answers, request, search
-from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.panel import TableCandidate
+from g3nn.estimator import G3NNClassifier, answers, problem, search
+from g3nn.estimator.panel import EFFORTS, Candidate
 from g3nn.graph.outcomes import Classes
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
@@ -96,9 +95,9 @@ def small_panel(quick: Callable[..., G3NNClassifier], monkeypatch: pytest.Monkey
     def networks(cls: type[Classes], columns: int, balance: float) -> Any:
         return ("sbm-gcn", "elbo", {}), ("linkx", "elbo", {})
 
-    trees = TableCandidate("trees-neighbours", HistGradientBoostingClassifier(max_iter=5), neighbours=True)
+    trees = Candidate("trees-neighbours", estimator=HistGradientBoostingClassifier(max_iter=5), neighbours=True)
     monkeypatch.setattr(Classes, "panel", classmethod(networks))
-    monkeypatch.setattr(request, "table_candidates", lambda *_: (trees,))
+    monkeypatch.setattr(problem, "table_candidates", lambda *_: (trees,))
     monkeypatch.setattr(search, "member_weights", alike)
     monkeypatch.setattr(answers, "member_weights", all_of_them)
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], kept=9, replicas=2, work=1e9))

@@ -10,8 +10,7 @@ import torch
 
 import g3nn
 from g3nn.base.parse import NO_EDGES
-from g3nn.estimator.answers import Answerer, Calibration, Calibrations
-from g3nn.estimator.ensemble import member_weights
+from g3nn.estimator.answers import Answerer, Calibration, Calibrations, member_weights
 from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.estimator.views import View
 from g3nn.graph.calibrate import Scaling

@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import save_file
 
 from g3nn.base.errors import DataError, InputError, Problems
-from g3nn.estimator import archive
-from g3nn.estimator.archive import RECORD, read_archive, write_archive
+from g3nn.estimator import saving
+from g3nn.estimator.saving import RECORD, read_archive, write_archive
 
 TENSORS = {"a.safetensors": {"x": np.arange(3.0), "none": np.zeros((2, 0))}, "b.safetensors": {"y": np.array([True])}}
 
@@ -30,7 +30,7 @@ def rewrite(folder, **changes):
     record = json.loads((folder / RECORD).read_text())
     record = {**record, **changes}
     del record["checksum"]
-    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": saving._own_checksum(record)}))
 
 
 def test_what_is_written_is_read(folder):
@@ -105,7 +105,7 @@ def test_a_record_that_is_nested_too_deeply(folder, depth):
 def test_a_record_without_files(folder):
     record = json.loads((folder / RECORD).read_text())
     del record["files"], record["checksum"]
-    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": saving._own_checksum(record)}))
     with pytest.raises(DataError, match=r"model\.json: was damaged or changed"):
         read_archive(folder)
 
@@ -113,7 +113,7 @@ def test_a_record_without_files(folder):
 @pytest.mark.parametrize("kind", [torch.bfloat16, torch.float8_e4m3fn, torch.float8_e5m2])
 def test_numbers_that_no_array_holds(folder, kind):
     save_file({"x": torch.zeros(3, dtype=kind)}, folder / "a.safetensors")
-    rewrite(folder, files={name: archive._checksum(folder / name) for name in TENSORS})
+    rewrite(folder, files={name: saving._checksum(folder / name) for name in TENSORS})
     with pytest.raises(DataError, match=r"a\.safetensors: x holds numbers of the kind (BF16|F8_E4M3|F8_E5M2)"):
         read_archive(folder)
 
@@ -200,6 +200,6 @@ def test_what_is_no_folder(tmp_path):
 
 def test_a_file_that_is_no_safetensors(folder):
     (folder / "a.safetensors").write_bytes(b"not one")
-    rewrite(folder, files={name: archive._checksum(folder / name) for name in TENSORS})
+    rewrite(folder, files={name: saving._checksum(folder / name) for name in TENSORS})
     with pytest.raises(DataError, match="fresh copy"):
         read_archive(folder)

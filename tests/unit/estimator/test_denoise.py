@@ -12,11 +12,10 @@ from sklearn.metrics import roc_auc_score
 import g3nn
 from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
-from g3nn.estimator.effort import EFFORTS, Spending
 from g3nn.estimator.fitting import _judging
-from g3nn.estimator.members import Member, Propagation
+from g3nn.estimator.members import SHARES, EdgeTrust, Member, Propagation, edge_trust
+from g3nn.estimator.panel import EFFORTS, Spending
 from g3nn.estimator.search import Search
-from g3nn.estimator.trust import SHARES, EdgeTrust, edge_trust
 from g3nn.model.generative import ModelSpec
 
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")

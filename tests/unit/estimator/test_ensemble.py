@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.estimator.ensemble import member_weights, mixture_optimism
+from g3nn.estimator.answers import member_weights, mixture_optimism
 from g3nn.graph.outcomes import Classes, Counts
 
 

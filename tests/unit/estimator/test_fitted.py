@@ -10,8 +10,9 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.estimator import G3NNClassifier, Nodes, preparing
-from g3nn.estimator.request import read_request, take_apart
+from g3nn.estimator import G3NNClassifier, Nodes, fitting
+from g3nn.estimator.given import take_apart
+from g3nn.estimator.problem import read_request
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
@@ -20,8 +21,8 @@ def tasks_of(graph, inductive, **parameters):
     """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
-    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems)
-    return preparing.tasks_of(request, inductive, parameters.get("missing") == "impute")
+    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
+    return fitting.tasks_of(request, inductive, parameters.get("missing") == "impute")
 
 
 def test_one_task_unless_the_fit_is_inductive(graph):

@@ -10,8 +10,9 @@ import torch
 
 import g3nn
 from g3nn.base.errors import InputError, Problems
-from g3nn.estimator import G3NNClassifier, effort, load_model
+from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.estimator.members import Network, sharpness
+from g3nn.estimator.panel import EFFORTS
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
@@ -34,9 +35,7 @@ def panel(**changes):
 @pytest.fixture
 def both_replicas(monkeypatch):
     """The first stage is passed over quickly, and two replicas of two models train to the end."""
-    monkeypatch.setitem(
-        effort.EFFORTS, "quick", replace(effort.EFFORTS["quick"], models=2, kept=2, replicas=2, work=99)
-    )
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=2, kept=2, replicas=2, work=99))
 
 
 class TestFolds:

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import load_model
-from g3nn.estimator.features import FeatureTable, read_features
-from g3nn.estimator.forms import Form, column_kinds
+from g3nn.estimator.given import FeatureTable, read_features
+from g3nn.estimator.views import Form, column_kinds
 from g3nn.graph.outcomes import Labels
 
 NAN = np.nan

@@ -14,9 +14,9 @@ from scipy.special import log_expit
 from scipy.stats import norm
 
 import g3nn
-from g3nn.estimator import inferring
 from g3nn.estimator.answers import Answerer
 from g3nn.graph.task import NodeTask
+from g3nn.model import inferring
 from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
 

@@ -15,8 +15,9 @@ from sklearn.svm import LinearSVC
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
-from g3nn.estimator.beliefs import with_belief_columns
-from g3nn.estimator.request import Given, read_request
+from g3nn.estimator.given import Given
+from g3nn.estimator.members import with_belief_columns
+from g3nn.estimator.problem import read_request
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
 from g3nn.model.posteriors import POSTERIORS
@@ -129,11 +130,11 @@ class TestPanel:
     def test_all_joint_models_have_it_as_prior(self, graph):
         given = Given(graph.X, graph.y, graph.edges, graph.val, directed=False)
         parameters = G3NNClassifier(prior=LogisticRegression()).get_params(deep=False)
-        tried = read_request(parameters, Classes, given, Problems()).candidates
+        tried = read_request(parameters, Classes, given, Problems(), []).candidates
         joint = [one for one in tried if one.name not in POSTERIORS]
         assert {one.prior for one in joint} == {"given"}
         plain = G3NNClassifier().get_params(deep=False)
-        before = read_request(plain, Classes, given, Problems()).candidates
+        before = read_request(plain, Classes, given, Problems(), []).candidates
         assert sorted(one.name for one in tried if not one.beliefs) == sorted(one.name for one in before)
         assert not any(one.beliefs for one in before)
 

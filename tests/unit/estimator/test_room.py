@@ -7,7 +7,8 @@ import pytest
 
 import g3nn
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning
-from g3nn.estimator.room import Room
+from g3nn.estimator.panel import EFFORTS, Spending
+from g3nn.estimator.search import Search
 from g3nn.training import memory
 
 GRAPH = g3nn.synthetic(nodes=1000, classes=2, degree=8, features=8, homophily=0.9, signal=2.0, labels_per_class=80)
@@ -50,6 +51,7 @@ def test_enough_memory_is_not_worth_a_word(given):
 
 
 def test_who_is_left_out_is_told_even_if_all_others_fit():
-    room = Room(left_out={"linkx": DeviceMemoryError("linkx: the whole graph takes about 9 GiB")})
-    with pytest.warns(G3NNWarning, match="left out for lack of memory: linkx: the whole graph takes about 9 GiB"):
-        room.note()
+    error = DeviceMemoryError("linkx: the whole graph takes about 9 GiB")
+    search = Search(GRAPH, {}, {}, "cpu", (0,), EFFORTS["quick"], Spending(), left_out={"linkx": error})
+    search.note_memory()
+    assert search.notes == ["left out for lack of memory: linkx: the whole graph takes about 9 GiB"]

@@ -16,9 +16,8 @@ from safetensors.numpy import load_file, save_file
 from sklearn.base import clone
 
 from g3nn.base.errors import DataError, G3NNWarning, InputError
-from g3nn.estimator import G3NNClassifier, Nodes, archive, load_model
-from g3nn.estimator.archive import GRAPH, PARAMETERS, RECORD
-from g3nn.estimator.saving import save_model
+from g3nn.estimator import G3NNClassifier, Nodes, load_model, saving
+from g3nn.estimator.saving import GRAPH, PARAMETERS, RECORD, save_model
 from g3nn.graph.calibrate import Scaling
 from g3nn.model.generative import ModelSpec
 from g3nn.model.objective import Objective
@@ -156,7 +155,7 @@ def resigned(folder, change):
     record = json.loads((folder / RECORD).read_text())
     del record["checksum"]
     change(record)
-    (folder / RECORD).write_text(json.dumps({**record, "checksum": archive._own_checksum(record)}))
+    (folder / RECORD).write_text(json.dumps({**record, "checksum": saving._own_checksum(record)}))
 
 
 @pytest.fixture
@@ -255,7 +254,7 @@ def test_answers_about_other_nodes_or_classes_are_refused(folder, name, array):
     arrays = load_file(folder / GRAPH)
     assert name in arrays
     save_file({**arrays, name: array}, folder / GRAPH)
-    resigned(folder, lambda record: record["files"].update({GRAPH: archive._checksum(folder / GRAPH)}))
+    resigned(folder, lambda record: record["files"].update({GRAPH: saving._checksum(folder / GRAPH)}))
     with pytest.raises(DataError, match="do not fit together"):
         load_model(folder)
 
@@ -296,7 +295,7 @@ def sparse_of(columns):
 def test_classes_that_are_too_large_are_refused(folder):
     arrays = load_file(folder / GRAPH)
     save_file({**arrays, "fitted.columns": np.array([0, 1, 2**63], dtype=np.uint64)}, folder / GRAPH)
-    resigned(folder, lambda record: record["files"].update({GRAPH: archive._checksum(folder / GRAPH)}))
+    resigned(folder, lambda record: record["files"].update({GRAPH: saving._checksum(folder / GRAPH)}))
     with pytest.raises(DataError, match="columns that name no 3 classes"):
         load_model(folder)
 
@@ -307,7 +306,7 @@ def test_parameters_that_are_not_finite_are_refused(folder, value):
     name = next(name for name, array in state.items() if array.dtype == np.float32)
     state[name].flat[-1] = value
     save_file(state, folder / PARAMETERS)
-    resigned(folder, lambda record: record["files"].update({PARAMETERS: archive._checksum(folder / PARAMETERS)}))
+    resigned(folder, lambda record: record["files"].update({PARAMETERS: saving._checksum(folder / PARAMETERS)}))
     with pytest.raises(DataError, match=f"{name.partition('.')[2]} holds values that are not finite"):
         load_model(folder)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from g3nn.base.errors import InputError
-from g3nn.estimator.scoring import explained, share_of_classes, share_of_tag_sets
+from g3nn.estimator.estimators import explained, share_of_classes, share_of_tag_sets
 
 CLASSES = np.array(["a", "b"])
 ANSWERS = np.array(["a", "a", "b", "b"])

@@ -13,8 +13,7 @@ from sklearn.metrics import roc_auc_score
 import g3nn
 from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
-from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.panel import Candidate, TableCandidate
+from g3nn.estimator.panel import EFFORTS, Candidate
 from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.plan import Plan
@@ -158,7 +157,7 @@ def many_labels():
 
 def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monkeypatch):
     clean, task = many_labels
-    networks, tables, fit, train = [], [], Plan.fit, TableCandidate.train
+    networks, tables, fit, train = [], [], Plan.fit, Candidate.train
 
     def listening(self, given, *args):
         networks.append(given)
@@ -169,7 +168,7 @@ def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monk
         return train(self, given, *args)
 
     monkeypatch.setattr(Plan, "fit", listening)
-    monkeypatch.setattr(TableCandidate, "train", listening_too)
+    monkeypatch.setattr(Candidate, "train", listening_too)
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=2, kept=2, replicas=3))
     classifier = fitted(task, ensemble=3, label_noise=True)
     labelled = np.union1d(task.train, task.val)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from torch import Tensor
 
 from g3nn.kernels import expected_logistic, gather, linear, pair_dot
@@ -16,6 +18,8 @@ class BilinearLatentSpace(LatentSpace):
     With M cut into blocks, the logit for labels (k, l) is
     (Ux_i)' M_uu (Ux_j) + (Ux_i)' M_uy[l] + M_yu[k] (Ux_j) + M_yy[k, l] + b.
     """
+
+    cost: ClassVar[float] = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentOptions | None = None) -> None:
         super().__init__(sizes, replicas, options)

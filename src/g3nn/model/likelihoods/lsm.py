@@ -33,6 +33,7 @@ class AdditiveLatentSpace(ClassLikelihood):
 
     Options = LatentSpaceOptions
     uses_features: ClassVar[bool] = True
+    cost: ClassVar[float] = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentSpaceOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -26,6 +26,7 @@ class APPNP(LabelPosterior):
     """Z_0 = MLP(X); Z_t = (1 - a) A Z_{t-1} + a Z_0; q = softmax(Z_T), with teleport probability a."""
 
     Options = APPNPOptions
+    cost: ClassVar[float] = 2.5
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: APPNPOptions | None = None) -> None:

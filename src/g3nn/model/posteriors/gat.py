@@ -36,6 +36,7 @@ class GAT(LabelPosterior):
     """
 
     Options = GATOptions
+    cost: ClassVar[float] = 4.0
     steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 

@@ -26,6 +26,7 @@ class GCN(LabelPosterior):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2; more layers are like the first."""
 
     Options = GCNOptions
+    cost: ClassVar[float] = 1.0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:

@@ -33,6 +33,7 @@ class GCNII(LabelPosterior):
     """
 
     Options = GCNIIOptions
+    cost: ClassVar[float] = 12.0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNIIOptions | None = None) -> None:

@@ -31,6 +31,7 @@ class Hops(LabelPosterior):
     """
 
     Options = HopsOptions
+    cost: ClassVar[float] = 3.0
     steps: ClassVar[int | None] = 2
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 

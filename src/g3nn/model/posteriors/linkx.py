@@ -23,6 +23,7 @@ class Linkx(LabelPosterior):
     """
 
     Options = PerceptronOptions
+    cost: ClassVar[float] = 1.5
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:

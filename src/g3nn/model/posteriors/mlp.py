@@ -18,6 +18,7 @@ class MLPPosterior(LabelPosterior):
 
     Options = PerceptronOptions
     uses_graph: ClassVar[bool] = False
+    cost: ClassVar[float] = 0.7
     steps: ClassVar[int | None] = 0
     outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
 

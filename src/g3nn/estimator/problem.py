@@ -1,9 +1,8 @@
-"""What a fit is asked to do: the estimator's parameters and the caller's data, checked together."""
+"""What a fit is asked to do: parameters and data, checked together."""
 
 from __future__ import annotations
 
 import hashlib
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
@@ -13,23 +12,28 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
-from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.features import FeatureTable, read_features
-from g3nn.estimator.nodes import Nodes
-from g3nn.estimator.panel import Candidate, TableCandidate, candidates, check_candidates, table_candidates
-from g3nn.estimator.prior import GIVEN, asked_prior, check_prior, feature_model, with_believers
-from g3nn.estimator.structure import structural_features
-from g3nn.estimator.weights import label_weights
-from g3nn.graph.outcomes import Labels, Outcome
-from g3nn.graph.task import pyg_weights
+from g3nn.estimator.given import FeatureTable, Given, read_features, structural_features
+from g3nn.estimator.panel import (
+    EFFORTS,
+    GIVEN,
+    Candidate,
+    asked_prior,
+    candidates,
+    check_candidates,
+    check_prior,
+    feature_model,
+    table_candidates,
+    with_believers,
+)
+from g3nn.graph.outcomes import Classes, Labels, Outcome
+from g3nn.graph.outcomes.labels import quoted
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
 COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
 """Parameters of the estimator that are options of every model, with their defaults."""
-
 _CELLS_AT_ONCE = 1 << 22
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
@@ -48,7 +52,7 @@ class Request:
     candidates: tuple[Candidate, ...]
     common: dict[str, Any]
     seeds: tuple[int, ...]
-    tables: tuple[TableCandidate, ...] = ()
+    tables: tuple[Candidate, ...] = ()
     """Models of scikit-learn that are tried beside the candidates."""
     weights: np.ndarray | None = None
     """(n,): how often the label of each node counts."""
@@ -64,22 +68,11 @@ class Request:
         return np.setdiff1d(self.labels.labelled, self.val)
 
 
-@dataclass(frozen=True, eq=False)
-class Given:
-    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
-
-    X: Any
-    y: Any
-    edges: Any
-    val: Any
-    directed: bool
-    nodes: np.ndarray | None = None
-    edge_weights: Any = None
-    weights: Any = None
-
-
-def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems) -> Request:
-    """Raises one error that lists every problem with the parameters and with the data."""
+def read_request(
+    parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
+) -> Request:
+    """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
+    should know."""
     random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
@@ -103,19 +96,20 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
     assert pairs is not None
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
-        # Whoever read labels from a table has said it already.
-        features = _structural(pairs, seen, n, problems, quiet=isinstance(given.y, Labels))
-    train = np.setdiff1d(labels.labelled, val)
-    balance = _edges_per_node(pairs, features.num_nodes, labels.labelled if parameters["inductive"] else None, train)
-    tried = _candidates(parameters, outcome, len(labels.names), balance, problems)
+        features = _structural(pairs, seen, n, problems)
+        if not isinstance(given.y, Labels):  # Whoever read labels from a table has said it already.
+            made = (
+                f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
+            )
+            notes.append(f"no features were given: made from the edges instead ({made})")
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     common, prior = _common(parameters), feature_model(parameters["prior"])
-    automatic = parameters["model"] == "auto"
-    tables = table_candidates(outcome, len(train), len(labels.names), pairs.size > 0, prior) if automatic else ()
-    # With few labels each replica gets a split of its own, unless somebody looks at labels besides the training.
+    automatic, count = parameters["model"] == "auto", len(np.setdiff1d(labels.labelled, val))
+    tables = table_candidates(outcome, count, len(labels.names), pairs.size > 0, prior) if automatic else ()
+    # With few labels each replica gets a split of its own, unless labels are used besides the training.
     alike = not tables and not dict(parameters["options"] or {}).get("label_inputs")
-    return Request(
+    request = Request(
         features,
         pairs,
         edge_weights,
@@ -123,7 +117,7 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
         labels,
         val,
         given.directed,
-        tried,
+        (),
         common,
         seeds,
         tables,
@@ -132,14 +126,23 @@ def read_request(parameters: Mapping[str, Any], outcome: type[Outcome], given: G
         prior,
         folds if automatic and alike and len(folds) > 1 else (),
     )
+    return _with_candidates(request, parameters, problems)
 
 
 def with_effort(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
     """The same request, with as many candidates and replicas as these parameters ask for."""
     check_parameters(parameters, request.outcome, problems)
     problems.raise_if_any()
-    seen = request.labels.labelled if parameters["inductive"] else None
-    balance = _edges_per_node(request.edges, request.features.num_nodes, seen, request.train)
+    return _with_candidates(request, parameters, problems)
+
+
+def _with_candidates(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
+    """Those for the graph that is trained on: all nodes, or the labelled ones alone."""
+    edges, nodes = request.edges.shape[1], request.features.num_nodes
+    if parameters["inductive"]:
+        seen = request.labels.labelled
+        edges, nodes = int(np.isin(request.edges, seen).all(axis=0).sum()), len(seen)
+    balance = edges / max(nodes - len(request.train), 1)
     tried = _candidates(parameters, request.outcome, len(request.labels.names), balance, problems)
     return replace(request, candidates=tried)
 
@@ -160,15 +163,11 @@ def _count(given: Given, problems: Problems) -> int:
     return len(given.y.values if isinstance(given.y, Labels) else given.y)
 
 
-def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems, quiet: bool) -> FeatureTable:
+def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
     if not np.isin(edges, seen).all(axis=0).any():
         problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
         problems.raise_if_any()
-    features = structural_features(edges, n, seen)
-    made = f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
-    if not quiet:
-        warnings.warn(f"no features were given: made from the edges instead ({made})", G3NNWarning, stacklevel=4)
-    return features
+    return structural_features(edges, n, seen)
 
 
 def check_parameters(
@@ -224,37 +223,6 @@ def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
-    if isinstance(X, Nodes):
-        if edges is not None:
-            problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        weights = X.weights if weights is None else weights
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
-    if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
-        return Given(X, y, edges, val, directed, edge_weights=weights)
-    for name, value in (("y", y), ("edges", edges)):
-        if value is not None:
-            problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    if X.get("y") is None:
-        problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
-    problems.raise_if_any()
-    labels = to_numpy(X.y)
-    train, own_val = X.get("train_mask"), X.get("val_mask")
-    if train is not None and labels.ndim in (1, 2):
-        seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
-        if all(mask.shape == labels.shape[:1] for mask in seen):
-            # Any other label is there to be tested on.
-            labels = labels.astype(object)
-            labels[~np.any(seen, axis=0)] = None
-        else:
-            problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
-            own_val = None
-    weights = pyg_weights(X, directed)[0] if weights is None else weights
-    val = own_val if val is None else val
-    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
-
-
 def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) -> Labels | None:
     if given.y is None:
         problems.add("y", "nothing", f"a label for some nodes; {outcome.unknown_title} for the others", _NO_Y)
@@ -267,23 +235,16 @@ def _labels(given: Given, n: int, outcome: type[Outcome], problems: Problems) ->
     return labels if labels is None or given.nodes is None else labels.within(given.nodes, n)
 
 
-def _edges_per_node(edges: np.ndarray, n: int, seen: np.ndarray | None, train: np.ndarray) -> float:
-    """E / |U| of the graph that is trained on: all nodes, or those `seen`."""
-    if seen is None:
-        return edges.shape[1] / max(n - len(train), 1)
-    return int(np.isin(edges, seen).all(axis=0).sum()) / max(len(seen) - len(train), 1)
-
-
 def _validation(
     given: Given, outcome: type[Outcome], labels: Labels, share: Any, random: np.random.RandomState, problems: Problems
 ) -> tuple[np.ndarray, ...]:
     """Nodes to validate on, and others that may take their place."""
-    nobody = np.zeros(0, dtype=np.int64)
+    none = np.zeros(0, dtype=np.int64)
     if given.val is None:
-        return outcome.folds(labels, share, random, problems) if is_share(share) else (nobody,)
+        return outcome.folds(labels, share, random, problems) if is_share(share) else (none,)
     chosen = node_indices("val", given.val, len(labels.values), problems)
     if chosen is None:
-        return (nobody,)
+        return (none,)
     outcome.check_validation(labels, chosen, problems)
     return (chosen,)
 
@@ -357,3 +318,71 @@ def fingerprint(features: FeatureTable) -> str:
         for array in (rows.indptr.astype(np.int64), rows.indices.astype(np.int64), rows.data):
             digest.update(array.tobytes())
     return digest.hexdigest()
+
+
+BALANCED = "balanced"
+_MOST_COPIES = 1000
+_FINENESS = 4
+
+
+def label_weights(
+    class_weight: Any,
+    sample_weight: Any,
+    nodes: np.ndarray | None,
+    labels: Labels,
+    val: np.ndarray,
+    outcome: type[Outcome],
+    problems: Problems,
+) -> np.ndarray | None:
+    """(n,): the weight of a node's class times its own; None where a problem was recorded.
+
+    class_weight: None, "balanced" (all classes have the same weight together among the training nodes) or a mapping
+    from classes to weights, 1 for those it does not name. sample_weight: of the nodes, or of those in `nodes`.
+    """
+    n = len(labels.values)
+    weights, train = np.ones(n), np.setdiff1d(labels.labelled, val)
+    if sample_weight is not None:
+        given, count = to_numpy(sample_weight), n if nodes is None else len(nodes)
+        if given.shape != (count,) or given.dtype.kind not in "biuf":
+            problems.add("sample_weight", f"shape {given.shape} of type {given.dtype}", f"{count} numbers")
+            return None
+        if not (np.isfinite(given).all() and (given >= 0).all()):
+            problems.add("sample_weight", "negative or infinite weights, or NaN", "numbers from 0 on")
+            return None
+        weights[slice(None) if nodes is None else nodes] = given
+    if class_weight is not None:
+        if outcome is not Classes:
+            problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
+            return None
+        weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]
+    if len(train) and weights[train].sum() == 0:
+        problems.add("sample_weight", "zero for every training node", "a weight above 0 for some")
+    return weights
+
+
+def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: Problems) -> np.ndarray:
+    """(K,)"""
+    names = labels.names.tolist()
+    if isinstance(class_weight, str) and class_weight == BALANCED:
+        counts = np.bincount(labels.values[train], minlength=len(names))
+        return len(train) / (len(names) * np.maximum(counts, 1))
+    if not isinstance(class_weight, Mapping):
+        problems.add("class_weight", repr(class_weight), f"None, {BALANCED!r} or a mapping from classes to weights")
+        return np.ones(len(names))
+    strange = [name for name in class_weight if name not in names]
+    values = np.array([class_weight.get(name, 1.0) for name in names], dtype=np.float64)
+    if strange:
+        problems.add("class_weight", f"weights of {quoted(strange)}", f"the classes {quoted(names)}")
+    if not (np.isfinite(values).all() and (values > 0).all()):
+        problems.add("class_weight", repr(dict(class_weight)), "weights above 0")
+    return values
+
+
+def repeated(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
+    quarter."""
+    if not weights[nodes].any():
+        return nodes
+    shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
+    copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)
+    return np.repeat(nodes, copies // np.gcd.reduce(copies))
