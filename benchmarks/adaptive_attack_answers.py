@@ -16,10 +16,10 @@ from torch import Tensor
 
 from g3nn.estimator import members
 from g3nn.estimator.members import SHARES, EdgeTrust
-from g3nn.estimator.views import View
 from g3nn.graph.outcomes.class_panel import models_for_classes
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.appnp import APPNP
 from g3nn.model.posteriors.gcn import GCN

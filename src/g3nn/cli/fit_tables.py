@@ -20,7 +20,7 @@ from g3nn.cli import NOTES, TYPED
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
 from g3nn.estimator.problem import check_parameters, check_share
-from g3nn.estimator.result_folder import PAGE, scores_on_test, write_file, write_results
+from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_results
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.model.tabular import NAMED

@@ -190,7 +190,7 @@ def _user() -> str:
 
 
 def _export(project: Project, out: Path, history: bool, quiet: bool) -> None:
-    from g3nn.estimator.result_folder import write_file
+    from g3nn.estimator.showing import write_file
 
     begun = project.facts().get("options", {})
     if history:

@@ -38,8 +38,8 @@ def predict(
     from g3nn.base.errors import Problems
     from g3nn.cli.results import check_file
     from g3nn.estimator.problem import check_share
-    from g3nn.estimator.result_folder import write_file
     from g3nn.estimator.saving import RECORD
+    from g3nn.estimator.showing import write_file
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.fitted_tables import read_new_nodes
     from g3nn.graph.tables.remarks import Remarks

@@ -17,11 +17,11 @@ from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
-from g3nn.estimator.given import given_by, table_graph, take_apart
 from g3nn.estimator.problem import COMMON, read_request, with_effort
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
 from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.given import given_by, table_graph, take_apart
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.tables.frames import native_frame

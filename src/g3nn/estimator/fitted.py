@@ -12,15 +12,15 @@ import numpy as np
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.problem import Request, fingerprint
-from g3nn.estimator.views import Form, View, views_of
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
+from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import Form, View, views_of
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted

@@ -14,15 +14,15 @@ import numpy as np
 from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.given import FeatureTable
 from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import EFFORTS, Candidate, Spending, Trial, using_beliefs, with_believers
 from g3nn.estimator.problem import Request, fingerprint, repeated
 from g3nn.estimator.search import Search
-from g3nn.estimator.views import Form, views_of
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES
+from g3nn.graph.given import FeatureTable
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import Form, views_of
 from g3nn.model.inferring import can_infer
 from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult

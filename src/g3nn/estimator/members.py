@@ -15,12 +15,12 @@ from torch import Tensor
 
 from g3nn.base.parse import Matrix
 from g3nn.base.threads import enough_for
-from g3nn.estimator.views import View
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs

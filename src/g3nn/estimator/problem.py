@@ -14,7 +14,6 @@ from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
-from g3nn.estimator.given import FeatureTable, Given, read_features, structural_features
 from g3nn.estimator.panel import (
     EFFORTS,
     GIVEN,
@@ -27,6 +26,7 @@ from g3nn.estimator.panel import (
     table_candidates,
     with_believers,
 )
+from g3nn.graph.given import FeatureTable, Given, read_features, structural_features
 from g3nn.graph.outcomes import Classes, Labels, Outcome
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.model.generative import ModelSpec

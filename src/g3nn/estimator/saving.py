@@ -25,7 +25,6 @@ from g3nn.estimator.answers import Answerer, Calibration, Calibrations
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Answers, EdgeTrust, Member, Network, Propagation, Tabular, with_belief_columns
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
-from g3nn.estimator.views import Form, View
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES
@@ -34,6 +33,7 @@ from g3nn.graph.outcomes.numbers import ValueOptions
 from g3nn.graph.outcomes.real import RealOptions
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import Form, View
 from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import TERM_NAMES, Objective

@@ -19,11 +19,11 @@ from g3nn.estimator.answers import member_weights
 from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, edge_trust, with_belief_columns
 from g3nn.estimator.panel import MODELS, Candidate, Effort, Options, Spending, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
-from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.kernels.sparse import is_identity, neighbour_mean
 from g3nn.training import FitResult
 from g3nn.training.memory import gib

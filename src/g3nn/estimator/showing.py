@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,20 +20,23 @@ from sklearn.utils import estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
+from g3nn.base.folders import new_folder, replacing
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.given import asked_of, is_table
 from g3nn.estimator.members import Answers, Member, Network
 from g3nn.estimator.panel import PanelEntry
+from g3nn.estimator.saving import MODEL
 from g3nn.estimator.wrong_labels import JudgedLabels
+from g3nn.graph.given import asked_of, is_table
 from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags, has_label, is_known
-from g3nn.graph.tables.frames import html_table, native_frame
+from g3nn.graph.tables.frames import html_table, native_frame, write_table
+from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.inputs import Features, Inputs
-from g3nn.pages import assets, write_model_report
-from g3nn.pages.averages import curves
-from g3nn.pages.layout import laid_out
+from g3nn.pages import assets, figures, write_model_report
 from g3nn.pages.model_page import histories
-from g3nn.pages.model_views import AnswerView, view_of
 from g3nn.queries import LABEL_ROW, AuditTables
+
+if TYPE_CHECKING:
+    from g3nn.estimator.base import GraphEstimator
 
 ROLES = ("unlabelled", "train", "validation", "test")
 
@@ -148,8 +151,6 @@ def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]
 
 MISSING_EDGES = 1000
 """How many pairs that seem to lack an edge a page shows at most."""
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3c8d", "#8c6d31")
-_GREY = "#8d969e"
 
 
 class Panel(list[PanelEntry]):
@@ -180,23 +181,6 @@ def audit_or_note(audit_edges: Callable[[int], AuditTables]) -> AuditTables | No
         return None
 
 
-def _coloured(view: AnswerView) -> list[tuple[str, np.ndarray, Any]]:
-    """Name, nodes and colour of what has a colour of its own: classes and tags; numbers are shades of one."""
-    if not np.issubdtype(view.key.dtype, np.integer):
-        return [("answer", np.arange(len(view.key)), view.key)]
-    groups = []
-    for k in np.unique(view.key).tolist():
-        name, colour = ("none", _GREY) if k < 0 else (view.names[k], _COLOURS[k % len(_COLOURS)])
-        groups.append((escape(name), np.flatnonzero(view.key == k), colour))
-    return groups
-
-
-def _framed(figure: Any, x: str | None, y: str | None) -> Any:
-    margin = {"l": 50, "r": 20, "t": 30, "b": 45}
-    figure.update_layout(template="plotly_white", showlegend=False, margin=margin)
-    return figure.update_xaxes(title=x).update_yaxes(title=y)
-
-
 class Shown(BaseEstimator):
     """An estimator that can be looked at."""
 
@@ -219,73 +203,24 @@ class Shown(BaseEstimator):
     def plot_reliability(self) -> Any:
         """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes; of
         numbers, how many values intervals hold."""
-        import plotly.graph_objects as go
-
         check_is_fitted(self)
         problems, refitted = Problems(), self.fitted_.refitted
         if refitted or not len(self.fitted_.task.val):
             given = "a model that was trained on them" if refitted else "none"
             problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
         problems.raise_if_any()
-        charts = view_of(self.fitted_).charts([""] * self.fitted_.task.num_nodes)
-        if "reliability" in charts:
-            *_, found, claimed, low, high = np.array(charts["reliability"]).T
-            whiskers = {"type": "data", "symmetric": False, "array": high - found, "arrayminus": found - low}
-        else:
-            (claimed, found), whiskers = np.array(charts["coverage"]).T, None
-        figure = go.Figure(
-            [
-                go.Scatter(x=[0, 1], y=[0, 1], mode="lines", line={"dash": "dot", "color": _GREY}, hoverinfo="skip"),
-                go.Scatter(x=claimed, y=found, error_y=whiskers, mode="lines+markers", line={"color": _COLOURS[0]}),
-            ]
-        )
-        return _framed(figure, "claimed", "found on validation nodes")
+        return figures.reliability(self.fitted_)
 
     def plot_history(self) -> Any:
         """A plotly figure: the learning curves of the chosen model, a panel for each term, the mean over replicas."""
-        from plotly.subplots import make_subplots
-
         check_is_fitted(self)
-        averaged = curves(histories(self))
-        names = list(averaged["terms"])
-        figure = make_subplots(rows=max(len(names), 1), shared_xaxes=True, subplot_titles=names, vertical_spacing=0.04)
-        for row, name in enumerate(names, 1):
-            mean = averaged["terms"][name]["mean"]
-            figure.add_scatter(
-                x=averaged["epochs"], y=mean, mode="lines", line={"color": _COLOURS[0]}, name=name, row=row, col=1
-            )
-        return _framed(figure, None, None).update_layout(height=120 + 130 * len(names))
+        return figures.history(histories(self))
 
     def plot_graph(self) -> Any:
         """A plotly figure: the map of the graph, nodes in the colour of their answer, those with a label in a dark
         outline."""
-        import plotly.graph_objects as go
-
         check_is_fitted(self)
-        task, view, tables = self.fitted_.task, view_of(self.fitted_), self.fitted_.tables
-        layout = laid_out(task.edges, task.num_nodes, view.key)
-        ids = list(map(str, range(task.num_nodes))) if tables is None else tables.ids
-        given = np.zeros(task.num_nodes)
-        given[np.concatenate([task.train, task.val])] = 1
-        traces = []
-        if not len(layout.bubbles):
-            ends = layout.points[task.edges]
-            lines = np.concatenate([ends, np.full((1, *ends.shape[1:]), np.nan)]).transpose(1, 0, 2).reshape(-1, 2)
-            line = {"color": _GREY, "width": 0.5}
-            traces.append(
-                go.Scatter(x=lines[:, 0], y=lines[:, 1], mode="lines", line=line, hoverinfo="skip", showlegend=False)
-            )
-        for name, members, colour in _coloured(view):
-            marker = {"color": colour, "size": 8 if task.num_nodes <= 500 else 4, "colorscale": "Cividis"}
-            marker["line"] = {"color": "#1c2126", "width": given[members]}
-            texts = [escape(ids[node]) for node in members.tolist()]
-            x, y = layout.points[members].T
-            traces.append(
-                go.Scatter(x=x, y=y, mode="markers", marker=marker, name=name, text=texts, hoverinfo="text+name")
-            )
-        figure = _framed(go.Figure(traces), None, None).update_layout(showlegend=len(traces) > 2)
-        # A map as a page has it: downwards.
-        return figure.update_xaxes(visible=False).update_yaxes(visible=False, autorange="reversed", scaleanchor="x")
+        return figures.graph(self.fitted_)
 
     def _repr_html_inner(self) -> str:
         """The diagram of scikit-learn, and above it, after a fit, what was fitted and how well."""
@@ -309,6 +244,76 @@ class Shown(BaseEstimator):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
         shown = super()._repr_mimebundle_(**kwargs)
         return shown | {"text/html": self._repr_html_inner()} if "text/html" in shown else shown
+
+
+PAGE = "report.html"
+
+
+def write_file(table: pa.Table, out: Path) -> None:
+    """A table as one file, which appears whole or not at all."""
+    with replacing(out) as draft:
+        write_table(table, draft)
+
+
+def write_results(
+    estimator: GraphEstimator,
+    graph: TableGraph,
+    out: Path,
+    *,
+    alpha: float = 0.1,
+    keep: pa.Table | None = None,
+    audited: bool = True,
+    command: str = "",
+) -> None:
+    """Everything that a fit leaves behind. keep: columns to put beside the answers. command: what was typed.
+
+    The edges are audited before the model is saved, so that what was learned about them is saved too.
+    """
+    ids = graph.nodes.ids
+    found = audit_or_note(estimator.audit_edges) if audited else None
+    with new_folder(out) as folder:
+        estimator.save(folder / MODEL)
+        write_table(estimator.answer_table(alpha=alpha, keep=keep), folder / "predictions.parquet")
+        write_table(_edges(ids, estimator.task_.edges, found), folder / "edges.parquet")
+        write_table(_labels(ids, estimator), folder / "labels.parquet")
+        write_model_report(
+            estimator,
+            folder / PAGE,
+            nodes=graph.nodes.content,
+            title=f"Labels for {Path(graph.nodes.name).name}",
+            audit=found,
+            test=scores_on_test(estimator, graph),
+            command=command,
+        )
+
+
+def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any] | None:
+    """How good the answers for the test nodes of the tables are, if there are any."""
+    return estimator.evaluate(graph.test, graph.test_labels) if graph.test.size else None
+
+
+def _edges(ids: pa.Array, edges: np.ndarray, audit: AuditTables | None) -> pa.Table:
+    """One row per edge, the least likely first: source, target, probability, rank (from 1); null without an audit."""
+    if audit is None:
+        nothing = {name: pa.nulls(edges.shape[1], kind) for name, kind in _JUDGED.items()}
+        rows = {"source": edges[0], "target": edges[1], **nothing}
+    else:
+        rows = {name: audit.edges[name] for name in ("source", "target", *_JUDGED)}
+    return pa.table({**rows, **{end: ids.take(pa.array(rows[end])) for end in ("source", "target")}})
+
+
+def _labels(ids: pa.Array, estimator: GraphEstimator) -> pa.Table:
+    """One row per given label, the most suspicious first: id, given, answer, probability (that it is wrong), rank (from
+    1); no row where the fit did not judge them."""
+    if estimator.fitted_.labels is None:
+        words = {"id": ids.type, "given": pa.string(), "answer": pa.string()}
+        return pa.schema({**words, **_JUDGED}).empty_table()
+    rows = estimator.audit_labels()
+    judged = {name: rows[name].tolist() for name in ("given", "answer", *_JUDGED)}
+    return pa.table({"id": ids.take(pa.array(rows["node"])), **judged})
+
+
+_JUDGED = {"probability": pa.float64(), "rank": pa.int64()}
 
 
 MOST_NEIGHBOURS = 24

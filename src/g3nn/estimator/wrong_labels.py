@@ -13,12 +13,12 @@ from scipy.special import expit, logit
 
 from g3nn.base.threads import enough_for
 from g3nn.estimator.panel import Candidate
-from g3nn.estimator.views import View
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import NormalOutcome, Outcome, Tags, without_labels_of
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import is_known
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.model.channels.confusion import SKILL, fit_confusion, skill
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course

@@ -146,7 +146,7 @@ class ClassifierLearner:
 
     def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
         """A folder as `g3nn fit` writes one, in the place of what was there before."""
-        from g3nn.estimator.result_folder import write_results
+        from g3nn.estimator.showing import write_results
 
         classifier, graph = self._fit(known, effort, as_text=False)
         with swapped(out) as draft:

@@ -259,7 +259,7 @@ class TestCrashes:
             assert page.with_name("edges.parquet").exists()
             raise error
 
-        monkeypatch.setattr("g3nn.estimator.result_folder.write_model_report", fail)
+        monkeypatch.setattr("g3nn.estimator.showing.write_model_report", fail)
         if isinstance(error, RuntimeError):
             with pytest.raises(RuntimeError):
                 fit("--json")

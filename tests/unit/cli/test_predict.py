@@ -259,7 +259,7 @@ class TestBadInput:
         def full(*_: object) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("g3nn.estimator.result_folder.write_table", full)
+        monkeypatch.setattr("g3nn.estimator.showing.write_table", full)
         ran = predict()
         assert (ran.code, ran.out) == (2, "")
         assert "cannot be written: No space left on device" in ran.err

@@ -12,9 +12,9 @@ import g3nn
 from g3nn.base.parse import NO_EDGES
 from g3nn.estimator.answers import Answerer, Calibration, Calibrations, member_weights
 from g3nn.estimator.members import Answers, Member, Network, Tabular
-from g3nn.estimator.views import View
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
+from g3nn.graph.views import View
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear

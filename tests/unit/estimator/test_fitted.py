@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes, fitting
-from g3nn.estimator.given import take_apart
 from g3nn.estimator.problem import read_request
+from g3nn.graph.given import take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 

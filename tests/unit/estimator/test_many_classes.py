@@ -7,8 +7,8 @@ import pytest
 
 from g3nn import G3NNClassifier
 from g3nn.base.errors import Problems
-from g3nn.estimator.given import take_apart
 from g3nn.estimator.problem import read_request
+from g3nn.graph.given import take_apart
 from g3nn.graph.outcomes import Classes
 from g3nn.queries.messages import MOST_GROUPS
 

@@ -15,9 +15,9 @@ from sklearn.svm import LinearSVC
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
-from g3nn.estimator.given import Given
 from g3nn.estimator.members import with_belief_columns
 from g3nn.estimator.problem import read_request
+from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
 from g3nn.model.posteriors import POSTERIORS

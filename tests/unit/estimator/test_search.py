@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.panel import EFFORTS, Candidate, Spending, usable
 from g3nn.estimator.search import Search
-from g3nn.estimator.views import View
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.training.plan import Plan
 
 COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience": 12, "calibrated": True}

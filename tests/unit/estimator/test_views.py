@@ -9,9 +9,9 @@ from scipy.stats import norm, rankdata
 from sklearn.feature_extraction.text import TfidfTransformer
 
 from g3nn.base.errors import Problems
-from g3nn.estimator.given import FeatureTable
 from g3nn.estimator.saving import _packed, _unpacked
-from g3nn.estimator.views import NAMES, Form, View, views_of
+from g3nn.graph.given import FeatureTable
+from g3nn.graph.views import NAMES, Form, View, views_of
 
 N, WORDS = 80, 60
 COUNTS = np.arange(WORDS + 2) < WORDS

@@ -14,8 +14,8 @@ import g3nn
 from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
 from g3nn.estimator.panel import EFFORTS, Candidate
-from g3nn.estimator.views import View
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
+from g3nn.graph.views import View
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 

@@ -8,7 +8,7 @@ import pytest
 import g3nn
 from g3nn.estimator.panel import EFFORTS, Candidate, Spending
 from g3nn.estimator.search import Search
-from g3nn.estimator.views import View
+from g3nn.graph.views import View
 from g3nn.training import room
 from g3nn.training.batches.sampling import Sampler
 from g3nn.training.plan import Plan

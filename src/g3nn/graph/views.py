@@ -11,7 +11,7 @@ from scipy.special import ndtri
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
-from g3nn.estimator.given import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
+from g3nn.graph.given import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
