@@ -47,7 +47,7 @@ def bill() -> dict[str, Any]:
     extras = project["optional-dependencies"].items()
     wanted = [*project["dependencies"], *(one for name, extra in extras if name not in FOR_DEVELOPERS for one in extra)]
     packages, _ = closure(wanted)
-    version = runpy.run_path(str(ROOT / "src" / "g3nn" / "version.py"))["__version__"]
+    version = runpy.run_path(str(ROOT / "src" / "g3nn" / "base" / "version.py"))["__version__"]
     root = purl(project["name"], version)
     names = {name: purl(name, package.version.partition("+")[0]) for name, package in packages.items()}
     needs = {root: direct(wanted)} | {names[name]: direct(one.requires or ()) for name, one in packages.items()}
