@@ -19,21 +19,28 @@ endif
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help test ready units fuzz demo docs lint style types format release lock clean
+.PHONY: help test check ready units slow fuzz demo docs lint style types format release lock clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
 
 # Kernels are compiled while pip installs what only tests need, and types are checked while tests run.
-test: ## check style and types, run the tests
+test: ## check style and types, run the tests that take a few seconds each
 	@$(MAKE) --no-print-directory -j2 ready
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types units
 
+check: test slow ## everything: make test, then long trainings, browsers, kills, tutorials, wheels
+
 ready: $(INSTALLED) $(WARM)
 
+PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+
 units: $(INSTALLED)
-	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(PYTEST) -m "not slow"
+
+slow: $(INSTALLED)
+	$(PYTEST) -m slow
 
 fuzz: $(INSTALLED) ## damaged inputs for every reader, for MINUTES=10
 	OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES)

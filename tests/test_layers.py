@@ -112,6 +112,7 @@ def circles(sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
     return found
 
 
+@pytest.mark.slow
 def test_no_imports_go_in_a_circle():
     """Imports inside functions count: they hide a circle, they do not remove it."""
     sources = {}

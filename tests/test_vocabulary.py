@@ -6,6 +6,8 @@ import ast
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import pytest
+
 import g3nn
 
 ROOT = Path(g3nn.__file__).parent
@@ -68,6 +70,7 @@ def test_outcomes_are_named_where_they_are_defined():
     assert len(found) <= MOST, f"{len(found)} names of outcomes, {MOST} are allowed:\n{listed}"
 
 
+@pytest.mark.slow
 def test_other_meanings_are_still_there():
     """A line that is out of date would hide the name of an outcome."""
     lines = lines_with_names()

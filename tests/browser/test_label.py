@@ -15,6 +15,8 @@ from pages import nameless_controls
 from g3nn.labelling.opinions import opinions
 from g3nn.labelling.project import Project
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(__file__).parents[1] / "support"
 CLASSES = ("art", "law", "tea")
 READY = """(before) => document.querySelector(".question").ariaBusy === "false"

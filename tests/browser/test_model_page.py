@@ -13,6 +13,8 @@ from g3nn.estimator import G3NNClassifier
 from g3nn.pages import write_model_report
 from g3nn.queries import AuditTables
 
+pytestmark = pytest.mark.slow
+
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 WILD = "<img src=x onerror=document.title='broken'> & <b>law</b>"
 CLASSES = np.array(["art", WILD, "tea"], dtype=object)

@@ -13,6 +13,8 @@ from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 import g3nn
 from g3nn.pages import write_model_report
 
+pytestmark = pytest.mark.slow
+
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 NODES, HUB = 80, "n0"
 TAGS = ["art", "<b>law</b>", "tea", *(f"a tag with a rather long name, number {k}" for k in range(9))]

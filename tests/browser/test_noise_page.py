@@ -15,6 +15,8 @@ from g3nn.studies.store import Store
 from g3nn.studies.suite import Cell, Grid, Protocol, Suite
 from g3nn.studies.suite_page import write_report
 
+pytestmark = pytest.mark.slow
+
 FABRICATED = Path(__file__).parents[1] / "unit" / "report" / "fabricated.py"
 SETTINGS = ("standard", "random-20", "random-50")
 FIGURES = {"audit AUC": 0.912, "cosine AUC": 0.803}

@@ -14,6 +14,8 @@ import g3nn
 from g3nn.estimator.showing import Neighbour
 from g3nn.pages import layout, write_model_report
 
+pytestmark = pytest.mark.slow
+
 NODES = 40
 NAMES = ["<b>Ann</b>", '=HYPERLINK("x")', 'Bo, the "2nd"\nof two', "-12", "+cmd", " Eve "]
 IDS = [f"n{node}" for node in range(NODES)]

@@ -2,7 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from pages import column
+
+pytestmark = pytest.mark.slow
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 CELL = "2.standard.cora.sbm-gcn.elbo"

@@ -19,6 +19,7 @@ CHECKS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("check", CHECKS, ids=str)
 def test_contract(check):
     check()

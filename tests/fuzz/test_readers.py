@@ -29,6 +29,7 @@ def ready(name: str) -> Reader:
     return reader
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_whole_inputs_are_read_and_damaged_ones_too_or_refused(name):
     for number, content in enumerate(inputs(ready(name), 0, 0, FEW)):

@@ -95,6 +95,7 @@ def rows(store: Path) -> list[Record]:
         return [replace(record, seconds=0) for record in held.records(evidence=True)]
 
 
+@pytest.mark.slow
 def test_killed_four_times_it_ends_with_the_same_rows(launcher, bench_run, tmp_path):
     rng = random.Random(20)
     alone, killed, log = (tmp_path / name for name in ("alone.sqlite", "killed.sqlite", "log.txt"))
@@ -116,6 +117,7 @@ def test_killed_four_times_it_ends_with_the_same_rows(launcher, bench_run, tmp_p
     assert not [path.name for path in tmp_path.iterdir() if path.name.startswith(("killed.sqlite-", "."))]
 
 
+@pytest.mark.slow
 def test_an_interrupt_is_a_clean_end(launcher, bench_run, tmp_path):
     # Long enough that a busy machine cannot finish it before the signal comes.
     longer = SUITE.replace("epochs = 3", "epochs = 400").replace("patience = 3", "patience = 400")

@@ -275,6 +275,7 @@ def test_a_document_runs_as_written(document, tmp_path, run_command, monkeypatch
         reader.read(block, after.text if after else "")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("document", DOCUMENTS, ids=title)
 def test_commands_in_sentences_exist(document, monkeypatch):
     for code in inline(document):
@@ -454,6 +455,7 @@ def test_every_figure_has_a_command_that_draws_it():
     assert all(drawn.startswith("python ") for _, drawn in rows)
 
 
+@pytest.mark.slow
 def test_the_picture_of_the_house_is_that_of_the_code():
     ended = subprocess.run([sys.executable, ROOT / "tools" / "house.py", "--check"], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

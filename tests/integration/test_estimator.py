@@ -46,6 +46,7 @@ def fitted(homophilous: NodeTask) -> G3NNClassifier:
     return G3NNClassifier(**CPU).fit(task.features, known(task), task.edges, val=task.val)
 
 
+@pytest.mark.slow
 def test_a_panel_chooses_a_model_that_uses_the_edges(fitted, homophilous):
     task = homophilous
     labels = task.labels[task.test]
@@ -56,6 +57,7 @@ def test_a_panel_chooses_a_model_that_uses_the_edges(fitted, homophilous):
     assert found["ece"] < 0.08
 
 
+@pytest.mark.slow
 def test_the_panel_is_reported(fitted):
     assert sum(entry.weight for entry in fitted.panel_) == pytest.approx(1)
     assert {"hops", "linkx", "sbm-appnp", "grand"} <= {entry.model for entry in fitted.panel_}
@@ -82,6 +84,7 @@ def test_nodes_without_edges_are_answered_too(fitted, homophilous):
     assert fitted.predict_entropy(task.features[task.test]).mean() > fitted.predict_entropy()[task.test].mean()
 
 
+@pytest.mark.slow
 def test_heterophily_does_no_harm():
     """Edges join different classes: the choice must be as good as the better of features alone and a GCN."""
     recipe = {"classes": 3, "degree": 6, "homophily": 0.05, "features": 8, "signal": 1.5}
@@ -94,6 +97,7 @@ def test_heterophily_does_no_harm():
     assert accuracy["auto"] > max(accuracy["mlp"], accuracy["gcn"]) - 0.03
 
 
+@pytest.mark.slow
 def test_a_pyg_graph_and_a_saved_model_in_another_process(homophilous, tmp_path):
     task = homophilous
     data = task.to_pyg()
@@ -111,6 +115,7 @@ def test_a_pyg_graph_and_a_saved_model_in_another_process(homophilous, tmp_path)
     assert torch.equal(*(one.model.state_dict()["posterior.weight1"] for one in (first, second)))
 
 
+@pytest.mark.slow
 def test_missing_features_cost_little(homophilous):
     task = homophilous
     X = task.features.copy()

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 NUMBER = re.compile(r"(?<![\w.^-])-?(?:\d[\d,]*)?\.?\d+(?:e-?\d+)?(?![\w^]|\.\d)")

@@ -61,6 +61,7 @@ def alone():
     return g3nn.fit(make_task(), "sbm-gcn", **OPTIONS)
 
 
+@pytest.mark.slow
 def test_processes_agree_and_train_as_well_as_one(undisturbed, alone):
     one, other = undisturbed
     np.testing.assert_array_equal(one.answers, other.answers)
@@ -74,6 +75,7 @@ def test_processes_agree_and_train_as_well_as_one(undisturbed, alone):
     assert right[0] > right[1] - 0.1
 
 
+@pytest.mark.slow
 def test_what_cannot_be_is_said_alike_by_all(undisturbed):
     one, other = undisturbed
     assert one.refusals == other.refusals
@@ -84,6 +86,7 @@ def test_what_cannot_be_is_said_alike_by_all(undisturbed):
     assert "a folder inside one that exists" in absent
 
 
+@pytest.mark.slow
 def test_a_killed_process_is_started_again_and_goes_on(undisturbed, tmp_path):
     one, other = trained(tmp_path / "killed", restarts=1, KILLED="1")
     assert one.steps == other.steps == list(range(7, OPTIONS["epochs"])), "the epochs before were not repeated"

@@ -38,6 +38,7 @@ def test_the_readme_is_short():
     assert len(README.read_text().splitlines()) <= 120
 
 
+@pytest.mark.slow
 def test_sizes_are_those_of_the_code():
     """Rounded to hundreds, so that a small change of the code leaves the text alone."""
     code_lines = runpy.run_path(str(ROOT / "tools" / "lines.py"))["code_lines"]

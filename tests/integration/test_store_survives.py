@@ -99,6 +99,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment(path):
     rng, promised = random.Random(0), set()
     for attempt in range(10):
@@ -337,6 +338,7 @@ def test_reading_where_nothing_may_be_written(read_only, leave):
         assert record(0) in read(path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leave", LEFT)
 def test_appending_where_nothing_may_be_written(read_only, leave):
     path = read_only(leave)

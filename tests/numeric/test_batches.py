@@ -45,6 +45,7 @@ def model_of(task: NodeTask, name: str, channels: tuple[str, ...] = (), **option
     return built.double()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STEPS)
 def test_nodes_with_all_their_neighbours_are_answered_as_in_the_whole_graph(task, name):
     model = model_of(task, name, **OPTIONS.get(name, {}))
@@ -70,6 +71,7 @@ def gradient(model, losses: torch.Tensor) -> torch.Tensor:
     return torch.cat([(torch.zeros_like(p) if g is None else g).flatten() for p, g in zipped])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("reduction", "isolated", "channels"),
     [("mean", "observed", ()), ("sum", "missing", ()), ("mean", "observed", ("flips", "edges"))],
@@ -98,6 +100,7 @@ def test_the_mean_over_batches_is_the_gradient_of_the_whole_graph(task, reductio
     assert float(error.max()) < 0.1 * float(expected.abs().max()), "too few batches to tell"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("matrix", ["adjacency", "neighbour_mean"])
 def test_drawn_neighbours_stand_for_all_of_them(task, matrix):
     rows = GraphRows.of(task.edges, task.num_nodes, task.weights)
@@ -138,6 +141,7 @@ def test_no_neighbour_is_drawn_twice_and_none_that_is_not_one(task):
         assert set(drawn.tolist()) <= set(rows.col[rows.rowptr[node] : rows.rowptr[node + 1]].tolist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiled", [True, False])
 def test_the_last_of_very_many_neighbours_is_one(monkeypatch, compiled):
     """The largest random number, and sizes for which its product with g / k rounds to g."""

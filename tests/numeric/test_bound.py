@@ -42,6 +42,7 @@ def log_joint(model: GenerativeModel, inputs: Inputs, source: PairSource) -> tor
     return torch.stack(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 @pytest.mark.parametrize("kind", ["inputs", "weighted"])
 def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, kind, noise, request):
@@ -58,6 +59,7 @@ def test_bound_is_below_log_evidence_and_the_gap_is_the_kl(name, kind, noise, re
     torch.testing.assert_close(evidence - bound, kl_to_true_posterior)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lsm", "sbm", "nlsm"])
 def test_where_edges_of_a_node_are_missing_the_bound_is_that_of_all_they_could_have_been(name, task, noise):
     """Node 5 has lost its edges: the evidence is a sum over every way to give it some."""

@@ -102,6 +102,7 @@ def believed(model: GenerativeModel, inputs) -> torch.Tensor:
     return b / b.sum(2, keepdim=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["inputs", "weighted"])
 @pytest.mark.parametrize("name", CLASS_LIKELIHOODS)
 def test_bound_is_the_expectation_and_the_gap_is_the_kl(name, kind, noise, request):
@@ -171,6 +172,7 @@ def tag_joint(model: GenerativeModel, inputs, source: PairSource, labellings: to
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("columns", [1, 2])
 @pytest.mark.parametrize("name", ["sbm", "tags"])
 def test_bound_of_tags_is_the_expectation_of_one_and_below_it_of_several(name, columns):
@@ -219,6 +221,7 @@ def test_with_one_tag_rates_are_exact_too():
         torch.testing.assert_close(found, expected, atol=1e-8, rtol=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["samples", "bound"])
 def test_expectation_over_numbers_is_exact_for_a_sample_and_else_below(how):
     task = line("real")

@@ -123,6 +123,7 @@ def test_the_other_edges_do_speak(graph, hops, degrees):
     assert not torch.allclose(logits(likelihood, first, pair, True), logits(likelihood, second, pair, True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("hops", "weights"), [(0, None), (2, None), (2, WEIGHTS)])
 def test_the_log_odds_are_those_of_the_formula(graph, hops, weights):
     """Summed over neighbours by hand, in the graph without the pair."""
@@ -187,6 +188,7 @@ class _Base(torch.nn.Module):
         return self.likelihood.base(self.likelihood.node_state(inputs, None), pairs)
 
 
+@pytest.mark.slow
 def test_the_gradient_of_an_edge_that_is_left_out(graph):
     edges, directed = graph
     inputs, pairs = make_inputs(edges, directed), Pairs(*torch.from_numpy(edges[:, :4]), present=True)

@@ -83,6 +83,7 @@ def test_more_edges_in_a_step_than_there_are_means_all(inputs, source):
     assert torch.equal(every, more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["lsm", "nlsm", "sbm", "dcsbm", "mix"])
 @pytest.mark.parametrize("label_use", ["expected", "plug-in"])
 def test_nodes_that_no_drawn_pair_has_make_no_difference(name, label_use, inputs, source, monkeypatch):

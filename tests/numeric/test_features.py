@@ -83,6 +83,7 @@ def test_a_gaussian_is_normalised():
     assert math.isclose(torch.trapezoid(density, grid).item(), 1.0, rel_tol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_distilled_prior_learns_from_q_and_q_not_from_it(inputs, source, noise):
     model = make_model("sbm")
     lesson = Objective.elbo(distillation_weight=1.0, reduction="sum").terms(model, inputs, source, noise).distillation

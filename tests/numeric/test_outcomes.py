@@ -117,6 +117,7 @@ def test_the_bound_is_the_evidence_when_tags_say_nothing_about_the_graph(likelih
     torch.testing.assert_close(bound_of(model, inputs).squeeze(), joint.logsumexp(0), **TIGHT)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_the_expectation_over_tags_against_enumeration(likelihood, columns):
     inputs = double_inputs(flags(columns))
@@ -252,12 +253,14 @@ def _graph_of_many(model: GenerativeModel, inputs: Inputs, values: torch.Tensor)
     return total
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("likelihood", "outcome"), [("near", "real"), ("near", "counts")])
 def test_gradcheck_of_the_whole_loss_of_numbers(likelihood, outcome):
     inputs = double_inputs(line(outcome))
     _gradcheck(number_model(likelihood, inputs.task), inputs)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("likelihood", "columns"), TAG_MODELS)
 def test_gradcheck_of_the_whole_loss_of_tags(likelihood, columns):
     inputs = double_inputs(flags(columns))

@@ -82,6 +82,7 @@ def test_graph_term_uses_the_priors_soft_labels_drops_constants_and_divides_by_c
     assert terms.graph.item() == pytest.approx(-edges - non_edges)
 
 
+@pytest.mark.slow
 def test_posterior_gets_no_gradient_from_the_graph_term_and_the_prior_does(inputs):
     model, terms = released(inputs, planted_partition())
     q_gradient, p_gradient = torch.autograd.grad(terms.graph, (model.posterior.table, model.prior.table))

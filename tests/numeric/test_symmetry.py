@@ -83,6 +83,7 @@ def _rename_likelihood(likelihood: torch.nn.Module, name: str, back: torch.Tenso
         assert name == "sbm", f"say how the classes of {name} are renamed"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "preset"), LOSSES)
 def test_gradcheck_of_the_whole_loss(name, preset, inputs, source):
     objective = Objective.named(preset, laplacian_weight=0.5)

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
@@ -151,6 +152,7 @@ GOOD_IDS = st.sampled_from(
 GOOD_LABELS = st.sampled_from([list("aabbcc") + [None] * 2, [0, 1] * 3 + [-1, None], [True, False] * 3 + [None] * 2])
 
 
+@pytest.mark.slow
 @SETTINGS
 @given(
     st.dictionaries(TEXTS.map(lambda text: f"x{text}".strip()), GOOD_COLUMNS, min_size=1, max_size=4),

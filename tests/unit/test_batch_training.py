@@ -14,6 +14,7 @@ def task():
     return g3nn.synthetic(nodes=400, classes=3, degree=8, features=12, labels_per_class=20, val=60, seed=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["gcn", "sbm-sage", "dcsbm-gat", "lsm-mlp"])
 def test_batches_are_about_as_good_as_the_whole_graph(task, model):
     whole, batches = (g3nn.fit(task, model, epochs=60, seed=3, device="cpu", batch=size) for size in (0, 40))
@@ -45,6 +46,7 @@ def test_a_result_judges_validation_nodes_by_all_their_neighbours(task, trials):
     assert (np.abs(found.val_loss - np.nanmin(found.history[:, -2], axis=0)) > 1e-3).all(), "one is not like all"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", ["real", "tags"])
 def test_other_outcomes_are_trained_in_batches_too(outcome):
     rng = np.random.default_rng(0)

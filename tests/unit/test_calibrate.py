@@ -152,6 +152,7 @@ def shifted(n: int, sharpness: float, seed: int = 0) -> tuple[np.ndarray, np.nda
     return Scaling(1 / sharpness)(log_prob), (np.exp(truth).cumsum(1) > level).argmax(1)
 
 
+@pytest.mark.slow
 def test_offsets_undo_a_shift_of_the_classes():
     log_prob, labels = shifted(8000, 2.0)
     found = fit_scaling(log_prob, labels)

@@ -95,6 +95,7 @@ def test_every_objective_can_be_made(name):
 LIKELIHOODS_OF_CLASSES = list(dict.fromkeys(ModelSpec.parse(name).likelihood for name in model_names("classes")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("likelihood", LIKELIHOODS_OF_CLASSES)
 def test_every_model_takes_two_steps_with_its_defaults(likelihood, learnable):
     """With the likelihood, or with none, and each of the posteriors."""
@@ -113,6 +114,7 @@ def columns(outcome: str, classes: np.ndarray) -> np.ndarray:
     return {"tags": both > 0, "real": both * 1.5, "counts": both}[outcome]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", [name for name in OUTCOMES if name != "classes"])
 def test_every_model_for_numbers_takes_two_steps_with_its_defaults(outcome, learnable):
     split = learnable.train, learnable.val, learnable.test

@@ -22,6 +22,7 @@ def test_an_old_name_gives_the_module_itself(old, monkeypatch):
     assert new.__spec__.name == f"g3nn.{MOVED[old]}"
 
 
+@pytest.mark.slow
 def test_so_do_modules_in_an_old_package_and_attributes():
     code = """
 import warnings

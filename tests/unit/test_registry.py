@@ -175,6 +175,7 @@ def test_what_is_no_text_is_no_name(make):
     assert all(name not in found for name in (None, 3, [], ("sbm",)))
 
 
+@pytest.mark.slow
 def test_packages_are_not_even_looked_for_when_g3nn_is_imported():
     """Neither by the package nor by the rooms that hold registries, nor by the estimators."""
     code = """

@@ -124,6 +124,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "expected"),
     [

@@ -77,6 +77,7 @@ def free_pairs(scripts: dict[str, Any], edges: np.ndarray, count: int) -> np.nda
     return pairs[:, np.random.default_rng(0).permutation(pairs.shape[1])[:count]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("added", [0, 1])
 def test_edges_are_believed_as_by_the_library(scripts, task, solved, sparse, added):
@@ -99,6 +100,7 @@ def test_edges_are_believed_as_by_the_library(scripts, task, solved, sparse, add
         np.testing.assert_allclose(ours.beliefs.numpy(), theirs.beliefs, atol=2e-6)
 
 
+@pytest.mark.slow
 def test_answers_are_those_of_the_library(answer, task, solved):
     other = random_edges(task, 0.2, 1).task.edges
     np.testing.assert_allclose(answer.on(other).numpy(), answer.library_log_prob(other), atol=1e-4)
@@ -124,6 +126,7 @@ def test_the_gradient_is_that_of_the_whole_answer(scripts, answer, task):
     torch.testing.assert_close(gradient @ way, difference, rtol=1e-5, atol=0)
 
 
+@pytest.mark.slow
 def test_the_attack_hurts_more_than_random_flips(scripts, answer, task):
     search, rate = scripts["search"], 0.3
     effort = search.Effort(steps=20, block=800, renew=5, relearn=0, samples=4)
@@ -192,6 +195,7 @@ def command(scripts, task, short, monkeypatch, tmp_path):
     return run
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(scripts, task, command, monkeypatch, tmp_path):
     out = tmp_path / "records.json"
     sound, attacked = command("--out", out)

@@ -201,6 +201,7 @@ def test_every_problem_is_told_at_once(any_graph, graphs, tmp_path, monkeypatch)
     assert "--graphs: got nowhere" in told(any_graph, monkeypatch, "--graphs", "nowhere", "--only", "cora")
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_where_it_stopped(any_graph, graphs, tmp_path, monkeypatch):
     """The one job that is left is measured, in another process, and the records that were there stay."""
     out = tmp_path / "records.json"

@@ -89,6 +89,7 @@ def test_a_person_errs_as_often_as_asked_and_always_in_the_same_way(labelling, f
     assert (y[50:][~np.isin(np.arange(50, 200), task.train)] == -1).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["random", "coverage"])
 def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
     job = labelling.Choice("small", 1, strategy, 0.0, first=1, last=3)
@@ -102,6 +103,7 @@ def test_a_run_asks_about_every_node_once(labelling, folder, strategy):
     assert again["accuracy"]["3"] > 0.5
 
 
+@pytest.mark.slow
 def test_strategies_begin_with_the_same_model_and_do_not_touch_each_other(labelling, folder):
     jobs = [labelling.Choice("small", 1, strategy, 0.0, first=1, last=2) for strategy in ("entropy", "default")]
     both = labelling.measured(jobs, {}, folder, "cpu")
@@ -112,6 +114,7 @@ def test_strategies_begin_with_the_same_model_and_do_not_touch_each_other(labell
     assert both[1]["nodes"] == alone["nodes"] != both[0]["nodes"]
 
 
+@pytest.mark.slow
 def test_a_person_who_errs_looks_again(labelling, folder):
     job = labelling.Choice("small", 1, "default", 0.3, first=2, last=7)
     (record,) = labelling.measured([job], {}, folder, "cpu")
@@ -124,6 +127,7 @@ def test_a_person_who_errs_looks_again(labelling, folder):
     assert (y >= 0).sum() == 21
 
 
+@pytest.mark.slow
 def test_updates_and_suggestions_are_timed_beside_fits_from_scratch(scripts, folder, tmp_path):
     updating, out = scripts["updating"], tmp_path / "updating.jsonl"
     found = list(updating.records("small", 0, folder, "cpu", 3))

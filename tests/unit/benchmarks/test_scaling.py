@@ -48,6 +48,7 @@ def test_a_case_is_measured(scripts, model):
     assert found["seconds_per_epoch"] > 0
 
 
+@pytest.mark.slow
 def test_a_case_runs_in_a_process_and_is_not_measured_again(scaling, tmp_path, capsys, monkeypatch):
     out = tmp_path / "scale.json"
     cases = [("tiny", TINY, "sbm-gcn")]
@@ -59,6 +60,7 @@ def test_a_case_runs_in_a_process_and_is_not_measured_again(scaling, tmp_path, c
     assert "ms per epoch" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_case_that_fails_is_recorded(scaling, tmp_path, capsys):
     (found,) = scaling.measure_all(tmp_path / "scale.json", [("tiny", TINY, "no-such-model")], "cpu")
     assert found["status"].startswith("failed: ")

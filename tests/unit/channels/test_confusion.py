@@ -41,6 +41,7 @@ def test_beliefs_are_those_of_bayes_and_the_evidence_is_their_norm():
     np.testing.assert_allclose(confusion.log_prob(log_prob, seen), np.log(joint.sum(1)), rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", [0.1, 0.3])
 def test_how_many_labels_are_wrong_and_where_they_go(wrong):
     pair = (1 - wrong) * np.eye(5) + wrong * np.roll(np.eye(5), 1, axis=1)

@@ -49,6 +49,7 @@ def fitted(tmp_path_factory) -> Path:
 
 
 class TestResults:
+    @pytest.mark.slow
     def test_everything_is_written(self, fit, tmp_path):
         ran = fit("--json", form="parquet")
         assert (ran.code, ran.err) == (0, "")
@@ -61,6 +62,7 @@ class TestResults:
         assert load_model(out / "model").classes_.tolist() == ["art", "law", "tea"]
         assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.parquet", "nodes.parquet", "out"]
 
+    @pytest.mark.slow
     def test_predictions(self, fitted):
         table = pq.read_table(fitted / "predictions.parquet")
         given = ["id", "given", "role"]
@@ -86,6 +88,7 @@ class TestResults:
         right = np.array(table["label"].to_pylist())[45:] == np.array(node_columns(labelled=60)["group"])[45:]
         assert right.mean() > 0.8
 
+    @pytest.mark.slow
     def test_edges(self, fitted):
         table = pq.read_table(fitted / "edges.parquet")
         assert table.column_names == ["source", "target", "probability", "rank"]
@@ -99,6 +102,7 @@ class TestResults:
         # What was learned about edges is part of the model.
         np.testing.assert_array_equal(load_model(fitted / "model").audit(0).edges["probability"], probability)
 
+    @pytest.mark.slow
     def test_a_page(self, fitted):
         page = (fitted / "report.html").read_text(encoding="utf-8")
         assert page.lstrip().lower().startswith("<!doctype html>")
@@ -122,6 +126,7 @@ class TestResults:
         assert pq.read_table(tmp_path / "out" / "edges.parquet").to_pydict() == expected
         assert sorted(path.name for path in (tmp_path / "out").iterdir()) == RESULTS
 
+    @pytest.mark.slow
     def test_classes_keep_their_type_and_a_link_to_an_empty_folder_will_do(self, fit, tables, tmp_path):
         (tmp_path / "empty").mkdir()
         (tmp_path / "out").symlink_to("empty")
@@ -134,6 +139,7 @@ class TestResults:
         assert table["given"].type == pa.int64()
         assert table.column_names[4:7] == ["prob_100", "prob_111", "prob_119"]
 
+    @pytest.mark.slow
     def test_a_split_column_keeps_test_labels_out(self, fit, tables, tmp_path):
         nodes = tables["nodes"] = node_columns(labelled=60)
         nodes["part"] = ["train"] * 24 + ["val"] * 12 + ["test"] * 24
@@ -147,6 +153,7 @@ class TestResults:
         assert table["role"].to_pylist() == ["train"] * 24 + ["validation"] * 12 + ["test"] * 24
         assert table["given"].to_pylist() == nodes["group"]
 
+    @pytest.mark.slow
     def test_for_people(self, fit, tables, caplog):
         caplog.set_level("INFO", "g3nn")
         tables["nodes"] = {**node_columns(labelled=60), "split": ["train"] * 24 + ["val"] * 12 + ["test"] * 24}
@@ -156,6 +163,7 @@ class TestResults:
             assert text in ran.out
         assert "24 training nodes and 12 validation nodes" in caplog.text
 
+    @pytest.mark.slow
     def test_a_label_of_each_class_leaves_nothing_to_validate_on(self, fit, tables):
         tables["nodes"]["group"][3:] = [None] * 57
         told = json.loads(fit("--json", "--no-audit").out, parse_constant=pytest.fail)
@@ -163,6 +171,7 @@ class TestResults:
         assert "no labelled node is left to validate on" in told["notes"][0]
         assert "model gcn, not validated\n" in fit("--no-audit", out="again").out
 
+    @pytest.mark.slow
     def test_options_reach_the_classifier(self, fit, tmp_path):
         words = ("--model", "sbm-gcn", "--objective", "released", "--ensemble", "2", "--seed", "7", "--directed")
         told = json.loads(fit(*words, "--json").out)
@@ -191,6 +200,7 @@ class TestResults:
         ]
         assert ran.err == "".join(f"note: {note}\n" for note in told["notes"])
 
+    @pytest.mark.slow
     def test_weights_are_found_and_can_be_ignored(self, fit, tables, tmp_path):
         tables["edges"]["weight"] = [1 + place % 3 for place in range(len(tables["edges"]["source"]))]
         (note,) = json.loads(fit("--json", "--no-audit").out)["notes"]
@@ -199,6 +209,7 @@ class TestResults:
         assert json.loads(fit("--json", "--no-audit", "--weight", "none", out="plain").out)["notes"] == []
         assert load_model(tmp_path / "plain").task_.weights is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", ["csv", "parquet", "xlsx"])
     def test_answers_alone(self, fit, tables, tmp_path, form):
         """With all columns of the node table, those with the name of an answer under another one."""
@@ -228,6 +239,7 @@ class TestResults:
         assert (len(table), table["probability"].null_count) == (71, 71)
         assert load_model(tmp_path / "out").graph_audit_ is None
 
+    @pytest.mark.slow
     def test_files_can_be_read_by_those_whom_the_umask_lets(self, fit, tmp_path):
         before = os.umask(0o027)
         try:
@@ -239,6 +251,7 @@ class TestResults:
         rights = {path.name: oct(path.stat().st_mode & 0o777) for path in written}
         assert rights == {path.name: "0o750" if path.is_dir() else "0o640" for path in written}
 
+    @pytest.mark.slow
     def test_exported_tables_need_no_more_than_the_names(self, run_command, learnable, tmp_path):
         folder = export(learnable, tmp_path / "tables")
         files = ("--nodes", str(folder / "nodes.parquet"), "--edges", str(folder / "edges.csv"))
@@ -251,6 +264,7 @@ class TestResults:
 
 
 class TestCrashes:
+    @pytest.mark.slow
     @pytest.mark.parametrize(
         "error", [OSError(28, "No space left on device"), RuntimeError("bug"), KeyboardInterrupt()]
     )
@@ -269,6 +283,7 @@ class TestCrashes:
             assert ran.out == ""
         assert sorted(path.name for path in tmp_path.iterdir()) == ["edges.csv", "nodes.csv"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("out", ["out", "out.csv"])
     def test_a_full_disk_does_not_cost_the_training(self, fit, tmp_path, monkeypatch, out):
         elsewhere = tmp_path / "elsewhere"

@@ -54,6 +54,7 @@ def fit(run_command: Any, tables: dict[str, Columns], tmp_path: Path) -> Any:
     return run
 
 
+@pytest.mark.slow
 def test_a_column_with_fractions_is_real(fit, tmp_path):
     ran = fit("price", words=("--json",), form="parquet")
     assert (ran.code, ran.err) == (0, "")
@@ -72,6 +73,7 @@ def test_a_column_with_fractions_is_real(fit, tmp_path):
     assert '"residuals"' in page
 
 
+@pytest.mark.slow
 def test_few_whole_numbers_are_classes_unless_counts_are_asked_for(fit, tmp_path):
     ran = fit("visits", words=("--outcome", "counts"))
     assert ran.code == 0
@@ -82,6 +84,7 @@ def test_few_whole_numbers_are_classes_unless_counts_are_asked_for(fit, tmp_path
     assert json.loads(fit("visits", words=("--dry-run", "--json")).out)["schema"][-3]["kind"] == "label (classes)"
 
 
+@pytest.mark.slow
 def test_many_whole_numbers_with_gaps_are_numbers(fit, tables):
     tables["nodes"]["visits"] = [3 * row for row in range(60)]
     told = json.loads(fit("visits", words=("--json", "--no-audit")).out)
@@ -89,6 +92,7 @@ def test_many_whole_numbers_with_gaps_are_numbers(fit, tables):
     assert "--outcome classes takes each as a class of its own." in told["notes"][0]
 
 
+@pytest.mark.slow
 def test_several_columns_are_tags(fit, tmp_path):
     ran = fit("keen", "rich", words=("--json",))
     assert (ran.code, ran.err) == (0, "")
@@ -106,6 +110,7 @@ def test_several_columns_are_tags(fit, tmp_path):
     assert "share in training" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_test_labels_judge_and_are_not_learned(fit, tables):
     split = ["train"] * 30 + ["val"] * 8 + ["test"] * 7 + [None] * 15
     tables["nodes"]["split"] = split
@@ -116,6 +121,7 @@ def test_test_labels_judge_and_are_not_learned(fit, tables):
     assert set(told["test"]) == {"accuracy", "nll", "brier", "f1_micro", "f1_macro", "nodes"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("labels", "columns"),
     [(("price",), ["id", "mean", "deviation", "low", "high", "has_edges"]), (("keen", "rich"), None)],

@@ -57,6 +57,7 @@ def run(folder: Path, *words: str, **environment: str) -> tuple[str, set[str]]:
     return printed, loaded
 
 
+@pytest.mark.slow
 def test_without_torch(tmp_path):
     commands = [
         ("bench", "--help"),
@@ -73,6 +74,7 @@ def test_help_loads_nothing(tmp_path):
     assert run_all(tmp_path, *commands)[1] == set()
 
 
+@pytest.mark.slow
 def test_training_and_tables_of_trainings_come_without_scikit_learn(tmp_path):
     _, loaded = run_all(tmp_path, ("train", "--help"), ("bench", "run", "--help"), ("datasets",))
     assert "torch" in loaded

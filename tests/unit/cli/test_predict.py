@@ -49,6 +49,7 @@ def answers(folder: Path) -> dict[str, list[Any]]:
 
 
 class TestAnswers:
+    @pytest.mark.slow
     @pytest.mark.parametrize("form", ["csv", "parquet"])
     def test_new_nodes_with_edges(self, predict, fitted, new_nodes, tmp_path, form):
         edges = {"source": ["p60", "p61", "p60"], "target": ["p0", "p1", "p63"]}
@@ -63,6 +64,7 @@ class TestAnswers:
         assert found["id"] == new_nodes["id"]
         assert found["has_edges"] == [True, True, False, True] + [False] * 6
 
+    @pytest.mark.slow
     def test_new_nodes_without_edges(self, predict, tmp_path):
         ran = predict()
         assert (ran.code, ran.err) == (0, f"note: {LONELY}\n")

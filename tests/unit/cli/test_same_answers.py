@@ -16,6 +16,7 @@ from g3nn.estimator import G3NNClassifier, estimator_for, load_model
 NAMES = ["prob_art", "prob_law", "prob_tea"]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 def test_the_command_line_and_python(run_command, tmp_path):
     columns = node_columns()
@@ -60,6 +61,7 @@ PRIORS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 @pytest.mark.parametrize(("prior", "outcome"), PRIORS)
 def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior, outcome):

@@ -120,6 +120,7 @@ def real(tmp_path_factory) -> NodeTask:
     return load("blogcatalog")
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_the_graph_is_the_published_one(real):
     found = statistics(real)
@@ -131,6 +132,7 @@ def test_the_graph_is_the_published_one(real):
     assert real.labels.any(1).all(), "every node has a tag"
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_spectral_features_are_eigenvectors(real):
     n = real.num_nodes

@@ -71,6 +71,7 @@ def test_cora_equals_planetoid_in_whichever_form_it_came():
     assert fingerprint(load("cora")) == CORA_FINGERPRINT
 
 
+@pytest.mark.slow
 @pytest.mark.network
 def test_cora_rebuilt_from_linqs_equals_planetoid(monkeypatch, tmp_path):
     ended = subprocess.run(

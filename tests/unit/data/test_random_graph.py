@@ -57,6 +57,7 @@ def assert_drawn(frequency: np.ndarray, expected: np.ndarray) -> None:
 SAME = LABELS[:, None] == LABELS
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize(("p_same", "p_other"), [(0.6, 0.2), (0.05, 0.4), (0.9, 0.0), (0.0, 0.97)])
 def test_planted_partition_links_each_pair_with_its_probability(draw, p_same, p_other):
@@ -64,6 +65,7 @@ def test_planted_partition_links_each_pair_with_its_probability(draw, p_same, p_
     assert_drawn(drawn, np.where(SAME, p_same, p_other))
 
 
+@pytest.mark.slow
 @WAYS
 @pytest.mark.parametrize("weight", [1.5, -3.0])
 def test_latent_space_links_each_pair_with_its_probability(monkeypatch, draw, weight):
@@ -145,6 +147,7 @@ def test_rewire_draws_uniform_pairs():
     assert abs(same - 0.5) < 5 * np.sqrt(0.25 / changed.shape[1])
 
 
+@pytest.mark.slow
 def test_many_edges_are_drawn_node_by_node(monkeypatch):
     labels = np.random.default_rng(7).permutation(np.arange(5000) % 4)
     few = random_graph.draw_graph(labels, 0.02, 0.002, None, np.random.default_rng(8))
@@ -159,6 +162,7 @@ def test_many_edges_are_drawn_node_by_node(monkeypatch):
     assert abs(same[0] - same[1]) < 5 * np.sqrt(2 * 0.25 / few.shape[1])
 
 
+@pytest.mark.slow
 def test_a_graph_does_not_depend_on_the_number_of_threads():
     """Rows in both halves of the nodes, and more of them than a thread takes at once."""
     code = """if True:

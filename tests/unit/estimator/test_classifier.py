@@ -85,6 +85,7 @@ def test_labels_of_other_nodes_are_never_seen(fitted, graph):
     assert (fitted.task_.labels[graph.y < 0] == -1).all()
 
 
+@pytest.mark.slow
 def test_the_same_state_gives_the_same_answers(fitted, graph, quick):
     again = quick().fit(graph.X, graph.y, graph.edges, val=graph.val)
     np.testing.assert_array_equal(again.predict_proba(), fitted.predict_proba())
@@ -152,6 +153,7 @@ def test_classes_keep_their_names(graph, quick):
     assert classifier.evaluate(rest, names[graph.truth[rest]])["accuracy"] > 0.6
 
 
+@pytest.mark.slow
 def test_folds_of_nodes(graph, quick):
     known = np.flatnonzero(graph.y >= 0)
     nodes, y = Nodes(graph.X, graph.edges)[known], graph.y[known]
@@ -178,6 +180,7 @@ def test_a_search_over_masks_of_nodes(graph, quick):
     assert not np.isin(graph.val, np.concatenate([by_hand.task_.train, by_hand.task_.val])).any()
 
 
+@pytest.mark.slow
 def test_few_validation_nodes_that_choose_and_calibrate_are_warned_of(graph):
     panel = G3NNClassifier(epochs=2, ensemble=1, device="cpu")
     with pytest.warns(G3NNWarning, match="12 validation nodes"):
@@ -195,6 +198,7 @@ def test_verbose_says_what_is_going_on_in_the_log(graph, quick, caplog):
     assert "chose sbm-gcn" in second
 
 
+@pytest.mark.slow
 def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(rich.progress.Progress, "update", lambda bar, job, **fields: calls.append(fields))
@@ -222,6 +226,7 @@ def test_a_budget_that_is_too_short_trains_one_model_and_says_so(graph):
     assert classifier.model_ == "hops"
 
 
+@pytest.mark.slow
 def test_what_the_caller_sets_goes_before_the_panel(graph):
     classifier = G3NNClassifier(effort="quick", hidden=7, epochs=2, ensemble=1, device="cpu")
     classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
@@ -254,6 +259,7 @@ def test_a_second_fit_forgets_the_first(graph, quick):
     assert (classifier.n_features_in_, classifier.notes_) == (4, {})
 
 
+@pytest.mark.slow
 def test_edges_are_judged_with_the_labels_that_were_learned(graph, quick, tmp_path):
     classifier = quick().fit(graph.X, graph.y, graph.edges, val=graph.val)
     assert classifier.graph_audit_ is None

@@ -60,6 +60,7 @@ def doubting(noisy):
 
 
 class TestTrust:
+    @pytest.mark.slow
     def test_edges_inside_classes_are_believed_more(self, noisy):
         trusts = edge_trust(noisy, SHARES, featureless=False, seed=0, device="cpu")
         inside = noisy.labels[noisy.edges[0]] == noisy.labels[noisy.edges[1]]
@@ -70,6 +71,7 @@ class TestTrust:
             assert found[inside].mean() - found[~inside].mean() > 0.5 * min(share, 1 - share)
             assert ((found > 0) & (found <= 1)).all()
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("featureless", [False, True])
     def test_labels_that_are_not_for_training_have_no_say(self, noisy, featureless):
         other = replace(noisy, labels=noisy.labels.copy())
@@ -78,6 +80,7 @@ class TestTrust:
         first, second = (edge_trust(task, (0.5,), featureless, 0, "cpu")[0.5] for task in (noisy, other))
         np.testing.assert_array_equal(first.probability, second.probability)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("featureless", [False, True])
     def test_no_edge_is_weighed_by_a_label_of_its_own_ends(self, noisy, featureless):
         """Networks train on these labels, and hear the edges."""
@@ -111,6 +114,7 @@ class TestTrust:
 
 
 class TestEstimator:
+    @pytest.mark.slow
     def test_validation_decides_whether_edges_are_doubted(self, noisy):
         found, plain = fitted(noisy), fitted(noisy, denoise=False)
         assert any("genuine" in entry.view for entry in found.panel_)
@@ -118,6 +122,7 @@ class TestEstimator:
         assert found.fitted_.val_loss <= plain.fitted_.val_loss + 0.02
         assert any(member.trust is not None for member in found.fitted_.answerer.members)
 
+    @pytest.mark.slow
     def test_where_it_is_asked_for_every_network_doubts(self, noisy, doubting):
         assert all("genuine" in entry.view for entry in doubting.panel_)
         assert any(entry.view.endswith(", 0% genuine") for entry in doubting.panel_)
@@ -125,6 +130,7 @@ class TestEstimator:
         assert one.fitted_.answerer.members[0].trust.share in SHARES
         assert fitted(noisy, model="gcn").fitted_.answerer.members[0].trust is None
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("changes", [{}, {"inductive": True}, {"refit": True}])
     def test_what_is_believed_about_edges_is_saved(self, noisy, doubting, tmp_path, changes):
         found = fitted(noisy, denoise=True, model="gcn", **changes) if changes else doubting
@@ -136,6 +142,7 @@ class TestEstimator:
         X, edges = noisy.features[:2] + 1, (np.array([300, 301]), np.array([0, 1]))
         np.testing.assert_allclose(again.predict_proba(X, edges), found.predict_proba(X, edges), atol=1e-6)
 
+    @pytest.mark.slow
     def test_without_features_beliefs_are_propagated_too(self, noisy, tmp_path):
         found = G3NNClassifier(effort="quick", epochs=5, ensemble=1, device="cpu").fit(
             None, known(noisy), noisy.edges, val=noisy.val
@@ -166,6 +173,7 @@ class TestEstimator:
         np.testing.assert_array_equal(task.val, noisy.train[:8])
         np.testing.assert_array_equal(np.intersect1d(task.train, task.val), [])
 
+    @pytest.mark.slow
     def test_a_regressor_has_it_too(self):
         task = g3nn.synthetic_values(nodes=200, labelled=0.3, val=30, degree=6, seed=1)
         y = task.labels[:, 0].copy()
@@ -175,6 +183,7 @@ class TestEstimator:
         assert np.isfinite(found.predict()).all()
         assert any("genuine" in entry.view for entry in found.panel_)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("how", [{"model": "gcn"}, {"model": "sbm-gcn", "refit": True}])
     def test_where_edges_join_nodes_by_chance_features_alone_answer(self, by_chance, tmp_path, how):
         with pytest.warns(G3NNWarning) as noted:
@@ -210,6 +219,7 @@ class TestEstimator:
             G3NNClassifier(effort="quick", epochs=2, ensemble=1, device="cpu").fit(X, y, tuple(pairs))
         assert not [one for one in noted if "denoise" in str(one.message)]
 
+    @pytest.mark.slow
     def test_models_that_look_at_no_edge_are_refused(self, noisy):
         for model in ("mlp", "MLP", ModelSpec(posterior="mlp")):
             for denoise in (True, np.True_):

@@ -70,6 +70,7 @@ def test_weights_that_are_none_are_refused_however_they_come(noisy, bad):
             quick.fit(**given, y=noisy.y)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:denoise")
 def test_weights_need_not_be_probabilities(noisy):
     """Only their ratios count, also where edges are doubted."""

@@ -68,6 +68,7 @@ def test_a_column_without_values_cannot_be_filled(graph):
         tasks_of(graph._replace(X=X), inductive=False, missing="impute")
 
 
+@pytest.mark.slow
 def test_an_inductive_fit_is_a_fit_without_the_other_nodes(graph, quick):
     known, rest = np.flatnonzero(graph.y >= 0), np.flatnonzero(graph.y < 0)
     number = np.empty(150, dtype=int)
@@ -80,6 +81,7 @@ def test_an_inductive_fit_is_a_fit_without_the_other_nodes(graph, quick):
     np.testing.assert_allclose(inductive.predict_proba()[rest], later, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_a_refit_learns_from_all_labels_and_keeps_the_calibration(fitted, graph, quick):
     again = quick(refit=True).fit(graph.X, graph.y, graph.edges, val=graph.val)
     assert again.temperature_ == fitted.temperature_
@@ -91,6 +93,7 @@ def test_a_refit_learns_from_all_labels_and_keeps_the_calibration(fitted, graph,
     assert nll[0] < nll[1], "the labels it validated on were learned now"
 
 
+@pytest.mark.slow
 def test_a_refit_keeps_members_and_weights(heavy, small_panel):
     plain, again = (small_panel(refit=refit).fit(heavy.X, heavy.y, heavy.edges, val=heavy.val) for refit in (0, 1))
     before, after = (one.fitted_.answerer for one in (plain, again))
@@ -117,6 +120,7 @@ def test_label_propagation_is_refitted_with_the_validation_labels(graph, quick):
     assert not np.allclose(plain.predict_proba(), again.predict_proba())
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_the_mean_of_its_replicas(graph, quick):
     first, both = (quick(ensemble=R).fit(graph.X, graph.y, graph.edges, val=graph.val).fitted_ for R in (1, 2))
     networks = [one.answerer.networks[0] for one in (first, both)]

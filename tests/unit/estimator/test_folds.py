@@ -76,6 +76,7 @@ class TestSearch:
         np.testing.assert_array_equal(fitted.val_nodes_, np.sort(np.concatenate(seen[0][0][:2])))
         assert not np.isin(fitted.val_nodes_, fitted.task_.train).any()
 
+    @pytest.mark.slow
     def test_validation_nodes_are_answered_by_those_who_did_not_see_their_labels(self, both_replicas):
         """Features name each node and labels mean nothing: who has seen a label knows it, nobody else does."""
         rng = np.random.default_rng(0)
@@ -95,6 +96,7 @@ class TestSearch:
         fitted = panel(epochs=2).fit(graph.X, graph.y, graph.edges, val=graph.val)
         np.testing.assert_array_equal(fitted.val_nodes_, np.sort(graph.val))
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("changes", [{}, {"inductive": True}, {"refit": True}])
     def test_it_is_saved_with_the_answers(self, graph, tmp_path, changes, both_replicas):
         fitted = panel(**changes).fit(graph.X, graph.y, graph.edges)
@@ -148,6 +150,7 @@ class TestAsked:
 
 
 class TestContinue:
+    @pytest.mark.slow
     def test_what_was_tried_is_not_tried_again(self, graph, monkeypatch):
         begun = panel(epochs=5).fit(graph.X, graph.y, graph.edges, val=graph.val)
         before, loss = list(begun.panel_), begun.fitted_.val_loss

@@ -61,6 +61,7 @@ def expectation(mean, variance, value, b, weight, present):
     return quad(integrand, mean - width, mean + width, limit=200)[0]
 
 
+@pytest.mark.slow
 def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
     """One new node with an edge to the first of four fitted ones, whose values are known and of which two are linked:
     with many points the score is where the bound by numerical integration is highest."""
@@ -92,6 +93,7 @@ def test_a_score_maximises_its_part_of_the_bound(monkeypatch):
     assert after[4, 1] == before[1]
 
 
+@pytest.mark.slow
 def test_what_was_fitted_stays(fitted):
     regressor, _, _ = fitted
     parts = regressor.fitted_
@@ -104,6 +106,7 @@ def test_what_was_fitted_stays(fitted):
         torch.testing.assert_close(tensor, before[name], rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_the_same_question_has_the_same_answer(fitted, tmp_path):
     regressor, X, edges = fitted
     first = regressor.predict_interval(0.9, X, edges)
@@ -113,6 +116,7 @@ def test_the_same_question_has_the_same_answer(fitted, tmp_path):
     np.testing.assert_array_equal(first, loaded.predict_interval(0.9, X, edges))
 
 
+@pytest.mark.slow
 def test_a_new_node_does_not_depend_on_others():
     """With a network that does not look at the graph, only scores of one's own could."""
     X, y, edges, val, _ = enlarged(seed=1)
@@ -136,6 +140,7 @@ def test_nodes_among_themselves_have_the_network_alone(fitted):
     assert masks == [([False, False, True], calibrations.inferred), ([True, True, False], calibrations.new)]
 
 
+@pytest.mark.slow
 def test_edges_tell_more_than_the_network():
     X, y, edges, val, truth = enlarged(seed=2, nodes=600)
     inside = (edges < 500).all(axis=0)

@@ -42,6 +42,7 @@ def test_a_model_that_was_named_is_trained(graph):
     assert [one.name for one in request(graph, model="blsm-gcn").candidates] == ["blsm-gcn"]
 
 
+@pytest.mark.slow
 def test_edges_are_judged_by_groups_and_sampled_labels_are_classes(graph, tmp_path):
     classifier = G3NNClassifier("mlp", ensemble=1, epochs=30).fit(*graph)
     task, beliefs = classifier.fitted_.groups()

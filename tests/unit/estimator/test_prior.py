@@ -82,6 +82,7 @@ class TestJointModel:
         assert not hasattr(trees, "classes_")
         assert np.isfinite(classifier.task_.beliefs).all()
 
+    @pytest.mark.slow
     def test_weights_of_labels_count(self, graph, quick):
         weights = np.where(graph.truth == 0, 20.0, 1.0)
         classifier = quick(prior=LogisticRegression(), epochs=1)
@@ -118,6 +119,7 @@ class TestJointModel:
 
 
 class TestPanel:
+    @pytest.mark.slow
     def test_everything_that_listens_is_tried_first(self, panel):
         first, second = [name for name, *_ in Classes.panel(3, 1.0) if name in POSTERIORS][:2]
         assert [(entry.model, entry.view) for entry in panel.panel_][:4] == [
@@ -147,6 +149,7 @@ class TestPanel:
             blind = quick(**how, validation=0.0).fit(graph.X, graph.y, graph.edges)
         assert blind.fitted_.answerer.networks[0].spec == ModelSpec("appnp", "sbm", "given")
 
+    @pytest.mark.slow
     def test_the_prior_is_tried_where_features_as_given_look_like_another_view(self, graph):
         """With sixteen ones in each row, rows of the length 4 are as they came."""
         rng = np.random.default_rng(0)
@@ -231,6 +234,7 @@ VALUES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outcome", VALUES)
 def test_other_outcomes_train(outcome, tmp_path):
     kind, prior, how = VALUES[outcome]

@@ -59,6 +59,7 @@ def test_scikit_learn_conventions():
             ask()
 
 
+@pytest.mark.slow
 def test_shapes_and_what_a_fit_leaves_behind(fitted, task):
     assert fitted.predict().shape == fitted.predict_std().shape == (300,)
     assert fitted.predict_interval().shape == (2, 300)
@@ -100,12 +101,14 @@ def test_measures_are_those_of_scikit_learn_and_scipy(fitted, task):
     assert fitted.evaluate(mask, values) == found
 
 
+@pytest.mark.slow
 def test_the_scale_and_place_of_values_do_not_matter(fitted, task):
     other = quick().fit(task.features, 1e6 + 1000 * known_numbers(task)[:, 0], task.edges, val=task.val)
     np.testing.assert_allclose(other.predict(), 1e6 + 1000 * fitted.predict(), rtol=1e-4)
     np.testing.assert_allclose(other.predict_std(), 1000 * fitted.predict_std(), rtol=1e-3)
 
 
+@pytest.mark.slow
 def test_new_nodes_with_all_some_and_no_edges(fitted, task):
     n, m = task.num_nodes, 5
     X = task.features[:m]
@@ -131,6 +134,7 @@ def test_another_graph_is_answered_as_new_nodes_are(fitted, task):
     np.testing.assert_array_equal(fitted.predict(same[3:9]), fitted.predict()[3:9])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("outcome", "changes"),
     [
@@ -160,6 +164,7 @@ def test_a_loaded_model_answers_the_same(task, counts, tmp_path, outcome, change
     assert loaded.evaluate(task.test, task.labels[task.test]) == regressor.evaluate(task.test, task.labels[task.test])
 
 
+@pytest.mark.slow
 def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
     """Shuffling the nodes must not change the answers: scores follow the nodes, not their numbers."""
     order = np.random.default_rng(0).permutation(300)
@@ -173,6 +178,7 @@ def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
     assert np.median(gap[known]) < 0.35 * y[known].std()
 
 
+@pytest.mark.slow
 def test_counts(counts):
     regressor = quick(outcome="counts").fit(counts.features, known_numbers(counts)[:, 0], counts.edges, val=counts.val)
     assert (regressor.predict() > 0).all()
@@ -200,6 +206,7 @@ def test_several_columns_with_gaps(task):
     )
 
 
+@pytest.mark.slow
 def test_the_panel_chooses_by_the_held_out_log_probability(task):
     regressor = G3NNRegressor(epochs=8, ensemble=1, device="cpu")
     regressor.fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
@@ -221,6 +228,7 @@ def test_grid_search_and_cross_validation_over_nodes(task):
     assert cross_val_predict(plain, nodes, y, cv=2).shape == y.shape
 
 
+@pytest.mark.slow
 def test_edges_are_judged_by_groups_of_values_and_that_is_saved_too(fitted, task, tmp_path):
     pairs = task.edges[:, :20]
     p = fitted.edge_proba(pairs)

@@ -26,6 +26,7 @@ def little_memory(monkeypatch):
     monkeypatch.setattr(memory, "free_memory", lambda device: 500_000)
 
 
+@pytest.mark.slow
 def test_a_panel_is_trained_in_batches_where_the_graph_does_not_fit(given, little_memory):
     model = g3nn.G3NNClassifier(effort="quick", ensemble=1, epochs=3, random_state=0)
     with pytest.warns(G3NNWarning, match=r"the whole graph takes at least .*in batches of 1024.*left out"):

@@ -54,6 +54,7 @@ def test_a_loaded_model_answers_the_same_to_the_last_bit(fitted, graph, tmp_path
     assert loaded.evaluate(graph.val, graph.truth[graph.val]) == fitted.evaluate(graph.val, graph.truth[graph.val])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("changes", [{}, {"refit": True}, {"inductive": True}], ids=["plain", "refit", "inductive"])
 def test_an_ensemble_answers_the_same_to_the_last_bit(heavy, small_panel, tmp_path, changes):
     ensemble = small_panel(**changes).fit(heavy.X, heavy.y, heavy.edges, val=heavy.val)

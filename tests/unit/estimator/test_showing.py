@@ -30,6 +30,7 @@ def regressor():
     return g3nn.G3NNRegressor(**QUICK).fit(task.features, known_numbers(task)[:, 0], task.edges, val=task.val)
 
 
+@pytest.mark.slow
 def test_an_estimator_writes_its_page(classifier, regressor, tmp_path):
     for number, estimator in enumerate((classifier, regressor)):
         path = tmp_path / f"{number}.html"
@@ -50,6 +51,7 @@ def test_a_page_without_edges_says_so_without_a_warning(tmp_path):
     assert "The graph has no edges." in Tags(own_text(tmp_path / "page.html")).text
 
 
+@pytest.mark.slow
 def test_a_model_that_looks_at_no_features_has_a_page(learnable, tmp_path):
     y = np.where(np.isin(np.arange(60), [*learnable.train, *learnable.val]), learnable.labels, -1)
     estimator = g3nn.G3NNClassifier(**{**QUICK, "model": "label-propagation"})
@@ -83,6 +85,7 @@ def test_the_panel_is_a_list_a_frame_and_a_table(classifier):
     assert "gcn" in Tags(classifier.panel_._repr_html_()).text
 
 
+@pytest.mark.slow
 def test_an_audit_is_two_frames_and_two_tables(classifier):
     audit = classifier.audit(3)
     edges, missing = audit.to_frame()

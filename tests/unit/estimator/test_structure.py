@@ -8,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError
-from g3nn.graph import given, load_model
+from g3nn.estimator import load_model
+from g3nn.graph import given
 from g3nn.graph.given import leading_vectors, structural_features
 from g3nn.kernels.sparse import normalised_adjacency
 

@@ -79,6 +79,7 @@ def test_new_nodes_saving_and_other_graphs(fitted, task, tmp_path):
     assert fitted.predict(task.features[:3], edges).shape == (3, 3)
 
 
+@pytest.mark.slow
 def test_the_panel(task):
     classifier = G3NNClassifier(epochs=6, ensemble=1, device="cpu")
     classifier.fit(task.features, known_numbers(task), task.edges, val=task.val)
@@ -95,6 +96,7 @@ def test_grid_search(task):
     assert search.fit(nodes, task.labels[known].astype(int)).best_params_["hidden"] in (4, 8)
 
 
+@pytest.mark.slow
 def test_edges_are_judged_by_one_tag_of_each_end(fitted, task):
     p = fitted.edge_proba(task.edges[:, :9])
     assert ((p > 0) & (p < 1)).all()

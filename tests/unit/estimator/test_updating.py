@@ -39,6 +39,7 @@ def test_an_update_takes_in_new_and_corrected_labels(graph, fresh):
     assert fresh.update(old, graph.truth[old]).n_iter_ == 20 + first + 15
 
 
+@pytest.mark.slow
 def test_updates_are_as_good_as_a_new_fit(graph, quick):
     y = np.full(len(graph.truth), -1)
     rng = np.random.default_rng(0)
@@ -56,6 +57,7 @@ def test_updates_are_as_good_as_a_new_fit(graph, quick):
     assert right[0] > right[1] - 0.06
 
 
+@pytest.mark.slow
 def test_a_warm_start_does_the_same(graph, quick, fresh):
     y, new = graph.y.copy(), unlabelled(graph)[:5]
     y[new] = graph.truth[new]
@@ -99,6 +101,7 @@ def test_a_loaded_model_says_that_it_cannot_go_on(graph, fitted, tmp_path):
     assert len(model.suggest(2)) == 2
 
 
+@pytest.mark.slow
 def test_an_updated_model_can_be_saved_and_searched_further(graph, quick, tmp_path):
     model = quick(model="auto", effort="quick", epochs=5, denoise=False).fit(graph.X, graph.y, graph.edges)
     new = unlabelled(graph)[:3]
@@ -133,6 +136,7 @@ def test_suggestions_are_unlabelled_and_checked(graph, fitted):
     assert "Did you mean 'entropy'?" in str(caught.value)
 
 
+@pytest.mark.slow
 def test_edges_to_check_are_ranked_by_doubt_and_by_what_they_change(fitted):
     found = fitted.suggest_edges(400)
     pairs = np.array([edge.numbers for edge in found]).T
@@ -146,6 +150,7 @@ def test_edges_to_check_are_ranked_by_doubt_and_by_what_they_change(fitted):
     assert np.corrcoef(scores, sure)[0, 1] < 0, "ends that are certain anyway matter less"
 
 
+@pytest.mark.slow
 def test_labels_that_others_contradict_are_to_be_checked(graph):
     known = np.flatnonzero(graph.y >= 0)
     wrong = graph.y.copy()
@@ -161,6 +166,7 @@ def test_labels_that_others_contradict_are_to_be_checked(graph):
         model.suggest_labels(0)
 
 
+@pytest.mark.slow
 def test_numbers_and_tags_can_be_asked_for_and_updated(graph):
     y = graph.X[:, 0] * 100 + 1000
     known = np.where(np.arange(len(y)) < 60, y, np.nan)
@@ -180,6 +186,7 @@ def test_numbers_and_tags_can_be_asked_for_and_updated(graph):
     assert all(one.number >= 60 for one in several.suggest(3))
 
 
+@pytest.mark.slow
 def test_a_quick_fit_to_a_handful_of_labels_learns_from_all_of_them(graph, quick):
     y = np.full(len(graph.truth), -1)
     for k in range(3):

@@ -72,6 +72,7 @@ def correcting(flipped):
     return fitted(flipped[0])
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_found_and_counted(clean, flipped):
     task, wrong = flipped
     found = judged(task)
@@ -88,6 +89,7 @@ def test_right_labels_stay_as_they_are(clean):
     assert not found.many
 
 
+@pytest.mark.slow
 def test_a_label_has_no_part_in_its_own_judgement(flipped, monkeypatch):
     """What models say about a node before they are pooled does not move when its label changes; what they say about
     nodes of other folds does. So it is in both passes."""
@@ -113,6 +115,7 @@ def test_a_label_has_no_part_in_its_own_judgement(flipped, monkeypatch):
     assert not np.array_equal(of_one[0], of_one[1])
 
 
+@pytest.mark.slow
 def test_a_second_pass_finds_more_labels_that_are_wrong_in_the_same_way(monkeypatch):
     """A third of the labels are the next class: models that trained on these labels repeat some of them."""
     task = g3nn.synthetic(nodes=500, classes=4, degree=8, features=16, signal=1.5, labels_per_class=60, val=160, seed=2)
@@ -124,6 +127,7 @@ def test_a_second_pass_finds_more_labels_that_are_wrong_in_the_same_way(monkeypa
     assert second > first + 0.02
 
 
+@pytest.mark.slow
 def test_a_fold_has_no_part_in_what_the_labels_of_the_others_are(flipped):
     """That is what is trained on where the fold validates."""
     task, _ = flipped
@@ -155,6 +159,7 @@ def many_labels():
     return task, replace(task, labels=labels)
 
 
+@pytest.mark.slow
 def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monkeypatch):
     clean, task = many_labels
     networks, tables, fit, train = [], [], Plan.fit, Candidate.train
@@ -189,6 +194,7 @@ def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monk
     np.testing.assert_array_equal(classifier.fitted_.task.val, task.val)
 
 
+@pytest.mark.slow
 def test_a_named_model_of_many_replicas_is_saved_and_loaded(many_labels, tmp_path):
     _, task = many_labels
     classifier = fitted(task, model="gcn", ensemble=5, epochs=5, label_noise=True)
@@ -197,6 +203,7 @@ def test_a_named_model_of_many_replicas_is_saved_and_loaded(many_labels, tmp_pat
     np.testing.assert_array_equal(load_model(tmp_path / "model").predict_proba(), classifier.predict_proba())
 
 
+@pytest.mark.slow
 def test_a_corrected_fit_can_go_on(many_labels, monkeypatch):
     _, task = many_labels
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=2, kept=1))
@@ -208,6 +215,7 @@ def test_a_corrected_fit_can_go_on(many_labels, monkeypatch):
     assert not classifier.fitted_.corrected
 
 
+@pytest.mark.slow
 def test_tags_and_estimators_as_prior_keep_their_validation_nodes(many_labels):
     from sklearn.linear_model import LogisticRegression
 
@@ -221,6 +229,7 @@ def test_tags_and_estimators_as_prior_keep_their_validation_nodes(many_labels):
     assert classifier.fitted_.answerer.networks[0].sharpness == 1
 
 
+@pytest.mark.slow
 def test_few_labels_are_not_shared_out(flipped):
     """A fold of them would be too small to validate on, so the nodes to validate on stay what they were."""
     task, _ = flipped
@@ -249,6 +258,7 @@ def test_a_class_with_one_label_keeps_it():
     assert found.wrong[-1] == 0
 
 
+@pytest.mark.slow
 def test_the_default_trains_on_what_labels_probably_are(clean, flipped, correcting):
     task, _ = flipped
     believing = fitted(task, label_noise=False)
@@ -265,6 +275,7 @@ def test_the_default_trains_on_what_labels_probably_are(clean, flipped, correcti
     assert believing.fitted_.val_score + 0.1 < correcting.fitted_.val_score < right
 
 
+@pytest.mark.slow
 def test_with_right_labels_nothing_changes(clean):
     one, other = fitted(clean), fitted(clean, label_noise=False)
     assert one.fitted_.labels is not None
@@ -273,6 +284,7 @@ def test_with_right_labels_nothing_changes(clean):
     np.testing.assert_array_equal(one.predict_proba(), other.predict_proba())
 
 
+@pytest.mark.slow
 def test_the_audit_lists_labels_with_the_most_suspicious_first(flipped, correcting):
     _, wrong = flipped
     table = correcting.audit(5).labels
@@ -287,6 +299,7 @@ def test_the_audit_lists_labels_with_the_most_suspicious_first(flipped, correcti
     assert f"labelled {doubted[0].label}" in doubted[0].reason
 
 
+@pytest.mark.slow
 def test_labels_are_judged_when_asked_for(flipped):
     classifier = fitted(flipped[0], model="gcn")
     assert classifier.fitted_.labels is None
@@ -294,6 +307,7 @@ def test_labels_are_judged_when_asked_for(flipped):
     assert roc_auc_score(np.isin(table["node"], flipped[1]), table["probability"]) > 0.85
 
 
+@pytest.mark.slow
 def test_saved_and_loaded(correcting, tmp_path):
     correcting.save(tmp_path / "model")
     again = load_model(tmp_path / "model")
@@ -313,6 +327,7 @@ def test_new_labels_are_judged_by_what_was_answered_before(flipped, correcting):
     assert table[nodes[1]] > 0.5 > table[nodes[0]]
 
 
+@pytest.mark.slow
 def test_tags_flip_and_numbers_have_outliers(clean):
     tags = np.stack([clean.labels == 0, clean.labels == 1], axis=1).astype(float)
     labelled = np.union1d(clean.train, clean.val)
@@ -353,6 +368,7 @@ def test_weights_follow_what_labels_probably_are():
     assert (numbers.corrected(task, np.full(30, 2.0))[0].labels == task.labels).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["classes", "tags", "numbers"])
 def test_the_page_says_what_was_judged(clean, kind, tmp_path):
     labelled = np.union1d(clean.train, clean.val)

@@ -39,6 +39,7 @@ def test_the_type_of_numbers_is_the_smallest_that_holds_them():
     assert patterns.index_type(2**31) == torch.int64
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("draw", [None, Draw(torch.tensor([1, 2]), 3, 0.4)], ids=["whole", "dropped"])
 def test_products_and_attention_with_numbers_of_64_bits(implementation, wide, narrow, draw):
     x = torch.randn(2, 30, 4, dtype=torch.float64)
@@ -54,6 +55,7 @@ def test_products_and_attention_with_numbers_of_64_bits(implementation, wide, na
         assert torch.equal(first, second)
 
 
+@pytest.mark.slow
 def test_pairs_with_numbers_of_64_bits(implementation, wide, narrow):
     left, right = torch.randn(2, 2, 30, 4, dtype=torch.float64)
     for pattern in (wide, narrow):

@@ -44,6 +44,7 @@ def test_equals_the_sum_over_both_labels(implementation, arguments, present):
             torch.testing.assert_close(found[r, p], total)
 
 
+@pytest.mark.slow
 def test_gradient(implementation, arguments):
     for present in (True, False):
         assert torch.autograd.gradcheck(lambda *given, present=present: call(present, *given), arguments)

@@ -58,6 +58,7 @@ class TestProduct:
         expected = scattered(pattern, values) @ dense
         torch.testing.assert_close(spmm(pattern, values, dense), expected, rtol=0, atol=1e-14)
 
+    @pytest.mark.slow
     def test_dropout_acts_on_stored_values_for_each_replica(self, implementation, pattern, matrix, draw):
         values, dense = shared_values(matrix), numbers(R, M, H)
         keep = reference.keep_mask(draw.seeds, draw.counter, pattern.nnz, draw.threshold)
@@ -75,6 +76,7 @@ class TestProduct:
         values, dense = numbers(replicas, pattern.nnz), numbers(R, M, H, requires_grad=True)
         assert torch.autograd.gradcheck(lambda x: spmm(pattern, values, x), dense)
 
+    @pytest.mark.slow
     def test_gradient_with_dropout(self, implementation, pattern, matrix, draw):
         values, dense = shared_values(matrix), numbers(R, M, H, requires_grad=True)
         assert torch.autograd.gradcheck(lambda x: spmm(pattern, values, x, draw), dense)
@@ -126,6 +128,7 @@ SCRIPT = """
 """
 
 
+@pytest.mark.slow
 def test_the_number_of_threads_changes_no_bit():
     environment = {**os.environ, "NUMBA_NUM_THREADS": "4"}
     command = [sys.executable, "-c", textwrap.dedent(SCRIPT)]

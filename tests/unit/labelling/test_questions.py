@@ -184,6 +184,7 @@ def wait(background, done):
     assert done(), (background.status, background.trouble)
 
 
+@pytest.mark.slow
 def test_a_learner_that_fails_or_dies_is_replaced(tmp_path):
     background = Background(Failing, tmp_path, "quick")
     try:

@@ -60,6 +60,7 @@ def test_edges_that_people_judged(tmp_path):
     assert set(zip(*judged.edges.tolist(), strict=True)) == edges - {(0, 3)} | {(0, 2)}
 
 
+@pytest.mark.slow
 def test_a_learner_learns_explains_and_writes(tmp_path, monkeypatch):
     quick = partial(G3NNClassifier, "gcn", epochs=20, ensemble=1)
     monkeypatch.setattr("g3nn.estimator.G3NNClassifier", quick)

@@ -258,6 +258,7 @@ def test_lines_between_bubbles_say_how_many_edges_are_suspicious(fitted, audit, 
     assert found > 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 def test_a_fit_that_doubts_edges_says_so(learnable, audit, made):
     y = known_labels(learnable, CLASSES)
@@ -410,6 +411,7 @@ def test_a_class_that_no_validation_node_has(learnable, made):
     assert "No validation node has the class Tee – 茶" in Tags(page).text
 
 
+@pytest.mark.slow
 def test_three_hundred_classes(made, monkeypatch):
     monkeypatch.setattr(layout, "_STEPS", 3)  # Where the nodes are drawn does not matter here.
     rng = np.random.default_rng(0)

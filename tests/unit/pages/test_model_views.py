@@ -27,6 +27,7 @@ def fitted(outcome, **changes):
     return g3nn.G3NNRegressor(**common, outcome=outcome).fit(task.features, y[:, 0], task.edges, val=task.val), task
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("outcome", "score"), [("real", "R²"), ("counts", "share of deviance explained")])
 def test_a_page_of_numbers(tmp_path, outcome, score):
     estimator, task = fitted(outcome)
@@ -114,6 +115,7 @@ def test_every_tag_of_a_node_is_embedded(tmp_path):
     assert graph["uncertain"] == np.argsort(-estimator.predict_entropy(), kind="stable").tolist()
 
 
+@pytest.mark.slow
 def test_tags_without_suspicious_edges(tmp_path):
     estimator, task = fitted("tags")
     write_model_report(estimator, tmp_path / "page.html", audit=estimator.audit(5))

@@ -158,6 +158,7 @@ def test_one_that_does_not_is_told_of_once(inputs, source):
     assert torch.equal(blind, plain)
 
 
+@pytest.mark.slow
 def test_weights_that_tell_true_edges_from_false_ones_help():
     """Half of the edges are false, and their weights are lower on average."""
     task = noisy_task(seed=0)

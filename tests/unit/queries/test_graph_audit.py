@@ -50,6 +50,7 @@ class TestEdgeProba:
             expected.append(total)
         np.testing.assert_allclose(audit.edge_proba(pairs, density), expected, rtol=1e-5)
 
+    @pytest.mark.slow
     def test_neither_end_of_an_undirected_pair_comes_first(self, audit):
         pairs = np.random.default_rng(0).permutation(audit.task.num_nodes)[:200].reshape(2, -1)
         pairs = np.concatenate([pairs, audit.task.edges], axis=1)
@@ -61,6 +62,7 @@ class TestEdgeProba:
         free = np.array([pair for pair in all_pairs(task).T.tolist() if not {tuple(pair), tuple(pair[::-1])} & arcs]).T
         assert not np.allclose(found.edge_proba(free), found.edge_proba(free[::-1]), atol=1e-3)
 
+    @pytest.mark.slow
     def test_expects_as_many_edges_as_were_observed(self, audit):
         found = audit.edge_proba(all_pairs(audit.task), "observed").sum()
         assert found == pytest.approx(audit.task.num_edges, rel=0.05)
@@ -73,6 +75,7 @@ class TestEdgeProba:
         assert found[linked].mean() > 0.6
         assert found[~linked].mean() < 0.4
 
+    @pytest.mark.slow
     def test_false_edges_look_like_pairs_by_chance(self, community, beliefs):
         noisy = random_edges(community, 0.5, seed=1)
         audit = GraphAudit.fit(noisy.task, beliefs(community), epochs=60, device="cpu")
@@ -123,6 +126,7 @@ class TestSuspicious:
         assert (np.diff(table["probability"]) >= 0).all()
         np.testing.assert_allclose(small_audit.edge_proba(ends(table)), table["probability"])
 
+    @pytest.mark.slow
     def test_finds_spurious_edges(self, community, beliefs):
         rng = np.random.default_rng(1)
         true = as_set(community.edges)
@@ -153,6 +157,7 @@ class TestMissing:
         best = np.sort(audit.edge_proba(pairs))[::-1][:50]
         np.testing.assert_allclose(audit.missing(50)["probability"], best)
 
+    @pytest.mark.slow
     def test_finds_removed_edges(self, community, beliefs):
         rng = np.random.default_rng(2)
         removed = rng.random(community.num_edges) < 0.1
@@ -220,6 +225,7 @@ class TestFit:
         audit = GraphAudit.fit(task, beliefs(task), **QUICK)
         assert np.isfinite(audit.edge_proba(all_pairs(task))).all()
 
+    @pytest.mark.slow
     def test_unlike_nodes_may_be_the_ones_that_are_linked(self, beliefs):
         task = g3nn.synthetic(nodes=300, classes=2, degree=12, homophily=0.05, seed=4)
         audit = GraphAudit.fit(task, beliefs(task, 0.99), epochs=120, device="cpu")

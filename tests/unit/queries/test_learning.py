@@ -48,6 +48,7 @@ def test_given_beliefs_are_the_answer(make_task, beliefs):
     torch.testing.assert_close(answer.exp(), q.expand(2, -1, -1))
 
 
+@pytest.mark.slow
 def test_the_table_learns_how_often_classes_are_linked(beliefs):
     """Features say nothing, so the log-odds of a pair of classes are those of its edges among as many non-edges."""
     task = g3nn.synthetic(nodes=400, classes=2, degree=20, homophily=0.8, seed=1)

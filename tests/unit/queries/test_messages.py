@@ -36,12 +36,14 @@ def enumerated(prior, table, genuine):
     return beliefs / total, trusted / total
 
 
+@pytest.mark.slow
 def test_on_a_tree_beliefs_about_labels_are_exact(parts):
     prior, table, genuine = parts
     found, _ = NoisyEdges(TREE, 6).propagate(prior, table, genuine, rounds=10, damping=0.0)
     np.testing.assert_allclose(found, enumerated(*parts)[0], rtol=1e-10)
 
 
+@pytest.mark.slow
 def test_on_a_tree_beliefs_about_edges_are_exact(parts):
     prior, table, genuine = parts
     noisy = NoisyEdges(TREE, 6)

@@ -22,10 +22,12 @@ def graphs(audit):
     return [audit.sample(seed) for seed in range(DRAWS)]
 
 
+@pytest.mark.slow
 def test_as_many_edges_as_observed(audit, graphs):
     assert np.mean(edges_of(graphs)) == pytest.approx(audit.task.num_edges, rel=0.07)
 
 
+@pytest.mark.slow
 def test_as_homophilous_as_observed(audit, graphs):
     i, j = audit.task.edges
     # The labels behind the beliefs are drawn anew for every graph.
@@ -63,6 +65,7 @@ def test_edges_are_those_of_a_task(small_audit):
         assert edges.dtype == np.int64
 
 
+@pytest.mark.slow
 def test_every_pair_has_its_probability(small_audit):
     n, draws = small_audit.task.num_nodes, 1200
     counts = np.zeros((n, n))

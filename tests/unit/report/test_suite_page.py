@@ -154,6 +154,7 @@ def test_a_folder_that_is_not_there(suite, full_store, tmp_path):
         write_report(suite, full_store, tmp_path / "nowhere" / "report.html")
 
 
+@pytest.mark.slow
 def test_the_page_of_the_paper_stays_small(fabricated, store_of, tmp_path):
     suite = load_suite("paper")
     tables = {cell.table for cell in suite.cells}

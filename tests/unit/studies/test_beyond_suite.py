@@ -77,6 +77,7 @@ def blind(learnable) -> NodeTask:
     return replace(learnable, labels=labels)
 
 
+@pytest.mark.slow
 def test_training_sees_no_label_of_a_validation_or_test_node(beyond, learnable, blind):
     """Every loss of every model is the same whatever those labels are."""
     for point in architectures(beyond):

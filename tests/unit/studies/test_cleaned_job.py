@@ -43,6 +43,7 @@ def ran(name: str, setting: str, seed: int, task: NodeTask, stage: str = "trial"
     return record
 
 
+@pytest.mark.slow
 @needs_cleanlab
 def test_doubtful_labels_are_dropped(graph, monkeypatch):
     from g3nn.studies import single_job

@@ -182,12 +182,15 @@ def processes() -> Iterator[Executor]:
 
 @pytest.mark.slow
 class TestProcesses:
+    @pytest.mark.slow
     def test_it_says_where_it_runs(self, processes):
         assert processes.environment() == LocalExecutor("cpu").environment()
 
+    @pytest.mark.slow
     def test_two_workers_give_the_records_of_one(self, processes):
         assert same_records(processes, LocalExecutor("cpu"))
 
+    @pytest.mark.slow
     def test_each_gets_its_share(self, tmp_path, monkeypatch):
         said = tmp_path / "share"
         monkeypatch.setenv("G3NN_TEST_WORKER", str(said))
@@ -198,6 +201,7 @@ class TestProcesses:
     def test_nothing_to_do(self, processes):
         assert list(processes.execute([])) == []
 
+    @pytest.mark.slow
     def test_what_goes_wrong_in_a_process_is_raised_here_and_nothing_is_left_running(self):
         before = set(active_children())
         with pytest.raises(DataError, match="no such file"), LocalExecutor("cpu", 2, worker_jobs.missing) as place:
@@ -208,6 +212,7 @@ class TestProcesses:
         with pytest.raises(TrainingError, match="fewer workers"), LocalExecutor("cpu", 2, worker_jobs.dies) as place:
             list(place.execute([job()]))
 
+    @pytest.mark.slow
     def test_who_stops_asking_stops_the_work(self):
         before = set(active_children())
         with LocalExecutor("cpu", 2, worker_jobs.sleeps_unless_first) as place:
@@ -281,13 +286,16 @@ def cluster() -> Iterator[Executor]:
 
 @pytest.mark.slow
 class TestCluster:
+    @pytest.mark.slow
     def test_it_says_where_it_runs(self, cluster):
         assert (cluster.device, cluster.workers) == ("cpu", 2)
         assert cluster.environment() == LocalExecutor("cpu").environment()
 
+    @pytest.mark.slow
     def test_two_workers_give_the_records_of_one(self, cluster):
         assert same_records(cluster, LocalExecutor("cpu"))
 
+    @pytest.mark.slow
     def test_what_goes_wrong_on_a_worker_is_said_here(self, cluster):
         def missing(job: Job, device: str, task: NodeTask) -> list[Record]:
             raise DataError("no such file")

@@ -139,6 +139,7 @@ def test_each_seed_has_labels_of_its_own(graph, tiny, store):
     assert np.array_equal(other.labels, load("cora", "pair-30", seed=1).labels)
 
 
+@pytest.mark.slow
 def test_the_estimator_finds_wrong_labels(graph):
     noisy = load_noisy("cora", "uniform-30", 3)
     point = Point("cora", "uniform-30", ESTIMATOR, "elbo", QUICK)
@@ -171,6 +172,7 @@ def test_what_is_not_there_is_left_out_with_a_note(graph, tiny, tmp_path, monkey
         assert run.run(tiny, tmp_path / "runs.sqlite", LocalExecutor("cpu"), nothing).trainings == 0
 
 
+@pytest.mark.slow
 @needs_cleanlab
 def test_from_the_trainings_to_the_page(graph, tiny, tmp_path):
     store, page = tmp_path / "runs.sqlite", tmp_path / "page.html"

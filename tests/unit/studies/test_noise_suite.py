@@ -146,6 +146,7 @@ def test_seeds_share_a_stack_only_where_they_share_the_graph(graph, tiny, store)
     assert {"pro-gnn"} & {job.first.model for job in jobs} == set()
 
 
+@pytest.mark.slow
 def test_the_estimator_is_a_record_like_others(graph):
     point = Point("cora", "random-50", ESTIMATOR, "elbo", QUICK)
     noisy = load_noisy("cora", "random-50", 3)
@@ -202,6 +203,7 @@ def test_a_fit_that_fails_is_a_failed_record(graph):
     assert "effort" in record.error
 
 
+@pytest.mark.slow
 def test_from_the_trainings_to_the_page(graph, tiny, tmp_path):
     store, page = tmp_path / "runs.sqlite", tmp_path / "page.html"
     call = CliRunner().invoke

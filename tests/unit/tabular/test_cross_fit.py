@@ -36,6 +36,7 @@ def fitted(estimator, table, **options):
     return CrossFitted.fit(estimator, table.X, table.labels, table.train, table.outcome, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "estimator"), [*FITTING, *LINEAR], ids=str)
 def test_answers_tell_labels_that_no_model_has_seen(name, estimator, table):
     """Of training nodes and of others, better than what is the same for all nodes."""
@@ -55,6 +56,7 @@ def test_answers_tell_labels_that_no_model_has_seen(name, estimator, table):
         assert score > 0.3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "estimator"), FITTING, ids=str)
 def test_no_label_reaches_the_answer_of_its_own_node(name, estimator, table, monkeypatch):
     """Other labels in one fold change all means but those of this fold."""

@@ -177,6 +177,7 @@ def test_an_outcome_that_shows_hidden_labels():
         declared()
 
 
+@pytest.mark.slow
 def test_a_channel_that_loses_probability_and_is_never_clear():
     class Leaky(EdgeChannel):
         """As it should not be."""

@@ -40,6 +40,7 @@ def stacked_step(adam: StackedAdam, step: int) -> None:
     adam.step()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replica", range(len(LR)))
 def test_each_replica_is_adam_with_its_own_rates(replica):
     alone = [nn.Parameter(start[replica]) for start in starts()]

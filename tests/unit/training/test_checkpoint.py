@@ -46,6 +46,7 @@ def stop_at(monkeypatch):
     return limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("model", "how"), [("sbm-gcn", BATCHES), ("dcsbm-sage", BATCHES), ("sbm-gcn", {})])
 def test_an_interrupted_training_ends_alike(task, tmp_path, stop_at, model, how):
     whole = g3nn.fit(task, model, **OPTIONS, **how)
@@ -60,6 +61,7 @@ def test_an_interrupted_training_ends_alike(task, tmp_path, stop_at, model, how)
     assert again.val_loss == whole.val_loss
 
 
+@pytest.mark.slow
 def test_each_trial_has_its_own_checkpoint(task, tmp_path, stop_at):
     whole = g3nn.fit(task, trials=2, **OPTIONS, **BATCHES)
     kept = {"checkpoint": tmp_path, "checkpoint_every": 0}
@@ -101,6 +103,7 @@ def kept(task, tmp_path):
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -94,6 +94,7 @@ class TestTraining:
         assert not moved[:, 120:].any()
         assert moved[:, :120].any()
 
+    @pytest.mark.slow
     def test_the_graph_helps_where_labels_follow_it(self):
         task = synthetic_values("real", nodes=400, labelled=0.1, val=100, seed=1)
         alone = g3nn.fit(task, "gcn", device="cpu", epochs=150)

@@ -50,6 +50,7 @@ def assert_same_trial(one: FitResult, t: int, other: FitResult, s: int, *, exact
 
 
 class TestStackEqualsSingles:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["sbm-gcn", "lsm-gat", "gcn"])
     def test_in_double_precision(self, learnable, name):
         options = {"epochs": 40, "patience": 4, "lr": 0.05}
@@ -65,6 +66,7 @@ class TestStackEqualsSingles:
             for key, tensor in own.items():
                 torch.testing.assert_close(state[key][t], tensor[0], rtol=0, atol=1e-9)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", ["sbm-gcn", "blsm-appnp"])
     def test_where_replicas_stop_at_different_epochs(self, learnable, name):
         options = {"epochs": 60, "patience": 3}
@@ -96,6 +98,7 @@ class TestStackEqualsSingles:
         together = fit(learnable, "gcn", trials=2, epochs=3, laplacian_weight=(0.0, 1.0))
         assert_same_trial(together, 0, fit(learnable, "gcn", epochs=3, laplacian_weight=0.0), 0)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("size", [1, 3])
     def test_however_the_trials_are_split(self, learnable, monkeypatch, size):
         options = {"trials": 5, "epochs": 30, "patience": 3, "lr": (0.2, 0.1, 0.05, 0.01, 0.001)}

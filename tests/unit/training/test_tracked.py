@@ -96,6 +96,7 @@ def test_the_loss_is_what_was_minimised(learnable, monkeypatch):
     np.testing.assert_allclose(told, torch.stack(losses).numpy(), rtol=1e-6)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("interval")
 @pytest.mark.parametrize("options", [{}, {"ensemble": 2}, {"batch": 6, "fan_out": "4/4"}])
 def test_a_training_that_is_tracked_gives_the_same_numbers(learnable, options):
