@@ -47,12 +47,13 @@ class MovedModules(MetaPathFinder, Loader):
         message = f"{spec.name} is now {spec.origin}; the old name goes with version 0.4"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         module = import_module(spec.origin)
-        self._kept = module.__spec__
+        spec.loader_state = module.__spec__
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing to run. Python has given the module the old name's specification: it gets its own back."""
-        module.__spec__ = self._kept
+        assert module.__spec__ is not None
+        module.__spec__ = module.__spec__.loader_state
 
 
 def keep_old_names() -> None:
