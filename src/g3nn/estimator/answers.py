@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 
 from g3nn.base.threads import enough_for
 from g3nn.estimator.members import Answers, Member, Network
+from g3nn.estimator.panel import PanelEntry
 from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
@@ -117,34 +118,17 @@ class Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrations:
-    """One calibration for nodes with edges, one for isolated nodes, and, where that makes a difference, one for new
-    nodes with edges and one for those of them whose own scores were inferred."""
-
-    linked: Calibration
-    isolated: Calibration
-    new: Calibration | None = None
-    inferred: Calibration | None = None
-
-    def shared_out(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
-        """Masks (n,) that divide the nodes, with the calibration that holds there."""
-        left = ~answers.isolated
-        for nodes, calibration in ((answers.inferred, self.inferred), (answers.new, self.new)):
-            if nodes is not None and calibration is not None:
-                yield left & nodes, calibration
-                left = left & ~nodes
-        yield left, self.linked
-        yield answers.isolated, self.isolated
-
-
-@dataclass(frozen=True, eq=False)
 class Answerer:
-    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers."""
+    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers.
+
+    calibrations: for nodes with edges ("linked"), for isolated nodes ("isolated") and, where that makes a difference,
+    for new nodes with edges ("new") and for those of them whose own scores were inferred ("inferred").
+    """
 
     members: tuple[Member, ...]
     outcome: Outcome
     device: torch.device
-    calibrations: Calibrations
+    calibrations: Mapping[str, Calibration]
 
     @property
     def refined(self) -> bool:
@@ -165,8 +149,7 @@ class Answerer:
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
             members, optimism, alone_optimism = _weighted(members, task, without_edges, outcome, device)
-        nothing = Calibration()
-        answerer = cls(tuple(members), outcome, device, Calibrations(nothing, nothing))
+        answerer = cls(tuple(members), outcome, device, {})
         alone = answerer(without_edges).answer[val]
         isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism)
 
@@ -178,17 +161,24 @@ class Answerer:
         bare = replace(answerer, members=tuple(_without_inference(one) for one in members))
         linked = ~task.isolated[val]
         if not linked.any():
-            return replace(bare, calibrations=Calibrations(isolated, isolated))
-        calibrations = Calibrations(calibration(answerer(task), linked), isolated)
+            return replace(bare, calibrations={"linked": isolated, "isolated": isolated})
+        calibrations = {"linked": calibration(answerer(task), linked), "isolated": isolated}
         if answerer.refined:
             as_new = np.isin(np.arange(task.num_nodes), val)
             found = answerer(task, as_new)
-            calibrations = replace(calibrations, new=calibration(bare(task, as_new), linked))
+            calibrations["new"] = calibration(bare(task, as_new), linked)
             if found.inferred is None or not found.inferred[val].any():
                 answerer = bare
             else:
-                calibrations = replace(calibrations, inferred=calibration(found, found.inferred[val]))
+                calibrations["inferred"] = calibration(found, found.inferred[val])
         return replace(answerer, calibrations=calibrations)
+
+    def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:
+        """The entries of a panel with the weights that its candidates have here."""
+        weights = {member.place: member.weight for member in self.members}
+        return tuple(
+            replace(entry, chosen=place in weights, weight=weights.get(place, 0.0)) for place, entry in enumerate(panel)
+        )
 
     @property
     def held_back(self) -> np.ndarray | None:
@@ -232,10 +222,19 @@ class Answerer:
             parts = [member.answers(task, new, self.device, self.outcome) for member in self.members]
         return _mixed(parts, self.members, self.outcome)
 
+    def shared_out(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
+        """Masks (n,) that divide the nodes, with the calibration that holds there."""
+        left = ~answers.isolated
+        kinds = {"inferred": answers.inferred, "new": answers.new, "linked": left, "isolated": answers.isolated}
+        for kind, nodes in kinds.items():
+            if nodes is not None and kind in self.calibrations:
+                yield nodes if kind == "isolated" else left & nodes, self.calibrations[kind]
+                left = left & ~nodes
+
     def calibrated(self, answers: Answers) -> np.ndarray:
         """(n, width)"""
         scaled = np.empty(answers.answer.shape)
-        for nodes, calibration in self.calibrations.shared_out(answers):
+        for nodes, calibration in self.shared_out(answers):
             scaled[nodes] = self.outcome.scaled(answers.answer[nodes], calibration.scaling)
         return scaled
 
@@ -244,7 +243,7 @@ class Answerer:
         calibrated = self.calibrated(answers)
         parts = [
             (nodes, self.outcome.conformal(calibrated[nodes], calibration.scores, alpha))
-            for nodes, calibration in self.calibrations.shared_out(answers)
+            for nodes, calibration in self.shared_out(answers)
         ]
         regions = np.empty((len(calibrated), *parts[0][1].shape[1:]), dtype=parts[0][1].dtype)
         for nodes, region in parts:

@@ -17,7 +17,7 @@ from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
-from g3nn.estimator.problem import COMMON, read_request, with_effort
+from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
 from g3nn.estimator.wrong_labels import JudgedLabels
@@ -113,15 +113,15 @@ class GraphEstimator(Shown):
         else:
             given = given_by(graph, y, edges, val, weights)
         outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list[str]()
-        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
-        others = ", other ones for each replica" if request.folds else ""
-        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
+        problem = read_problem(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
+        others = ", other ones for each replica" if problem.folds else ""
+        self._say(f"{len(problem.train)} training nodes and {len(problem.val)} validation nodes{others}")
         try:
             with course(self.verbose, told) as progress:
                 if warm_start and hasattr(self, "fitted_"):
-                    fitted = updating.go_on(self.fitted_, parameters, request, progress)
+                    fitted = updating.go_on(self.fitted_, problem, progress)
                 else:
-                    fitted = fit_model(request, parameters, progress, notes)
+                    fitted = fit_model(problem, progress, notes)
         finally:
             _warn(notes)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
@@ -136,20 +136,21 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         parameters, problems = {**self.get_params(deep=False), "effort": effort, "budget": budget}, Problems()
-        before, request, notes = self.fitted_, self.fitted_.request, list[str]()
-        if request is None:
+        before, problem, notes = self.fitted_, self.fitted_.problem, list[str]()
+        if problem is None:
             advice = f"Fit again with effort={effort!r}."
             problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
             problems.raise_if_any()
-        assert request is not None
+        assert problem is not None
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
-        if parameters["model"] != "auto" or not len(request.val):
+        if parameters["model"] != "auto" or not len(problem.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
-        request = with_effort(request, parameters, problems)
+        check_parameters(parameters, problem.outcome, problems)
+        problems.raise_if_any()
         try:
             with course(self.verbose) as progress:
-                fitted = fit_model(request, parameters, progress, notes, known)
+                fitted = fit_model(replace(problem, parameters=parameters), progress, notes, known)
         finally:
             _warn(notes)
         self.restore(replace(fitted, tables=before.tables), self.notes_)
@@ -190,8 +191,8 @@ class GraphEstimator(Shown):
                 delattr(self, name)
         self.model_ = fitted.model
         self.panel_ = Panel(fitted.panel)
-        self.temperature_ = answerer.calibrations.linked.scaling.temperature
-        self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
+        self.temperature_ = answerer.calibrations["linked"].scaling.temperature
+        self.isolated_temperature_ = answerer.calibrations["isolated"].scaling.temperature
         self.isolated_answer_ = networks[0].isolated_answer if networks else POSTERIOR
         self.task_ = task
         self.val_nodes_ = task.val

@@ -17,7 +17,7 @@ from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.problem import check_share
 from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, read_archive, restored
-from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, NormalOutcome, Outcome, Real, Tags
+from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, Outcome, Real, Tags
 from g3nn.graph.outcomes.classes import is_unknown
 from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
 from g3nn.model.generative import REGISTRIES
@@ -139,11 +139,11 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
 
     def _name_labels(self, fitted: Fitted) -> None:
         self.classes_ = fitted.columns
-        self.class_offsets_ = fitted.answerer.calibrations.linked.scaling.offsets
+        self.class_offsets_ = fitted.answerer.calibrations["linked"].scaling.offsets
 
     @property
     def _of_tags(self) -> bool:
-        return isinstance(self.fitted_.outcome, Tags)
+        return self.fitted_.outcome.flags
 
     def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
@@ -233,7 +233,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     @staticmethod
     def learns(outcome: str) -> bool:
         """Whether this estimator is the one for an outcome."""
-        return outcome in OUTCOMES and issubclass(OUTCOMES[outcome], NormalOutcome)
+        return outcome in OUTCOMES and OUTCOMES[outcome].learner == "regressor"
 
     def table_outcomes(self) -> tuple[str, ...]:
         return (self.outcome,)

@@ -14,7 +14,7 @@ from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.problem import Request, fingerprint
+from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
@@ -48,7 +48,7 @@ class Fitted:
     tables:   what is to be remembered of the tables of the fit, if there were any.
     labels:   how the given labels were judged, if they were. refitted: whether members were trained on the validation
               nodes in the end; corrected: on what labels probably are.
-    request:  what the fit was asked for, with the labels of today, and trials: what was tried, from which a search or
+    problem:  what the fit was asked for, with the latest labels, and trials: what was tried, from which a search or
               an update can go on. updated: whether labels have come in since then, which these have not seen.
               held_back: (n,) nodes whose answers came only from replicas that were not trained on them. None of these
               is saved.
@@ -75,7 +75,7 @@ class Fitted:
     labels: JudgedLabels | None = None
     refitted: bool = False
     corrected: bool = False
-    request: Request | None = None
+    problem: Problem | None = None
     trials: tuple[Trial, ...] = ()
     updated: bool = False
     held_back: np.ndarray | None = None

@@ -16,7 +16,7 @@ from torch import Tensor
 from g3nn.base.parse import Matrix
 from g3nn.base.threads import enough_for
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes import Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
@@ -112,7 +112,7 @@ def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.nd
     if not len(task.train):
         return np.full((task.num_nodes, 2), 0.5)
     outcome = task.outcome_model()
-    if featureless and isinstance(outcome, Classes):
+    if featureless and outcome.exclusive:
         beliefs = known_classes(task)
     else:
         answer = _by_features(task, outcome, seed, device)
@@ -134,7 +134,7 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
     """(n, width): what perceptrons say. For classes each is trained on two thirds of the training labels, and the other
     third says how certain they may be; no validation label is looked at."""
     plan = Plan.check("mlp", "elbo", 1, seed, "mlp", device, {"hidden": 64}).for_all_labels(_EPOCHS)
-    if not isinstance(outcome, Classes):
+    if not outcome.exclusive:
         result = plan.fit(replace(task, val=task.train, beliefs=None), progress=False)
         return outcome.averaged(result.answers)
     order, answers, unseen = np.random.default_rng(seed % 2**32).permutation(task.train), [], []

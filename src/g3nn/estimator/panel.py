@@ -1,9 +1,8 @@
-"""The panel: candidates, which are models on views of the features, how each did, and what trying them may cost."""
+"""The panel: which models are tried, as candidates on feature transforms, and how each did."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -24,7 +23,6 @@ from g3nn.model.tabular.models import check_feature_model, estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
-from g3nn.training.room import LARGE
 
 Options = Mapping[str, Any]
 _WIDE_PRICE = 15.0
@@ -200,6 +198,69 @@ def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.loss <= to_beat(trial.candidate)]
 
 
+_WIDE: dict[str, Any] = {"hidden": 64}
+_TWO_PASSES: dict[str, Any] = {"samples": 2, "consistency_weight": 1.0}
+_NORMALISED: dict[str, Any] = {
+    "order": 5,
+    "dropout": 0.8,
+    "feature_dropout": 0.6,
+    "sharpening": 0.2,
+    "normalise": True,
+    "lr": 0.05,
+}
+"""Parts of the options of the panel's models."""
+
+_PAIRED_CLASSES = 12
+"""Up to this number of classes the panel has models that look at all pairs of classes. On 1,000 nodes and 3,000 edges
+an epoch of blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with
+100."""
+
+
+def panel_of(outcome: type[Outcome], columns: int, balance: float) -> tuple[PanelModel, ...]:
+    """The models that are worth trying on an unknown graph; see `Outcome.panel`."""
+    return outcome.panel(columns, balance) or _for_classes(columns)
+
+
+def _for_classes(columns: int) -> tuple[PanelModel, ...]:
+    """Models for homophilous and heterophilous graphs, and for edges that say nothing, the most useful first.
+
+    Each is a combination that the paper or measurements found good for one kind of graph. With many classes `blsm` is
+    left out: it looks at every pair of classes for every pair of nodes, and would take nearly all of the time.
+    """
+    share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns, **_WIDE}
+    far = {**_WIDE, **_TWO_PASSES, "order": 8, "feature_dropout": 0.8}
+    near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.2, "feature_dropout": 0.0, "sharpening": 0.3}
+    late = {"warm_up": 100}
+    paired: dict[str, Any] = {"entropy_weight": 0.5, **_WIDE}
+    models: tuple[PanelModel, ...] = (
+        ("hops", "elbo", _WIDE),
+        ("linkx", "elbo", _WIDE),
+        ("sbm-appnp", "elbo", share),
+        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED}),
+        ("blsm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
+        ("dcsbm-grand", "elbo", {**near, **late, "entropy_weight": 0.5, "isolated_share": 0.3}),
+        ("blsm-mlp", "elbo", paired),
+        ("gat", "elbo", _WIDE),
+        ("blsm-appnp", "elbo", paired),
+        ("sage", "elbo", _WIDE),
+        ("blsm-linkx", "elbo", paired),
+        ("mlp", "elbo", _WIDE),
+        ("dcsbm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
+        ("blsm-gcn", "elbo", paired),
+        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED, "travelling": "features", "lr": 0.2}),
+        ("gcnii", "elbo", _WIDE),
+        ("grand", "elbo", far),
+        ("gcn", "elbo", _WIDE),
+        ("appnp", "elbo", _WIDE),
+        ("sbm-gcn", "released", {"eta": 0.5, **_WIDE}),
+        ("gsbm-mlp", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),
+        ("gsbm-sage", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),
+    )
+    if columns <= _PAIRED_CLASSES:
+        return models
+    return tuple(one for one in models if not one[0].startswith("blsm-"))
+
+
 def candidates(
     model: Any,
     objective: Any,
@@ -335,91 +396,3 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
 def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those of the candidates that make use of beliefs."""
     return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """models: how many of those that an outcome lists are tried. views: of the features, at most; all but the first are
-    tried with the `leading` models. varied: how many of the best are tried again with other widths and less
-    regularisation. kept: how many train to the end, with `replicas` each. work: how much a CPU does; see `Spending`."""
-
-    views: int
-    models: int
-    leading: int
-    varied: int
-    kept: int
-    replicas: int
-    work: float
-
-
-EFFORTS = {
-    "quick": Effort(views=2, models=5, leading=3, varied=0, kept=3, replicas=1, work=0.55),
-    "default": Effort(views=4, models=15, leading=8, varied=4, kept=8, replicas=3, work=2.2),
-    "thorough": Effort(views=6, models=99, leading=16, varied=10, kept=14, replicas=5, work=22.0),
-}
-_WORK = 1e6
-"""What a CPU may do on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
-_FOR_TRAINING = 0.92
-"""The share of a budget in which models are trained; the rest is for weights and calibration."""
-_EACH_EPOCH = 11_000
-"""The extent that an epoch seems to have on a CPU, whatever the graph is like."""
-_TRIES = 4
-"""On a large graph one training could take all that a CPU may do. So in the share for models there is room for so many
-short ones."""
-_FEWEST_SHORT, _FEWEST_LONG = 30, 100
-"""Epochs that any training may take, short or to the end."""
-MODELS = 0.36
-"""The share of what may be spent until all models have been tried once."""
-
-
-@dataclass
-class Spending:
-    """What trainings have cost, and what may be spent: seconds, or work, or as much as they take.
-
-    Work is epochs of all replicas times the extent of the graph times the price of a model. Other than seconds it does
-    not depend on how busy a machine is, so that the same fit takes the same decisions again. A GPU has no limit.
-    """
-
-    seconds: float | None = None
-    work: float | None = None
-    large: bool = False
-    start: float = field(default_factory=time.monotonic)
-    worked: float = 0.0
-
-    @classmethod
-    def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
-        if budget is not None:
-            return cls(seconds=_FOR_TRAINING * float(budget))
-        if not on_cpu:
-            return cls()
-        # Beyond what is large, hours would be spent: there it grows more slowly.
-        grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
-        return cls(work=effort.work * _WORK * grown, large=task.extent > LARGE)
-
-    def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
-        """How long a model is tried."""
-        return self._epochs(MODELS / _TRIES, price, task, _FEWEST_SHORT, most)
-
-    def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
-        """How long a model is trained to the end: on a large graph with what is left."""
-        left = 1.0 - self.worked / self.work if self.work else 1.0
-        return self._epochs(left, price, task, _FEWEST_LONG, most)
-
-    def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
-        if self.work is None or not self.large:
-            return most
-        return min(most, max(fewest, int(share * self.work / (price * (task.extent + _EACH_EPOCH)))))
-
-    def charge(self, price: float, epochs: int, task: NodeTask) -> None:
-        """For so many epochs, all replicas counted."""
-        self.worked += price * epochs * (task.extent + _EACH_EPOCH)
-
-    def allows(self, share: float = 1.0) -> bool:
-        """Whether less than this share of the whole has been spent."""
-        if self.seconds is not None:
-            return time.monotonic() - self.start < share * self.seconds
-        return self.work is None or self.worked < share * self.work
-
-    def deadline(self, share: float) -> float | None:
-        """When this share of the time will be over, on the clock of `time.monotonic`."""
-        return None if self.seconds is None else self.start + share * self.seconds

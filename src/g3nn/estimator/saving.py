@@ -21,7 +21,7 @@ from safetensors.numpy import load_file, save_file
 from g3nn.base.errors import DataError, Problems
 from g3nn.base.folders import check_new_folder, mend, new_folder
 from g3nn.base.options import check, known_names
-from g3nn.estimator.answers import Answerer, Calibration, Calibrations
+from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Answers, EdgeTrust, Member, Network, Propagation, Tabular, with_belief_columns
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
@@ -176,17 +176,18 @@ def _checksum(path: Path) -> str:
 
 
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
-_ESTIMATOR = (Answers, Calibration, Calibrations, EdgeTrust, Form, JudgedLabels, PanelEntry, Propagation, SavedPrior)
+_ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, Propagation, SavedPrior)
 _OTHERS = (ModelSpec, Objective, Scaling, Tabular, View)
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (*_TABULAR, *_ESTIMATOR, *_OTHERS)},
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
+    "Calibrations": lambda **kinds: {kind: one for kind, one in kinds.items() if one is not None},
     "float": float,
     "texts": lambda *values: name_array(values),
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_NOT_SAVED = ("request", "trials", "updated", "held_back")
+_NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that only the process knows in which it was fitted."""
 _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
 """Parts without which every answer would be NaN."""
@@ -216,12 +217,14 @@ def save_model(
         given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
     parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", *_NOT_SAVED)}
-    parts["answerer"] = _fields(fitted.answerer, "members", "device")
+    kinds = {kind: fitted.answerer.calibrations.get(kind) for kind in ("linked", "isolated", "new", "inferred")}
+    parts["answerer"] = {"outcome": fitted.outcome, "calibrations": kinds}
     parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
     parts["trusts"] = tuple(
         {one.trust.share: one.trust for one in fitted.answerer.members if one.trust is not None}.values()
     )
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
+    record["answerer"]["calibrations"] = ["Calibrations", record["answerer"]["calibrations"]]
     record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
     record["packages"] = _packages(specs, fitted.task.outcome)
     state = {
@@ -277,11 +280,10 @@ def _check_answers(fitted: Fitted) -> None:
     sound = sound and (outcome.name, outcome.columns) == (task.outcome, task.num_classes)
     if not sound or answers.answer.shape[:1] != (task.num_nodes,):
         raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
-    for calibration in _fields(fitted.answerer.calibrations).values():
-        if calibration is not None:
-            mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
-            if mean.shape != (1, task.num_classes):
-                raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
+    for calibration in fitted.answerer.calibrations.values():
+        mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
+        if mean.shape != (1, task.num_classes):
+            raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
 
 
 def _member_fields(member: Member) -> Json:

@@ -27,7 +27,7 @@ from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.saving import MODEL
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.given import asked_of, is_table
-from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags, has_label, is_known
+from g3nn.graph.outcomes import Outcome, has_label, is_known
 from g3nn.graph.tables.frames import html_table, native_frame, write_table
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.inputs import Features, Inputs
@@ -67,17 +67,16 @@ def given_columns(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
     role[task.train], role[task.val] = 1, 2
     if tables is not None and tables.test:
         values[tables.test], role[tables.test] = np.array(tables.test_values, dtype=values.dtype), 3
-    given = _given(Labels(fitted.columns, values[nodes], fitted.flat), isinstance(fitted.outcome, Tags))
+    given = _given(values[nodes], fitted.columns.tolist(), fitted.outcome)
     return {**given, "role": pa.array(ROLES).take(pa.array(role[nodes]))}
 
 
-def _given(labels: Labels, tags: bool) -> dict[str, Any]:
+def _given(values: np.ndarray, names: list[Any], outcome: Outcome) -> dict[str, Any]:
     """Labels by name; of several columns of numbers, one column for each."""
-    names, values = labels.names.tolist(), labels.values
-    if values.ndim == 1:
+    if outcome.exclusive:
         return {"given": pa.array(names).take(pa.array(values, mask=~is_known(values)))}
-    if tags:
-        rows = zip(_members(names, values == 1).to_pylist(), has_label(values), strict=True)
+    if outcome.flags:
+        rows = zip(_members(list(map(str, names)), values == 1).to_pylist(), has_label(values), strict=True)
         return {"given": pa.array([row if known else None for row, known in rows], pa.list_(pa.string()))}
     columns = {
         f"given_{name}" if len(names) > 1 else "given": column for name, column in zip(names, values.T, strict=True)
@@ -93,10 +92,10 @@ def answer_columns(fitted: Fitted, answers: Answers, alpha: float) -> dict[str, 
     outcome, names = fitted.outcome, [str(name) for name in fitted.columns.tolist()]
     mean, deviation = outcome.moments(fitted.answerer.calibrated(answers))
     has_edges = {"has_edges": ~answers.isolated}
-    if isinstance(outcome, Tags):
+    if outcome.flags:
         return {"tags": _members(names, mean > 0.5), **_each("prob", names, mean), **has_edges}
     region = fitted.answerer.conformal(answers, alpha)
-    if isinstance(outcome, Classes):
+    if outcome.exclusive:
         label = pa.array(fitted.columns.tolist()).take(pa.array(mean.argmax(1)))
         sets = {"entropy": entr(mean).sum(1), "conformal_set": _members(names, region)}
         return {"label": label, **_each("prob", names, mean), **sets, **has_edges}
@@ -141,9 +140,9 @@ def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False
 def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]:
     """Labels as the caller knows them: a class, or a value, with the name of its column where there are several."""
     names = fitted.columns.tolist()
-    if isinstance(fitted.outcome, Classes):
+    if fitted.outcome.exclusive:
         return [names[int(value)] for value in values]
-    plain = [bool(value) if isinstance(fitted.outcome, Tags) else float(value) for value in values]
+    plain = [bool(value) if fitted.outcome.flags else float(value) for value in values]
     if fitted.flat:
         return plain
     return [f"{names[column]} = {value:.6g}" for column, value in zip(columns.tolist(), plain, strict=True)]
@@ -371,7 +370,7 @@ def _column(outcome: Outcome, answer: np.ndarray) -> int:
 
 
 def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
-    return float(answer[column] if isinstance(outcome, Classes) else outcome.moments(answer[None])[0][0, column])
+    return float(answer[column] if outcome.exclusive else outcome.moments(answer[None])[0][0, column])
 
 
 def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
@@ -397,7 +396,7 @@ def _pulls(fitted: Fitted, member: Member, network: Network, nodes: np.ndarray, 
     inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
     x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
     mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
-    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    values = mean.log() if outcome.exclusive else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
     pulls = np.zeros((len(nodes), fitted.task.num_features))
     if not values.requires_grad:
         # Some models do not look at features.

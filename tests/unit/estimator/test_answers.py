@@ -10,7 +10,7 @@ import torch
 
 import g3nn
 from g3nn.base.parse import NO_EDGES
-from g3nn.estimator.answers import Answerer, Calibration, Calibrations, member_weights
+from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.members import Answers, Member, Network, Tabular
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
@@ -21,7 +21,7 @@ from g3nn.model.tabular import CrossFitted, FoldModel, Linear
 
 CPU = torch.device("cpu")
 THREE = Classes(3)
-NONE = Calibrations(Calibration(), Calibration())
+NONE = {"linked": Calibration(), "isolated": Calibration()}
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_the_best_of_prior_posterior_and_both_answers_for_isolated_nodes(learnab
     answerer = choose(network(trained), task=learnable)
     assert answerer.networks[0].isolated_answer == min(losses, key=losses.get)
     calibrations = answerer.calibrations
-    assert calibrations.isolated.scaling.temperature != calibrations.linked.scaling.temperature
+    assert calibrations["isolated"].scaling.temperature != calibrations["linked"].scaling.temperature
 
 
 def test_a_discriminative_model_answers_itself(learnable):
@@ -99,7 +99,7 @@ def test_a_discriminative_model_answers_itself(learnable):
 
 def test_without_a_linked_validation_node_there_is_one_calibration(learnable, trained):
     calibrations = choose(network(trained), task=learnable.without_edges_of(learnable.val)).calibrations
-    assert calibrations.linked is calibrations.isolated
+    assert calibrations["linked"] is calibrations["isolated"]
 
 
 def test_each_node_has_the_calibration_of_its_kind(trained):
@@ -107,7 +107,7 @@ def test_each_node_has_the_calibration_of_its_kind(trained):
     answers = Answers(log_prob, np.array([False, True]))
     linked, isolated = Scaling(1.0, np.log([1.0, 2.0, 1.0])), Scaling(4.0)
     scores = np.linspace(0, 0.5, 99), np.linspace(0, 0.9, 99)
-    calibrations = Calibrations(Calibration(linked, scores[0]), Calibration(isolated, scores[1]))
+    calibrations = {"linked": Calibration(linked, scores[0]), "isolated": Calibration(isolated, scores[1])}
     answerer = alone(network(trained), calibrations)
     p = np.exp(answerer.calibrated(answers))
     np.testing.assert_allclose(p[0], np.array([8, 2, 1]) / 11)

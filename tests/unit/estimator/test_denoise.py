@@ -12,9 +12,9 @@ from sklearn.metrics import roc_auc_score
 import g3nn
 from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
+from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitting import _judging
 from g3nn.estimator.members import SHARES, EdgeTrust, Member, Propagation, edge_trust
-from g3nn.estimator.panel import EFFORTS, Spending
 from g3nn.estimator.search import Search
 from g3nn.model.generative import ModelSpec
 
@@ -168,7 +168,7 @@ class TestEstimator:
 
     def test_without_networks_nobody_holds_labels_back_and_all_folds_validate(self, noisy):
         folds = noisy.train[:4], noisy.train[4:8]
-        search = Search(noisy, {}, {}, "cpu", (0,), EFFORTS["quick"], Spending(), folds=folds)
+        search = Search(noisy, {}, {}, "cpu", (0,), EFFORTS["quick"], folds=folds)
         task = _judging(search, [Member(None, Propagation(0.8, 0))]).task
         np.testing.assert_array_equal(task.val, noisy.train[:8])
         np.testing.assert_array_equal(np.intersect1d(task.train, task.val), [])

@@ -11,8 +11,8 @@ import torch
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, sharpness
-from g3nn.estimator.panel import EFFORTS
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
