@@ -133,12 +133,12 @@ class Answerer:
     @property
     def refined(self) -> bool:
         """Whether nodes that training knew have scores of their own."""
-        return any(member.learned.refined for member in self.members)
+        return any(member.refined for member in self.members)
 
     @property
     def networks(self) -> list[Network]:
         """Those of the members that are networks, in the order of their weights."""
-        return [member.learned for member in self.members if isinstance(member.learned, Network)]
+        return [member for member in self.members if isinstance(member, Network)]
 
     @classmethod
     def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
@@ -158,7 +158,7 @@ class Answerer:
             return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
-        bare = replace(answerer, members=tuple(_without_inference(one) for one in members))
+        bare = replace(answerer, members=tuple(replace(one, infers=False) for one in members))
         linked = ~task.isolated[val]
         if not linked.any():
             return replace(bare, calibrations={"linked": isolated, "isolated": isolated})
@@ -206,11 +206,7 @@ class Answerer:
         return replace(self, members=tuple(members))._with_networks(moved)
 
     def _with_networks(self, change: Callable[[Network], Network]) -> Answerer:
-        members = [
-            replace(one, learned=change(one.learned)) if isinstance(one.learned, Network) else one
-            for one in self.members
-        ]
-        return replace(self, members=tuple(members))
+        return replace(self, members=tuple(change(one) if isinstance(one, Network) else one for one in self.members))
 
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes.
@@ -271,24 +267,18 @@ def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome
     return Answers(answer, isolated, either("new"), either("inferred"))
 
 
-def _without_inference(member: Member) -> Member:
-    """Nodes that training did not know then get no scores of their own."""
-    return replace(member, learned=replace(member.learned, infers=False))
-
-
 def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
     """With whoever has the lowest loss on validation nodes without their edges to answer for isolated nodes."""
-    network = member.learned
-    if not isinstance(network, Network) or network.model.prior is None:
+    if not isinstance(member, Network) or member.model.prior is None:
         return member
     val, losses = without_edges.val, dict[str, float]()
     labels = without_edges.labels[val]
     for part in (PRIOR, POSTERIOR, BOTH):
-        asked = replace(member, learned=replace(network, isolated_answer=part))
+        asked = replace(member, isolated_answer=part)
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
         scaling = outcome.fit_scaling(answer, labels)
         losses[part], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
-    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda part: losses[part])))
+    return replace(member, isolated_answer=min(losses, key=lambda part: losses[part]))
 
 
 def _weighted(

@@ -208,7 +208,7 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     that did not train on them; the others were trained on."""
     if not search.folds:
         return search
-    networks = [member.learned for member in members if isinstance(member.learned, Network)]
+    networks = [member for member in members if isinstance(member, Network)]
     masks = [one.held_out.any(0) for one in networks if one.held_out is not None]
     val = np.concatenate(search.folds)
     val = val[np.all(masks, axis=0)[val]] if masks else val
@@ -305,17 +305,13 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
     one, learned = trial.candidate, trial.learned
     assert learned is not None
     trust = search.trusts[one.trust] if one.trust < 1 else None
-    predictor = _network(one, learned, search) if isinstance(learned, FitResult) else learned
-    return Member(search.views[one.view], predictor, place, beliefs=one.beliefs, trust=trust)
+    member = _network(one, learned, search) if isinstance(learned, FitResult) else learned
+    return replace(member, place=place, beliefs=one.beliefs, trust=trust)
 
 
 def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
     """What was learned, in the form in which it answers."""
     plan = candidate.plan(search.common, result.seeds, search.device)
-    infers = result.model.posterior.nodes is not None and can_infer(result.model, plan.objective)
-    options = plan.hyperparameters(search.task.outcome)
-    epochs = int(result.epochs.max())
-    how = (options, result.seeds, epochs, result.history, result.model)
     held_out, sharp = None, 1.0
     if search.folds:
         held_out = np.zeros((result.trials, search.task.num_nodes), dtype=bool)
@@ -324,16 +320,27 @@ def _network(candidate: Candidate, result: FitResult, search: Search) -> Network
         task = search.task
         rest = np.setdiff1d(np.arange(task.num_nodes), np.concatenate([task.train, task.val]))
         sharp = sharpness(result.answers[:, rest], search.outcome) if len(rest) else 1.0
-    return Network(plan.spec, plan.objective_name, *how, infers=infers, held_out=held_out, sharpness=sharp)
+    return Network(
+        view=search.views[candidate.view],
+        spec=plan.spec,
+        objective=plan.objective_name,
+        hyperparameters=plan.hyperparameters(search.task.outcome),
+        seeds=result.seeds,
+        epochs=int(result.epochs.max()),
+        history=result.history,
+        model=result.model,
+        infers=result.model.posterior.nodes is not None and can_infer(result.model, plan.objective),
+        held_out=held_out,
+        sharpness=sharp,
+    )
 
 
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     """The same member, trained on the labels of all nodes that the task of the search trains on."""
-    if not trial.candidate.is_network:
-        again = trial.candidate.train(search.seen(member.view.name), search.outcome, search.seeds[0], search.weights)
-        return replace(member, learned=again)
+    if not isinstance(member, Network):
+        how = (member.view, search.outcome, search.seeds[0], search.weights)
+        return trial.candidate.train(search.seen(member.view.name), *how).in_place_of(member)
     assert isinstance(trial.learned, FitResult)
-    assert isinstance(member.learned, Network)
     epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share
     plan = trial.candidate.plan(search.common, trial.learned.seeds, search.device).for_all_labels(epochs)
@@ -342,5 +349,5 @@ def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     if not sound:
         raise TrainingError("every replica diverged when trained on all labels. A lower lr usually helps")
     result = result.select(sound)
-    learned = replace(member.learned, seeds=result.seeds, epochs=epochs, model=result.model, held_out=None)
-    return replace(member, learned=learned, trust=search.trusts[share] if share < 1 else None)
+    trust = search.trusts[share] if share < 1 else None
+    return replace(member, seeds=result.seeds, epochs=epochs, model=result.model, held_out=None, trust=trust)

@@ -8,23 +8,24 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
+from g3nn.estimator.members import PROPAGATION, Member, Options, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
-from g3nn.model.priors import PRIORS
+from g3nn.model.priors import PRIORS, LabelPrior
 from g3nn.model.tabular import NAMED, CrossFitted, Neighbourhood
 from g3nn.model.tabular.models import check_feature_model, estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
 
-Options = Mapping[str, Any]
 _WIDE_PRICE = 15.0
 """What an epoch costs, as a multiple of that of gcn, if features are propagated instead of hidden units."""
 _NEAR_LABELS = 0.25
@@ -51,11 +52,11 @@ class Candidate:
     model: str | ModelSpec
     objective: str | Objective = "elbo"
     options: Options = field(default_factory=dict)
-    prior: Any = "mlp"
+    prior: str | type[LabelPrior] = "mlp"
     view: str = "given"
     beliefs: bool = False
     trust: float = 1.0
-    estimator: Any = None
+    estimator: BaseEstimator | None = None
     neighbours: bool = False
     asked: bool = False
 
@@ -115,10 +116,11 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Tabular | Propagation:
-        """What is learned by a candidate that is no network. weights: (n,), how often each label counts."""
+    def train(self, task: NodeTask, view: View, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Member:
+        """A candidate that is no network, fitted. task: with features in this view. weights: (n,), how often each
+        label counts."""
         if self.estimator is None:
-            return Propagation(self.trust, seed)
+            return Propagation(view=view, share=self.trust, seed=seed)
         neighbourhood = Neighbourhood.fit(task.features, task.edges) if self.neighbours else None
         columns = task.features
         if neighbourhood is not None:
@@ -127,7 +129,7 @@ class Candidate:
         fitted, _ = CrossFitted.fit(
             self.estimator, columns, task.labels, task.train, outcome, folds=3, seed=seed, weights=own
         )
-        return Tabular(self.name, fitted, neighbourhood)
+        return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood)
 
     def work(self, task: NodeTask) -> float:
         """What training one that is no network costs; an epoch of a network costs its price times the extent."""
@@ -149,7 +151,7 @@ class PanelEntry:
 
     model: str
     objective: str
-    options: Mapping[str, Any]
+    options: Options
     val_loss: float
     val_score: float
     epochs: int
@@ -165,7 +167,7 @@ class Trial:
     them. learned: only of one that was trained to the end, since no other answers; None too where it could not be."""
 
     candidate: Candidate
-    learned: FitResult | Tabular | Propagation | None = None
+    learned: FitResult | Member | None = None
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     answer: np.ndarray = field(default_factory=lambda: np.zeros(0))
     loss: float = math.inf
@@ -262,8 +264,8 @@ def _for_classes(columns: int) -> tuple[PanelModel, ...]:
 
 
 def candidates(
-    model: Any,
-    objective: Any,
+    model: str | ModelSpec,
+    objective: str | Objective,
     options: Options,
     panel: Sequence[PanelModel],
     problems: Problems,
@@ -308,7 +310,7 @@ def check_candidates(
 
 
 def table_candidates(
-    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: Any = None
+    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: BaseEstimator | None = None
 ) -> tuple[Candidate, ...]:
     """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. columns:
     how many classes there are, or columns of labels. prior: an estimator that takes their place."""
@@ -341,23 +343,23 @@ class SavedPrior:
     parameters: Mapping[str, str]
 
     @classmethod
-    def of(cls, estimator: Any) -> SavedPrior:
+    def of(cls, estimator: BaseEstimator) -> SavedPrior:
         return cls(type(estimator).__name__, {name: repr(value) for name, value in estimator.get_params().items()})
 
 
-def feature_model(prior: Any) -> Any:
+def feature_model(prior: str | BaseEstimator | SavedPrior) -> BaseEstimator | None:
     """The estimator that is to learn p(y | x), None if the prior is no such thing."""
     return None if isinstance(prior, str | SavedPrior) else prior
 
 
-def asked_prior(prior: Any) -> str | None:
+def asked_prior(prior: str | BaseEstimator | SavedPrior) -> str | None:
     """The name of the prior of every joint model, None if nothing was asked for that exists."""
     if isinstance(prior, str):
         return prior if prior in PRIORS and prior != GIVEN else None
     return GIVEN
 
 
-def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems) -> None:
+def check_prior(parameters: Options, outcome: type[Outcome], problems: Problems) -> None:
     """Record what is wrong with the prior by itself, and together with the model and the options."""
     prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
     other = options.get("prior") if isinstance(options, Mapping) else None

@@ -10,16 +10,18 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.members import Options
 from g3nn.estimator.panel import (
     GIVEN,
     Candidate,
-    Options,
     asked_prior,
     candidates,
     check_candidates,
@@ -71,7 +73,7 @@ class Problem:
         return np.setdiff1d(self.labels.labelled, self.val)
 
     @property
-    def prior(self) -> Any:
+    def prior(self) -> BaseEstimator | None:
         """The estimator of scikit-learn that learns p(y | x), if there is one."""
         return feature_model(self.parameters["prior"])
 
@@ -307,12 +309,12 @@ def _is_zero(value: Any) -> bool:
     return type(value) is not bool and isinstance(value, Real) and float(value) == 0
 
 
-def check_share(argument: str, value: Any, problems: Problems) -> None:
+def check_share(argument: str, value: object, problems: Problems) -> None:
     if not is_share(value):
         problems.add(argument, repr(value), "a number strictly between 0 and 1")
 
 
-def is_share(value: Any) -> bool:
+def is_share(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < 1
 
 
@@ -380,8 +382,8 @@ _FINENESS = 4
 
 
 def label_weights(
-    class_weight: Any,
-    sample_weight: Any,
+    class_weight: str | Mapping[object, float] | None,
+    sample_weight: npt.ArrayLike | None,
     nodes: np.ndarray | None,
     labels: Labels,
     val: np.ndarray,

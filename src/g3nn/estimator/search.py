@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.effort import MODELS, Effort
-from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, edge_trust, with_belief_columns
-from g3nn.estimator.panel import Candidate, Options, Trial, usable, worth_doubting
+from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, Options, edge_trust, with_belief_columns
+from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
@@ -372,9 +372,10 @@ class Search:
             task = self.seen(candidate.view)
             if self.others:
                 task = replace(task, train=self._never_validate)
-            learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
+            how = (self.views[candidate.view], self.outcome, self.seeds[0], self.weights)
+            learned = candidate.train(task, *how)
             self.effort.worked += candidate.work(task)
-            answer = learned.answers(task).answer
+            answer = learned.fitted_answers(task).answer
             return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,7 +15,7 @@ from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network
+from g3nn.estimator.members import Member, Network, Options
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.showing import label_table
@@ -28,13 +28,13 @@ from g3nn.model.inputs import Inputs
 from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation, Suggestion, choose, doubtful_edges
 from g3nn.queries.choosing import check_count
 from g3nn.queries.covering import Likeness
-from g3nn.queries.strategies import STRATEGIES
+from g3nn.queries.strategies import STRATEGIES, Strategy
 from g3nn.training.progress import Course
 from g3nn.training.room import LARGE
 
 
 def suggest(
-    fitted: Fitted, k: Any, strategy: Any, candidates: Any, exclude: Any, likeness: Likeness | None
+    fitted: Fitted, k: int, strategy: str | Strategy, candidates: object, exclude: object, likeness: Likeness | None
 ) -> tuple[list[Suggestion], Likeness]:
     """See `GraphEstimator.suggest`. Also gives back how alike nodes are, for the next question."""
     problems = Problems()
@@ -57,7 +57,7 @@ def suggest(
     return [replace(one, node=id) for one, id in zip(found, ids, strict=True)], situation.likeness
 
 
-def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggestion]:
+def suggest_edges(fitted: Fitted, audit: GraphAudit, k: int) -> list[EdgeSuggestion]:
     """See `GraphEstimator.suggest_edges`."""
     problems = Problems()
     check_count(k, problems)
@@ -77,7 +77,7 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
     return found
 
 
-def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
+def suggest_labels(fitted: Fitted, k: int, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
     """See `GraphEstimator.suggest_labels`."""
     problems = Problems()
     check_count(k, problems)
@@ -93,7 +93,7 @@ def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -
     ]
 
 
-def _doubt(given: Any, answer: Any, probability: float) -> str:
+def _doubt(given: object, answer: object, probability: float) -> str:
     share = "below 1%" if probability < 0.01 else "above 99%" if probability > 0.99 else f"{probability:.0%}"
     return f"labelled {given}, but without this label it would be {answer}: wrong with probability {share}"
 
@@ -142,19 +142,19 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
     task = replace(fitted.task, train=fitted.seen)
     for member in answerer.members:
         seen = member.seen(task, answerer.outcome)
-        if isinstance(member.learned, Network):
-            model = member.learned.model.to(answerer.device)
+        if isinstance(member, Network):
+            model = member.model.to(answerer.device)
             answers = model.posterior.log_prob(Inputs.of(seen, answerer.device, outcome=answerer.outcome), None)
             replicas = list(answers.double().cpu().numpy())
         else:
-            replicas = [member.learned.answers(seen, None, answerer.device).answer]
+            replicas = [member.fitted_answers(seen, None, answerer.device).answer]
         found += [np.exp(answerer.outcome.scaled(one, Scaling(member.temperature))) for one in replicas]
         weights += [member.weight / len(replicas)] * len(replicas)
     total = sum(weights)
     return np.stack(found), np.array(weights) / total if total else np.full(len(weights), 1 / len(weights))
 
 
-def numbers_of(fitted: Fitted, argument: str, nodes: Any, problems: Problems) -> np.ndarray | None:
+def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
     """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask."""
     n = fitted.task.num_nodes
     values = flat_values(nodes)
@@ -169,11 +169,10 @@ def numbers_of(fitted: Fitted, argument: str, nodes: Any, problems: Problems) ->
     return np.array(found, dtype=np.int64)
 
 
-def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[Any]:
+def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[object]:
     """The caller's ids of some nodes: those of the tables of the fit, or node numbers."""
     if fitted.tables is None:
-        listed: list[Any] = numbers.tolist()
-        return listed
+        return list(numbers.tolist())
     return [fitted.tables.node_ids[number].as_py() for number in numbers.tolist()]
 
 
@@ -188,7 +187,7 @@ _MOST_HEARD = 300
 _FEWEST_HEARD = 5
 
 
-def update(fitted: Fitted, parameters: Mapping[str, Any], nodes: Any, labels: Any, progress: Course) -> Fitted:
+def update(fitted: Fitted, parameters: Options, nodes: object, labels: object, progress: Course) -> Fitted:
     """See `GraphEstimator.update`."""
     problems = Problems()
     before = _checked(fitted, "update", problems)
@@ -217,7 +216,7 @@ def go_on(fitted: Fitted, problem: Problem, progress: Course) -> Fitted:
     return _updated(fitted, replace(before, parameters=problem.parameters), problem.labels, progress)
 
 
-def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+def new_labels(fitted: Fitted, nodes: object, labels: object, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the nodes, each once, and their labels. Raises with everything that is wrong."""
     chosen = numbers_of(fitted, "nodes", nodes, problems)
     own = Problems()
@@ -318,19 +317,19 @@ def _with_labels(problem: Problem, labels: Labels) -> Problem:
     return replace(problem, labels=labels, folds=folds, val=val, weights=weights)
 
 
-def _who_go_on(fitted: Fitted) -> list[Member]:
+def _who_go_on(fitted: Fitted) -> list[Network]:
     """The networks with the largest weights, with as many replicas as are quickly trained."""
-    found: list[Member] = []
+    found: list[Network] = []
     left = _MOST_PRICE
     for member in fitted.answerer.members:
         trial = fitted.trials[member.place]
-        if not isinstance(member.learned, Network):
+        if not isinstance(member, Network):
             continue
-        many = min(len(member.learned.seeds), _MOST_REPLICAS)
+        many = min(len(member.seeds), _MOST_REPLICAS)
         if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
             continue
         left -= trial.candidate.price * many
-        found.append(replace(member, learned=_first(member.learned, many)))
+        found.append(_first(member, many))
     return found
 
 
@@ -345,7 +344,7 @@ def _first(network: Network, many: int) -> Network:
 
 def _gone_on(
     fitted: Fitted,
-    member: Member,
+    network: Network,
     task: NodeTask,
     new: np.ndarray,
     problem: Problem,
@@ -353,26 +352,23 @@ def _gone_on(
     progress: Course,
 ) -> Again:
     """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
-    trial, network, outcome = fitted.trials[member.place], member.learned, fitted.outcome
-    assert isinstance(network, Network)
+    trial, outcome = fitted.trials[network.place], fitted.outcome
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
-        plain = replace(member, temperature=1.0)
+        plain = replace(network, temperature=1.0)
         heard = plain.answers(before, None, fitted.answerer.device, outcome).answer[new]
     epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
     plan = trial.candidate.plan(problem.common, network.seeds, problem.parameters["device"])
     plan = plan.going_on(network.model, epochs)
-    result = usable(plan.fit(replace(member.seen(task, outcome), val=task.train), progress, weights))
+    result = usable(plan.fit(replace(network.seen(task, outcome), val=task.train), progress, weights))
     if not result.trials or "diverged" in result.status:
         raise TrainingError("the model diverged when it went on with the new labels: fit again")
     nodes, answer = np.concatenate([trial.nodes, new]), heard
     if len(trial.nodes):
         answer = np.concatenate([trial.answer, heard])
-    learned = replace(
-        network, model=result.model, epochs=network.epochs + epochs, history=result.history, held_out=None
-    )
     latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
-    return replace(member, learned=learned), latest
+    epochs += network.epochs
+    return replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None), latest
 
 
 def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:

@@ -46,7 +46,7 @@ def fitted():
 
 def inferring_or_not(answerer, infers):
     """The same members, whether or not new nodes get scores of their own."""
-    members = [replace(one, learned=replace(one.learned, infers=infers)) for one in answerer.members]
+    members = [replace(one, infers=infers) for one in answerer.members]
     return replace(answerer, members=tuple(members))
 
 
