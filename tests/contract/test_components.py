@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+from g3nn.estimator.panel import panel_of
 from g3nn.graph.outcomes import OUTCOMES, Classes
 from g3nn.model.generative import PARTS, REGISTRIES
 from g3nn.testing import checks
@@ -42,4 +43,4 @@ def test_every_outcome_has_an_example_of_its_labels():
 
 def test_the_panels_of_g3nn_begin_with_networks_that_need_no_graph_and_one():
     for outcome in OUTCOMES.own.values():
-        assert {"mlp", "gcn"} <= {model for model, _, _ in outcome.panel(2, 1.5)}
+        assert {"mlp", "gcn"} <= {model for model, _, _ in panel_of(outcome, 2, 1.5)}

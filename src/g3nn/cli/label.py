@@ -86,7 +86,7 @@ def label(
     on the page, or control-C here, writes DIR/result, a folder as `g3nn fit` writes one.
     """
     given, problems = dict(locals()), Problems()
-    from g3nn.estimator.panel import EFFORTS  # Here: it loads torch.
+    from g3nn.estimator.effort import EFFORTS  # Here: it loads torch.
 
     problems.name("effort", effort, EFFORTS)
     if not 0 <= port <= 65_535:

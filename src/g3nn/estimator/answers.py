@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,6 +10,7 @@ import torch
 
 from g3nn.base.threads import enough_for
 from g3nn.estimator.members import Answers, Member, Network
+from g3nn.estimator.panel import PanelEntry
 from g3nn.graph.calibrate import TEMPERATURES, Scaling
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
@@ -117,44 +118,27 @@ class Calibration:
 
 
 @dataclass(frozen=True, eq=False)
-class Calibrations:
-    """One calibration for nodes with edges, one for isolated nodes, and, where that makes a difference, one for new
-    nodes with edges and one for those of them whose own scores were inferred."""
-
-    linked: Calibration
-    isolated: Calibration
-    new: Calibration | None = None
-    inferred: Calibration | None = None
-
-    def shared_out(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
-        """Masks (n,) that divide the nodes, with the calibration that holds there."""
-        left = ~answers.isolated
-        for nodes, calibration in ((answers.inferred, self.inferred), (answers.new, self.new)):
-            if nodes is not None and calibration is not None:
-                yield left & nodes, calibration
-                left = left & ~nodes
-        yield left, self.linked
-        yield answers.isolated, self.isolated
-
-
-@dataclass(frozen=True, eq=False)
 class Answerer:
-    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers."""
+    """A weighted mixture of members and its calibration. outcome: gives the form and the unit of the answers.
+
+    calibrations: for nodes with edges ("linked"), for isolated nodes ("isolated") and, where that makes a difference,
+    for new nodes with edges ("new") and for those of them whose own scores were inferred ("inferred").
+    """
 
     members: tuple[Member, ...]
     outcome: Outcome
     device: torch.device
-    calibrations: Calibrations
+    calibrations: Mapping[str, Calibration]
 
     @property
     def refined(self) -> bool:
         """Whether nodes that training knew have scores of their own."""
-        return any(member.learned.refined for member in self.members)
+        return any(member.refined for member in self.members)
 
     @property
     def networks(self) -> list[Network]:
         """Those of the members that are networks, in the order of their weights."""
-        return [member.learned for member in self.members if isinstance(member.learned, Network)]
+        return [member for member in self.members if isinstance(member, Network)]
 
     @classmethod
     def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
@@ -165,8 +149,7 @@ class Answerer:
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
             members, optimism, alone_optimism = _weighted(members, task, without_edges, outcome, device)
-        nothing = Calibration()
-        answerer = cls(tuple(members), outcome, device, Calibrations(nothing, nothing))
+        answerer = cls(tuple(members), outcome, device, {})
         alone = answerer(without_edges).answer[val]
         isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism)
 
@@ -175,20 +158,27 @@ class Answerer:
             return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
-        bare = replace(answerer, members=tuple(_without_inference(one) for one in members))
+        bare = replace(answerer, members=tuple(replace(one, infers=False) for one in members))
         linked = ~task.isolated[val]
         if not linked.any():
-            return replace(bare, calibrations=Calibrations(isolated, isolated))
-        calibrations = Calibrations(calibration(answerer(task), linked), isolated)
+            return replace(bare, calibrations={"linked": isolated, "isolated": isolated})
+        calibrations = {"linked": calibration(answerer(task), linked), "isolated": isolated}
         if answerer.refined:
             as_new = np.isin(np.arange(task.num_nodes), val)
             found = answerer(task, as_new)
-            calibrations = replace(calibrations, new=calibration(bare(task, as_new), linked))
+            calibrations["new"] = calibration(bare(task, as_new), linked)
             if found.inferred is None or not found.inferred[val].any():
                 answerer = bare
             else:
-                calibrations = replace(calibrations, inferred=calibration(found, found.inferred[val]))
+                calibrations["inferred"] = calibration(found, found.inferred[val])
         return replace(answerer, calibrations=calibrations)
+
+    def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:
+        """The entries of a panel with the weights that its candidates have here."""
+        weights = {member.place: member.weight for member in self.members}
+        return tuple(
+            replace(entry, chosen=place in weights, weight=weights.get(place, 0.0)) for place, entry in enumerate(panel)
+        )
 
     @property
     def held_back(self) -> np.ndarray | None:
@@ -216,11 +206,7 @@ class Answerer:
         return replace(self, members=tuple(members))._with_networks(moved)
 
     def _with_networks(self, change: Callable[[Network], Network]) -> Answerer:
-        members = [
-            replace(one, learned=change(one.learned)) if isinstance(one.learned, Network) else one
-            for one in self.members
-        ]
-        return replace(self, members=tuple(members))
+        return replace(self, members=tuple(change(one) if isinstance(one, Network) else one for one in self.members))
 
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes.
@@ -232,10 +218,19 @@ class Answerer:
             parts = [member.answers(task, new, self.device, self.outcome) for member in self.members]
         return _mixed(parts, self.members, self.outcome)
 
+    def shared_out(self, answers: Answers) -> Iterator[tuple[np.ndarray, Calibration]]:
+        """Masks (n,) that divide the nodes, with the calibration that holds there."""
+        left = ~answers.isolated
+        kinds = {"inferred": answers.inferred, "new": answers.new, "linked": left, "isolated": answers.isolated}
+        for kind, nodes in kinds.items():
+            if nodes is not None and kind in self.calibrations:
+                yield nodes if kind == "isolated" else left & nodes, self.calibrations[kind]
+                left = left & ~nodes
+
     def calibrated(self, answers: Answers) -> np.ndarray:
         """(n, width)"""
         scaled = np.empty(answers.answer.shape)
-        for nodes, calibration in self.calibrations.shared_out(answers):
+        for nodes, calibration in self.shared_out(answers):
             scaled[nodes] = self.outcome.scaled(answers.answer[nodes], calibration.scaling)
         return scaled
 
@@ -244,7 +239,7 @@ class Answerer:
         calibrated = self.calibrated(answers)
         parts = [
             (nodes, self.outcome.conformal(calibrated[nodes], calibration.scores, alpha))
-            for nodes, calibration in self.calibrations.shared_out(answers)
+            for nodes, calibration in self.shared_out(answers)
         ]
         regions = np.empty((len(calibrated), *parts[0][1].shape[1:]), dtype=parts[0][1].dtype)
         for nodes, region in parts:
@@ -272,24 +267,18 @@ def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome
     return Answers(answer, isolated, either("new"), either("inferred"))
 
 
-def _without_inference(member: Member) -> Member:
-    """Nodes that training did not know then get no scores of their own."""
-    return replace(member, learned=replace(member.learned, infers=False))
-
-
 def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
     """With whoever has the lowest loss on validation nodes without their edges to answer for isolated nodes."""
-    network = member.learned
-    if not isinstance(network, Network) or network.model.prior is None:
+    if not isinstance(member, Network) or member.model.prior is None:
         return member
     val, losses = without_edges.val, dict[str, float]()
     labels = without_edges.labels[val]
     for part in (PRIOR, POSTERIOR, BOTH):
-        asked = replace(member, learned=replace(network, isolated_answer=part))
+        asked = replace(member, isolated_answer=part)
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
         scaling = outcome.fit_scaling(answer, labels)
         losses[part], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
-    return replace(member, learned=replace(network, isolated_answer=min(losses, key=lambda part: losses[part])))
+    return replace(member, isolated_answer=min(losses, key=lambda part: losses[part]))
 
 
 def _weighted(

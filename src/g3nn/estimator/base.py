@@ -7,9 +7,13 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import G3NNWarning, Problems
@@ -17,7 +21,9 @@ from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
-from g3nn.estimator.problem import COMMON, read_request, with_effort
+from g3nn.estimator.members import Options
+from g3nn.estimator.panel import SavedPrior
+from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
 from g3nn.estimator.wrong_labels import JudgedLabels
@@ -34,6 +40,9 @@ from g3nn.queries.strategies import Strategy
 from g3nn.training.progress import course, say
 from g3nn.training.tracking import Tracker, tracker
 
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
 
 def _warn(notes: Sequence[str]) -> None:
     """As of the line that called a method of the estimator."""
@@ -49,7 +58,7 @@ class GraphEstimator(Shown):
     model: str | ModelSpec = "auto"
     _: KW_ONLY
     objective: str | Objective = "auto"
-    prior: Any = "auto"
+    prior: str | BaseEstimator | SavedPrior = "auto"
     effort: str = "default"
     budget: float | None = None
     denoise: bool | str = "auto"
@@ -65,12 +74,12 @@ class GraphEstimator(Shown):
     weight_decay: float = COMMON["weight_decay"]
     epochs: int = COMMON["epochs"]
     patience: int = COMMON["patience"]
-    options: Mapping[str, Any] | None = None
+    options: Options | None = None
     device: str = "auto"
-    random_state: Any = 0
+    random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> SklearnTags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self.missing == "impute"
@@ -78,14 +87,14 @@ class GraphEstimator(Shown):
 
     def fit(
         self,
-        X: Any,
-        y: Any = None,
-        edges: Any = None,
+        X: object,
+        y: object = None,
+        edges: object = None,
         *,
-        val: Any = None,
+        val: object = None,
         id: str | None = None,
-        weights: Any = None,
-        sample_weight: Any = None,
+        weights: object = None,
+        sample_weight: npt.ArrayLike | None = None,
         warm_start: bool = False,
         track: Tracker | str | None = None,
     ) -> Self:
@@ -113,15 +122,15 @@ class GraphEstimator(Shown):
         else:
             given = given_by(graph, y, edges, val, weights)
         outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list[str]()
-        request = read_request(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
-        others = ", other ones for each replica" if request.folds else ""
-        self._say(f"{len(request.train)} training nodes and {len(request.val)} validation nodes{others}")
+        problem = read_problem(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
+        others = ", other ones for each replica" if problem.folds else ""
+        self._say(f"{len(problem.train)} training nodes and {len(problem.val)} validation nodes{others}")
         try:
             with course(self.verbose, told) as progress:
                 if warm_start and hasattr(self, "fitted_"):
-                    fitted = updating.go_on(self.fitted_, parameters, request, progress)
+                    fitted = updating.go_on(self.fitted_, problem, progress)
                 else:
-                    fitted = fit_model(request, parameters, progress, notes)
+                    fitted = fit_model(problem, progress, notes)
         finally:
             _warn(notes)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
@@ -136,20 +145,21 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         parameters, problems = {**self.get_params(deep=False), "effort": effort, "budget": budget}, Problems()
-        before, request, notes = self.fitted_, self.fitted_.request, list[str]()
-        if request is None:
+        before, problem, notes = self.fitted_, self.fitted_.problem, list[str]()
+        if problem is None:
             advice = f"Fit again with effort={effort!r}."
             problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
             problems.raise_if_any()
-        assert request is not None
+        assert problem is not None
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
-        if parameters["model"] != "auto" or not len(request.val):
+        if parameters["model"] != "auto" or not len(problem.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
-        request = with_effort(request, parameters, problems)
+        check_parameters(parameters, problem.outcome, problems)
+        problems.raise_if_any()
         try:
             with course(self.verbose) as progress:
-                fitted = fit_model(request, parameters, progress, notes, known)
+                fitted = fit_model(replace(problem, parameters=parameters), progress, notes, known)
         finally:
             _warn(notes)
         self.restore(replace(fitted, tables=before.tables), self.notes_)
@@ -161,7 +171,7 @@ class GraphEstimator(Shown):
             say(text)
 
     @abstractmethod
-    def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
+    def outcome_for(self, y: object, problems: Problems) -> type[Outcome]:
         """What these labels are."""
 
     @abstractmethod
@@ -171,7 +181,7 @@ class GraphEstimator(Shown):
     def restore(
         self,
         fitted: Fitted,
-        notes: Mapping[str, Any] | None = None,
+        notes: Options | None = None,
         audit: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""
@@ -190,8 +200,8 @@ class GraphEstimator(Shown):
                 delattr(self, name)
         self.model_ = fitted.model
         self.panel_ = Panel(fitted.panel)
-        self.temperature_ = answerer.calibrations.linked.scaling.temperature
-        self.isolated_temperature_ = answerer.calibrations.isolated.scaling.temperature
+        self.temperature_ = answerer.calibrations["linked"].scaling.temperature
+        self.isolated_temperature_ = answerer.calibrations["isolated"].scaling.temperature
         self.isolated_answer_ = networks[0].isolated_answer if networks else POSTERIOR
         self.task_ = task
         self.val_nodes_ = task.val
@@ -209,16 +219,16 @@ class GraphEstimator(Shown):
     def _name_labels(self, fitted: Fitted) -> None:
         """Take over what the labels are called."""
 
-    def _moments(self, X: Any, edges: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _moments(self, X: object, edges: object) -> tuple[np.ndarray, np.ndarray]:
         """Mean and standard deviation (n, K or T); the means of classes and tags are their probabilities."""
         check_is_fitted(self)
         return self.fitted_.outcome.moments(self.fitted_.calibrated(X, edges))
 
-    def _conformal(self, alpha: float, X: Any, edges: Any) -> np.ndarray:
+    def _conformal(self, alpha: float, X: object, edges: object) -> np.ndarray:
         check_is_fitted(self)
         return self.fitted_.conformal(alpha, X, edges)
 
-    def evaluate(self, nodes: Any, y: Any) -> dict[str, Any]:
+    def evaluate(self, nodes: object, y: object) -> dict[str, object]:
         """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the
         `test_labels` that came with the graph from `g3nn.read_tables`.
 
@@ -244,7 +254,9 @@ class GraphEstimator(Shown):
         assert labels is not None
         return self.fitted_.evaluate(chosen, labels, 1 - COVERAGE)
 
-    def answer_table(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1, keep: Any = None) -> Any:
+    def answer_table(
+        self, X: object = None, edges: object = None, *, alpha: float = 0.1, keep: pa.Table | None = None
+    ) -> pa.Table:
         """What is known and answered about each node, as an Arrow table: see `to_frame`.
 
         keep: an Arrow table with original columns to put beside the answers.
@@ -252,7 +264,7 @@ class GraphEstimator(Shown):
         check_is_fitted(self)
         return answer_table(self.fitted_, X, edges, alpha, keep)
 
-    def to_frame(self, X: Any = None, edges: Any = None, *, alpha: float = 0.1) -> Any:
+    def to_frame(self, X: object = None, edges: object = None, *, alpha: float = 0.1) -> DataFrame | pa.Table:
         """What is known and answered about each node, as a pandas data frame (an Arrow table without pandas).
 
         id; of fitted nodes given (the label that was given) and role (train, validation, test or unlabelled); then, of
@@ -262,7 +274,7 @@ class GraphEstimator(Shown):
         """
         return native_frame(self.answer_table(X, edges, alpha=alpha))
 
-    def explain(self, nodes: Any) -> list[Explanation]:
+    def explain(self, nodes: object) -> list[Explanation]:
         """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
         check_is_fitted(self)
         problems = Problems()
@@ -271,7 +283,7 @@ class GraphEstimator(Shown):
         assert chosen is not None
         return explain(self.fitted_, chosen)
 
-    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+    def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
         pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
@@ -330,7 +342,7 @@ class GraphEstimator(Shown):
         return self.graph_audit_
 
     def suggest(
-        self, k: int = 1, strategy: str | Strategy = "default", *, candidates: Any = None, exclude: Any = None
+        self, k: int = 1, strategy: str | Strategy = "default", *, candidates: object = None, exclude: object = None
     ) -> list[Suggestion]:
         """The k unlabelled nodes whose labels would help most, the most useful first, each with a score and a reason.
 
@@ -353,7 +365,7 @@ class GraphEstimator(Shown):
         check_is_fitted(self)
         return updating.suggest_labels(self.fitted_, k, self._judged_labels)
 
-    def update(self, nodes: Any, labels: Any) -> Self:
+    def update(self, nodes: object, labels: object) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.
 
         nodes: ids of the tables of the fit, or else numbers or a mask. labels: one for each, as in `fit`. Those who

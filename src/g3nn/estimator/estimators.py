@@ -5,25 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import r2_score
+from sklearn.utils import Tags as SklearnTags
 
 from g3nn.base.errors import DataError, G3NNError, Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
+from g3nn.estimator.members import Options
 from g3nn.estimator.problem import check_share
-from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, read_archive, restored
-from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, NormalOutcome, Outcome, Real, Tags
+from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, Json, read_archive, restored
+from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, Outcome, Real, Tags
 from g3nn.graph.outcomes.classes import is_unknown
 from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
 from g3nn.model.generative import REGISTRIES
 
 
-def share_of_classes(answers: np.ndarray, y: Any, classes: np.ndarray, weight: Any) -> float:
+def share_of_classes(answers: np.ndarray, y: object, classes: np.ndarray, weight: npt.ArrayLike | None) -> float:
     """The share of right classes. -1 is unknown unless it is one of the classes."""
     values = flat_values([] if y is None else y)
     ordinary = UNKNOWN in classes.tolist()
@@ -33,14 +35,14 @@ def share_of_classes(answers: np.ndarray, y: Any, classes: np.ndarray, weight: A
     return float(np.average(right, weights=weight))
 
 
-def share_of_tag_sets(answers: np.ndarray, y: Any, weight: Any) -> float:
+def share_of_tag_sets(answers: np.ndarray, y: object, weight: npt.ArrayLike | None) -> float:
     """The share of nodes whose known tags are all right."""
     values = _numbers(y)
     weight = _checked(answers, values, ~np.isnan(values).all(axis=1), weight)
     return float(np.average(((answers == values) | np.isnan(values)).all(axis=1), weights=weight))
 
 
-def explained(answers: np.ndarray, y: Any, weight: Any) -> float:
+def explained(answers: np.ndarray, y: object, weight: npt.ArrayLike | None) -> float:
     """The share of the variance that is explained (R squared), the mean over columns."""
     values, answers = _numbers(y), answers.reshape(len(answers), -1)
     weight = _checked(answers, values, ~np.isnan(values).all(axis=1), weight)
@@ -48,7 +50,7 @@ def explained(answers: np.ndarray, y: Any, weight: Any) -> float:
     return float(np.mean([r2_score(v[known], a[known], sample_weight=weight[known]) for v, a, known in columns]))
 
 
-def _checked(answers: np.ndarray, values: np.ndarray, known: np.ndarray, weight: Any) -> np.ndarray:
+def _checked(answers: np.ndarray, values: np.ndarray, known: np.ndarray, weight: npt.ArrayLike | None) -> np.ndarray:
     """(n,): the weight of each node, 0 where nothing is known."""
     problems = Problems()
     weights = np.ones(len(values)) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -62,7 +64,7 @@ def _checked(answers: np.ndarray, values: np.ndarray, known: np.ndarray, weight:
     return weights * known
 
 
-def _numbers(y: Any) -> np.ndarray:
+def _numbers(y: object) -> np.ndarray:
     """(n, T) with NaN where nothing is known."""
     table = table_values(y)
     raw = table[0] if table is not None else flat_values([] if y is None else y)
@@ -121,14 +123,14 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     """
 
     _: KW_ONLY
-    class_weight: str | Mapping[Any, float] | None = None
+    class_weight: str | Mapping[object, float] | None = None
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> SklearnTags:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_label = True
         return tags
 
-    def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
+    def outcome_for(self, y: object, problems: Problems) -> type[Outcome]:
         """Tags if y has columns, otherwise classes."""
         if isinstance(y, Labels):
             return Tags if y.values.ndim == 2 else Classes
@@ -139,13 +141,13 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
 
     def _name_labels(self, fitted: Fitted) -> None:
         self.classes_ = fitted.columns
-        self.class_offsets_ = fitted.answerer.calibrations.linked.scaling.offsets
+        self.class_offsets_ = fitted.answerer.calibrations["linked"].scaling.offsets
 
     @property
     def _of_tags(self) -> bool:
-        return isinstance(self.fitted_.outcome, Tags)
+        return self.fitted_.outcome.flags
 
-    def predict_proba(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict_proba(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n, K) calibrated probabilities of the classes in `classes_`; of T tags (n, T), each for itself.
 
         Nothing given, or the X of the fit: all nodes of the fitted graph. Another X, with edges or without: new nodes,
@@ -154,7 +156,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         """
         return self._moments(X, edges)[0]
 
-    def predict(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n,) the likeliest class of each node; of tags (n, T), 1 where one is likelier than not, else 0.
 
         Nodes as in `predict_proba`.
@@ -165,7 +167,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
         labels: np.ndarray = self.classes_[probabilities.argmax(1)]
         return labels
 
-    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: object = None, y: object = None, sample_weight: npt.ArrayLike | None = None) -> float:
         """The share of nodes, as in `predict_proba`, that are answered right; of tags, of those with all tags right.
 
         Unknown labels (-1, None or NaN) do not count.
@@ -175,7 +177,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             return share_of_tag_sets(answers, y, sample_weight)
         return share_of_classes(answers, y, self.classes_, sample_weight)
 
-    def predict_entropy(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict_entropy(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n,) entropy of the probabilities in nats: 0 for a certain answer, log K where nothing is known.
 
         Of tags it is the sum of their entropies, at most T log 2.
@@ -185,7 +187,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             p = np.concatenate([p, 1 - p], axis=1)
         return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
 
-    def predict_set(self, alpha: float = 0.1, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict_set(self, alpha: float = 0.1, X: object = None, edges: object = None) -> np.ndarray:
         """(n, K) booleans: sets of classes that hold the true one with probability 1 - alpha (split conformal).
 
         A node is compared with the validation nodes, an isolated node with validation nodes without their edges. They
@@ -224,7 +226,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     _: KW_ONLY
     outcome: str = Real.name
 
-    def outcome_for(self, y: Any, problems: Problems) -> type[Outcome]:
+    def outcome_for(self, y: object, problems: Problems) -> type[Outcome]:
         if self.learns(self.outcome):
             return OUTCOMES[self.outcome]
         problems.name("outcome", self.outcome, filter(self.learns, OUTCOMES))
@@ -233,7 +235,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     @staticmethod
     def learns(outcome: str) -> bool:
         """Whether this estimator is the one for an outcome."""
-        return outcome in OUTCOMES and issubclass(OUTCOMES[outcome], NormalOutcome)
+        return outcome in OUTCOMES and OUTCOMES[outcome].learner == "regressor"
 
     def table_outcomes(self) -> tuple[str, ...]:
         return (self.outcome,)
@@ -241,7 +243,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
     def _name_labels(self, fitted: Fitted) -> None:
         self.target_names_ = fitted.columns
 
-    def predict(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n,) or (n, T): the expectation of each value.
 
         Nothing given, or the X of the fit: all nodes of the fitted graph. Another X, with edges or without: new nodes,
@@ -250,18 +252,18 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         """
         return self._shaped(self._moments(X, edges)[0])
 
-    def score(self, X: Any = None, y: Any = None, sample_weight: Any = None) -> float:
+    def score(self, X: object = None, y: object = None, sample_weight: npt.ArrayLike | None = None) -> float:
         """The share of the variance of y that is explained (R squared), the mean over columns; nodes as in `predict`.
 
         Unknown values (None or NaN) do not count.
         """
         return explained(self.predict(X), y, sample_weight)
 
-    def predict_std(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict_std(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n,) or (n, T): the standard deviation of each value; nodes as in `predict`."""
         return self._shaped(self._moments(X, edges)[1])
 
-    def predict_interval(self, level: float = 0.9, X: Any = None, edges: Any = None) -> np.ndarray:
+    def predict_interval(self, level: float = 0.9, X: object = None, edges: object = None) -> np.ndarray:
         """(2, n) or (2, n, T): lowest and highest values that hold the true one with probability `level` (split
         conformal: as many deviations around the expectation as the validation nodes need).
 
@@ -280,7 +282,7 @@ class G3NNRegressor(RegressorMixin, GraphEstimator):
         return values[:, 0] if self.fitted_.flat else values
 
 
-def load_model(folder: str | Path) -> Any:
+def load_model(folder: str | Path) -> G3NNClassifier | G3NNRegressor:
     """A fitted estimator from a folder that `save` or `g3nn fit` wrote: a `G3NNClassifier`, or a `G3NNRegressor`.
 
     No code from the folder is run. Parts that another package offered when the model was saved must be installed.
@@ -300,7 +302,7 @@ def load_model(folder: str | Path) -> Any:
         raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
 
 
-def estimator_for(outcome: str, parameters: dict[str, Any]) -> GraphEstimator:
+def estimator_for(outcome: str, parameters: Options) -> G3NNClassifier | G3NNRegressor:
     """The estimator of an outcome, with these parameters."""
     if G3NNRegressor.learns(outcome):
         return G3NNRegressor(**{**parameters, "outcome": outcome})
@@ -311,7 +313,7 @@ class _MissingPackageError(G3NNError):
     """A part of the model belongs to a package that is not installed."""
 
 
-def _check_packages(record: Mapping[str, Any]) -> None:
+def _check_packages(record: Json) -> None:
     """Raise unless every part that other packages offered when the model was saved is here."""
     lacking = [one for one in record.get("packages", []) if one[1] not in REGISTRIES[one[0]]]
     if lacking:

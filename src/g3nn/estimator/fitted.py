@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.problem import Request, fingerprint
+from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
@@ -48,7 +47,7 @@ class Fitted:
     tables:   what is to be remembered of the tables of the fit, if there were any.
     labels:   how the given labels were judged, if they were. refitted: whether members were trained on the validation
               nodes in the end; corrected: on what labels probably are.
-    request:  what the fit was asked for, with the labels of today, and trials: what was tried, from which a search or
+    problem:  what the fit was asked for, with the latest labels, and trials: what was tried, from which a search or
               an update can go on. updated: whether labels have come in since then, which these have not seen.
               held_back: (n,) nodes whose answers came only from replicas that were not trained on them. None of these
               is saved.
@@ -75,7 +74,7 @@ class Fitted:
     labels: JudgedLabels | None = None
     refitted: bool = False
     corrected: bool = False
-    request: Request | None = None
+    problem: Problem | None = None
     trials: tuple[Trial, ...] = ()
     updated: bool = False
     held_back: np.ndarray | None = None
@@ -109,7 +108,7 @@ class Fitted:
     def history_names(self) -> tuple[str, ...]:
         return history_names(self.outcome)
 
-    def ask(self, X: Any, edges: Any) -> Answers:
+    def ask(self, X: object, edges: object) -> Answers:
         """Nothing, or the features of the fit: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of
         new nodes."""
         problems = Problems()
@@ -148,11 +147,11 @@ class Fitted:
             return new
         return Answers.joined(self.answers, new).at(asked.numbers)
 
-    def calibrated(self, X: Any = None, edges: Any = None) -> np.ndarray:
+    def calibrated(self, X: object = None, edges: object = None) -> np.ndarray:
         """(n, width): calibrated answers, for nodes as in `ask`."""
         return self.answerer.calibrated(self.ask(X, edges))
 
-    def conformal(self, alpha: float, X: Any = None, edges: Any = None) -> np.ndarray:
+    def conformal(self, alpha: float, X: object = None, edges: object = None) -> np.ndarray:
         """Sets or intervals that miss the truth in a share alpha of the nodes, for nodes as in `ask`."""
         return self.answerer.conformal(self.ask(X, edges), alpha)
 
@@ -170,7 +169,7 @@ class Fitted:
             found.answer[kept], found.isolated[kept] = self.answers.answer[kept], self.answers.isolated[kept]
         return replace(self, answers=found)
 
-    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]:
+    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, object]:
         """How good the answers for some fitted nodes are, given their labels."""
         answers = self.answers.at(nodes)
         answer, region = self.answerer.calibrated(answers), self.answerer.conformal(answers, alpha)
@@ -234,7 +233,7 @@ class Fitted:
         )
         return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
-    def _structural(self, edges: Any) -> Answers:
+    def _structural(self, edges: object) -> Answers:
         """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
         features are filled in from their neighbours."""
         n, problems = self.task.num_nodes, Problems()
@@ -245,7 +244,7 @@ class Fitted:
         count = max(int(pairs.max(initial=-1)) + 1 - n, 1)
         return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), tuple(pairs))
 
-    def _check_edges(self, edges: Any) -> None:
+    def _check_edges(self, edges: object) -> None:
         """Edges beside the features of the fit must be those of the fit."""
         problems = Problems()
         if edges is not None and not self._are_fitted(edges):
@@ -253,7 +252,7 @@ class Fitted:
             problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
             problems.raise_if_any()
 
-    def _are_fitted(self, edges: Any) -> bool:
+    def _are_fitted(self, edges: object) -> bool:
         """Whether these edges are those of the fit."""
         problems = Problems()
         pairs = read_edges(edges, self.task.num_nodes, self.task.directed, problems)
@@ -266,7 +265,7 @@ class Fitted:
         weights = np.ones(edges.pairs.shape[1]) if edges.weights is None else edges.weights / self.unit
         return Edges(edges.pairs, weights)
 
-    def _new_nodes(self, features: FeatureTable, edges: Any) -> Answers:
+    def _new_nodes(self, features: FeatureTable, edges: object) -> Answers:
         """The fitted graph is enlarged by the new nodes, and the trained replicas answer there. An edge that was in the
         fit keeps its weight."""
         problems = Problems()
@@ -304,7 +303,7 @@ class Fitted:
         labels = self._labels_of(seen, features.shape[0])
         return replace(self.task, **parts, labels=labels, train=seen, val=seen[:0])
 
-    def _read(self, X: Any, problems: Problems) -> FeatureTable:
+    def _read(self, X: object, problems: Problems) -> FeatureTable:
         if self.structural:
             advice = "Give the edges of new nodes alone: predict(edges=...)."
             problems.add("X", "features, for a model that was fitted without", "nothing", advice)

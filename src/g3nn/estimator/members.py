@@ -3,9 +3,10 @@ and with its own weights of edges."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,7 +17,7 @@ from torch import Tensor
 from g3nn.base.parse import Matrix
 from g3nn.base.threads import enough_for
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes import Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
@@ -31,6 +32,8 @@ from g3nn.queries.scores import ObservedEdges
 from g3nn.training.plan import Plan
 from g3nn.training.room import near_labels
 
+Options = Mapping[str, Any]
+"""Values by name: options of a model, or parameters of an estimator before they are checked."""
 SHARES = (0.5, 0.8, 0.35)
 """Shares of the edges that may be genuine; validation decides between them, and believing all. The first is the one to
 begin with."""
@@ -112,7 +115,7 @@ def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.nd
     if not len(task.train):
         return np.full((task.num_nodes, 2), 0.5)
     outcome = task.outcome_model()
-    if featureless and isinstance(outcome, Classes):
+    if featureless and outcome.exclusive:
         beliefs = known_classes(task)
     else:
         answer = _by_features(task, outcome, seed, device)
@@ -134,7 +137,7 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
     """(n, width): what perceptrons say. For classes each is trained on two thirds of the training labels, and the other
     third says how certain they may be; no validation label is looked at."""
     plan = Plan.check("mlp", "elbo", 1, seed, "mlp", device, {"hidden": 64}).for_all_labels(_EPOCHS)
-    if not isinstance(outcome, Classes):
+    if not outcome.exclusive:
         result = plan.fit(replace(task, val=task.train, beliefs=None), progress=False)
         return outcome.averaged(result.answers)
     order, answers, unseen = np.random.default_rng(seed % 2**32).permutation(task.train), [], []
@@ -213,43 +216,88 @@ class Answers:
         return cls(answer, np.concatenate([first.isolated, second.isolated]), both("new"), both("inferred"))
 
 
-@dataclass(frozen=True, eq=False)
-class Network:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Member(ABC):
+    """A fitted model as one part of a mixture.
+
+    view: the feature transform that it reads. place: of its candidate in the panel. weight: in the mixture for nodes
+    with edges; isolated_weight: in that for isolated ones. temperature: makes it more or less certain before it is
+    mixed. beliefs: whether it sees those of a task as additional columns. trust: how it weights edges, None: all alike.
+    infers: whether nodes that training did not know get scores of their own from their edges.
+    """
+
+    view: View
+    place: int = 0
+    weight: float = 1.0
+    isolated_weight: float = 1.0
+    temperature: float = 1.0
+    beliefs: bool = False
+    trust: EdgeTrust | None = None
+    infers: bool = False
+    name: ClassVar[str]
+    refined: ClassVar[bool] = False
+    """Whether nodes that training knew have scores of their own."""
+    uses_edges: ClassVar[bool] = True
+
+    @abstractmethod
+    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+        """For all nodes of a task as it is `seen`. new: (n,) nodes that training did not know."""
+
+    def in_place_of(self, other: Member) -> Self:
+        """With the part that another member has in a mixture."""
+        return replace(self, **{field.name: getattr(other, field.name) for field in fields(Member)})
+
+    @property
+    def believes(self) -> bool:
+        """Whether it uses any edge."""
+        return self.uses_edges and (self.trust is None or self.trust.share > 0)
+
+    def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
+        """The task with the features that it reads, and edges with its weights."""
+        task = replace(task, features=self.view.apply(task.features))
+        task = task if self.trust is None else self.trust.weigh(task, new)
+        return with_belief_columns(task, outcome) if self.beliefs else task
+
+    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
+        """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
+        found = self.fitted_answers(self.seen(task, outcome, new), new, device)
+        # A node with edges is not isolated, even if the weights of all of them are zero.
+        return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Network(Member):
     """Trained replicas of a model.
 
     hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
-    posterior, which then has only the features to go by, or both together. infers: whether nodes that training did not
-    know get scores of their own from their edges. history: (epochs, terms, R), the learning curves.
-    held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different ones;
-    about those only these replicas are asked. sharpness: the temperature at which all replicas together are as certain
+    posterior, which then has only the features to go by, or both together. history: (epochs, terms, R), the learning
+    curves. held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different
+    ones; only these replicas answer for those. sharpness: the temperature at which all replicas together are as certain
     as each of them.
     """
 
     spec: ModelSpec
     objective: str
-    hyperparameters: dict[str, Any]
+    hyperparameters: Options
     seeds: tuple[int, ...]
     epochs: int
     history: np.ndarray
     model: GenerativeModel
     isolated_answer: str = POSTERIOR
-    infers: bool = False
     held_out: np.ndarray | None = None
     sharpness: float = 1.0
-    uses_edges: ClassVar[bool] = True
 
     @property
-    def name(self) -> str:
+    def name(self) -> str:  # type: ignore[override]
         return self.spec.name
 
     @property
-    def refined(self) -> bool:
-        """Whether nodes that training knew have scores of their own."""
+    def refined(self) -> bool:  # type: ignore[override]
         return self.model.posterior.nodes is not None
 
-    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
-        """new: (n,) nodes that training did not know. Nothing was learned for each of them; neither they nor isolated
-        nodes have scores of their own, unless those can be inferred."""
+    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+        """Nothing was learned for each of the new nodes; neither they nor isolated nodes have scores of their own,
+        unless those can be inferred."""
         isolated, inferred, model = task.isolated, None, self.model.to(device)
         outcome = model.posterior.sizes.outcome
         inputs = Inputs.of(task, device, outcome=outcome)
@@ -299,41 +347,36 @@ def sharpness(answers: Tensor, outcome: Outcome) -> float:
     return (low + high) / 2
 
 
-@dataclass(frozen=True, eq=False)
-class Tabular:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Tabular(Member):
     """A model of scikit-learn that looks at one node at a time: at its own features, or also at the mean of those of
     its neighbours."""
 
-    name: str
+    name: str  # type: ignore[misc]
     fitted: CrossFitted
     neighbourhood: Neighbourhood | None
-    infers: bool = False
-    refined: ClassVar[bool] = False
 
     @property
-    def uses_edges(self) -> bool:
+    def uses_edges(self) -> bool:  # type: ignore[override]
         return self.neighbourhood is not None
 
-    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
         return Answers(self.fitted.answers(columns), task.isolated)
 
 
-@dataclass(frozen=True, eq=False)
-class Propagation:
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Propagation(Member):
     """Belief propagation over labels and false edges, where nodes have no features. It learns from scratch whenever it
     is asked: labels are those of the task's training nodes. share: of the edges that is taken to be genuine."""
 
     share: float
     seed: int
-    infers: bool = False
-    refined: ClassVar[bool] = False
     name: ClassVar[str] = PROPAGATION
-    uses_edges: ClassVar[bool] = True
 
-    def answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
         known = known_classes(task)
         beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:
@@ -342,46 +385,3 @@ class Propagation:
         scores = np.log(np.maximum(beliefs, np.finfo(np.float32).tiny), dtype=np.float64)
         behind = scores.max(1, keepdims=True) - scores
         return Answers(log_softmax(-np.log1p(behind), axis=1), task.isolated)
-
-
-Predictor = Network | Tabular | Propagation
-"""What was fitted and answers. Each has a name, answers for all nodes of a task, and says whether it uses edges,
-whether nodes that training knew have scores of their own (refined), and whether others get theirs from their edges
-(infers)."""
-
-
-@dataclass(frozen=True, eq=False)
-class Member:
-    """One part of a mixture. weight: in the mixture for nodes with edges; isolated_weight: in that for isolated ones.
-    temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
-    beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
-
-    view: View
-    learned: Predictor
-    place: int = 0
-    weight: float = 1.0
-    isolated_weight: float = 1.0
-    temperature: float = 1.0
-    beliefs: bool = False
-    trust: EdgeTrust | None = None
-
-    @property
-    def name(self) -> str:
-        return self.learned.name
-
-    @property
-    def believes(self) -> bool:
-        """Whether it believes any edge."""
-        return self.learned.uses_edges and (self.trust is None or self.trust.share > 0)
-
-    def seen(self, task: NodeTask, outcome: Outcome, new: np.ndarray | None = None) -> NodeTask:
-        """The task with the features that it looks at, and edges that count as much as it believes them."""
-        task = replace(task, features=self.view.apply(task.features))
-        task = task if self.trust is None else self.trust.weigh(task, new)
-        return with_belief_columns(task, outcome) if self.beliefs else task
-
-    def answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device, outcome: Outcome) -> Answers:
-        """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes."""
-        found = self.learned.answers(self.seen(task, outcome, new), new, device)
-        # A node with edges is not isolated, even if the weights of all of them are zero.
-        return replace(found, answer=outcome.scaled(found.answer, Scaling(self.temperature)), isolated=task.isolated)

@@ -1,32 +1,31 @@
-"""The panel: candidates, which are models on views of the features, how each did, and what trying them may cost."""
+"""The panel: which models are tried, as candidates on feature transforms, and how each did."""
 
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, Propagation, Tabular
+from g3nn.estimator.members import PROPAGATION, Member, Options, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
+from g3nn.graph.views import View
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
-from g3nn.model.priors import PRIORS
+from g3nn.model.priors import PRIORS, LabelPrior
 from g3nn.model.tabular import NAMED, CrossFitted, Neighbourhood
 from g3nn.model.tabular.models import check_feature_model, estimator_name
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
-from g3nn.training.room import LARGE
 
-Options = Mapping[str, Any]
 _WIDE_PRICE = 15.0
 """What an epoch costs, as a multiple of that of gcn, if features are propagated instead of hidden units."""
 _NEAR_LABELS = 0.25
@@ -53,11 +52,11 @@ class Candidate:
     model: str | ModelSpec
     objective: str | Objective = "elbo"
     options: Options = field(default_factory=dict)
-    prior: Any = "mlp"
+    prior: str | type[LabelPrior] = "mlp"
     view: str = "given"
     beliefs: bool = False
     trust: float = 1.0
-    estimator: Any = None
+    estimator: BaseEstimator | None = None
     neighbours: bool = False
     asked: bool = False
 
@@ -117,10 +116,11 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-    def train(self, task: NodeTask, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Tabular | Propagation:
-        """What is learned by a candidate that is no network. weights: (n,), how often each label counts."""
+    def train(self, task: NodeTask, view: View, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Member:
+        """A candidate that is no network, fitted. task: with features in this view. weights: (n,), how often each
+        label counts."""
         if self.estimator is None:
-            return Propagation(self.trust, seed)
+            return Propagation(view=view, share=self.trust, seed=seed)
         neighbourhood = Neighbourhood.fit(task.features, task.edges) if self.neighbours else None
         columns = task.features
         if neighbourhood is not None:
@@ -129,7 +129,7 @@ class Candidate:
         fitted, _ = CrossFitted.fit(
             self.estimator, columns, task.labels, task.train, outcome, folds=3, seed=seed, weights=own
         )
-        return Tabular(self.name, fitted, neighbourhood)
+        return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood)
 
     def work(self, task: NodeTask) -> float:
         """What training one that is no network costs; an epoch of a network costs its price times the extent."""
@@ -151,7 +151,7 @@ class PanelEntry:
 
     model: str
     objective: str
-    options: Mapping[str, Any]
+    options: Options
     val_loss: float
     val_score: float
     epochs: int
@@ -167,7 +167,7 @@ class Trial:
     them. learned: only of one that was trained to the end, since no other answers; None too where it could not be."""
 
     candidate: Candidate
-    learned: FitResult | Tabular | Propagation | None = None
+    learned: FitResult | Member | None = None
     nodes: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
     answer: np.ndarray = field(default_factory=lambda: np.zeros(0))
     loss: float = math.inf
@@ -200,9 +200,72 @@ def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
     return [trial for trial in trials if trial.loss <= to_beat(trial.candidate)]
 
 
+_WIDE: dict[str, Any] = {"hidden": 64}
+_TWO_PASSES: dict[str, Any] = {"samples": 2, "consistency_weight": 1.0}
+_NORMALISED: dict[str, Any] = {
+    "order": 5,
+    "dropout": 0.8,
+    "feature_dropout": 0.6,
+    "sharpening": 0.2,
+    "normalise": True,
+    "lr": 0.05,
+}
+"""Parts of the options of the panel's models."""
+
+_PAIRED_CLASSES = 12
+"""Up to this number of classes the panel has models that look at all pairs of classes. On 1,000 nodes and 3,000 edges
+an epoch of blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with
+100."""
+
+
+def panel_of(outcome: type[Outcome], columns: int, balance: float) -> tuple[PanelModel, ...]:
+    """The models that are worth trying on an unknown graph; see `Outcome.panel`."""
+    return outcome.panel(columns, balance) or _for_classes(columns)
+
+
+def _for_classes(columns: int) -> tuple[PanelModel, ...]:
+    """Models for homophilous and heterophilous graphs, and for edges that say nothing, the most useful first.
+
+    Each is a combination that the paper or measurements found good for one kind of graph. With many classes `blsm` is
+    left out: it looks at every pair of classes for every pair of nodes, and would take nearly all of the time.
+    """
+    share = {"graph_weight": 1 / columns, "kl_weight": 1 / columns, **_WIDE}
+    far = {**_WIDE, **_TWO_PASSES, "order": 8, "feature_dropout": 0.8}
+    near = {**_WIDE, **_TWO_PASSES, "order": 2, "dropout": 0.2, "feature_dropout": 0.0, "sharpening": 0.3}
+    late = {"warm_up": 100}
+    paired: dict[str, Any] = {"entropy_weight": 0.5, **_WIDE}
+    models: tuple[PanelModel, ...] = (
+        ("hops", "elbo", _WIDE),
+        ("linkx", "elbo", _WIDE),
+        ("sbm-appnp", "elbo", share),
+        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED}),
+        ("blsm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
+        ("dcsbm-grand", "elbo", {**near, **late, "entropy_weight": 0.5, "isolated_share": 0.3}),
+        ("blsm-mlp", "elbo", paired),
+        ("gat", "elbo", _WIDE),
+        ("blsm-appnp", "elbo", paired),
+        ("sage", "elbo", _WIDE),
+        ("blsm-linkx", "elbo", paired),
+        ("mlp", "elbo", _WIDE),
+        ("dcsbm-grand", "elbo", {**far, **late, "entropy_weight": 0.7}),
+        ("blsm-gcn", "elbo", paired),
+        ("grand", "elbo", {**_WIDE, **_TWO_PASSES, **_NORMALISED, "travelling": "features", "lr": 0.2}),
+        ("gcnii", "elbo", _WIDE),
+        ("grand", "elbo", far),
+        ("gcn", "elbo", _WIDE),
+        ("appnp", "elbo", _WIDE),
+        ("sbm-gcn", "released", {"eta": 0.5, **_WIDE}),
+        ("gsbm-mlp", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),
+        ("gsbm-sage", "elbo", {"p0": 0.1, "p1": 0.9, **_WIDE}),
+    )
+    if columns <= _PAIRED_CLASSES:
+        return models
+    return tuple(one for one in models if not one[0].startswith("blsm-"))
+
+
 def candidates(
-    model: Any,
-    objective: Any,
+    model: str | ModelSpec,
+    objective: str | Objective,
     options: Options,
     panel: Sequence[PanelModel],
     problems: Problems,
@@ -247,7 +310,7 @@ def check_candidates(
 
 
 def table_candidates(
-    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: Any = None
+    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: BaseEstimator | None = None
 ) -> tuple[Candidate, ...]:
     """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. columns:
     how many classes there are, or columns of labels. prior: an estimator that takes their place."""
@@ -280,23 +343,23 @@ class SavedPrior:
     parameters: Mapping[str, str]
 
     @classmethod
-    def of(cls, estimator: Any) -> SavedPrior:
+    def of(cls, estimator: BaseEstimator) -> SavedPrior:
         return cls(type(estimator).__name__, {name: repr(value) for name, value in estimator.get_params().items()})
 
 
-def feature_model(prior: Any) -> Any:
+def feature_model(prior: str | BaseEstimator | SavedPrior) -> BaseEstimator | None:
     """The estimator that is to learn p(y | x), None if the prior is no such thing."""
     return None if isinstance(prior, str | SavedPrior) else prior
 
 
-def asked_prior(prior: Any) -> str | None:
+def asked_prior(prior: str | BaseEstimator | SavedPrior) -> str | None:
     """The name of the prior of every joint model, None if nothing was asked for that exists."""
     if isinstance(prior, str):
         return prior if prior in PRIORS and prior != GIVEN else None
     return GIVEN
 
 
-def check_prior(parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems) -> None:
+def check_prior(parameters: Options, outcome: type[Outcome], problems: Problems) -> None:
     """Record what is wrong with the prior by itself, and together with the model and the options."""
     prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
     other = options.get("prior") if isinstance(options, Mapping) else None
@@ -335,91 +398,3 @@ def with_believers(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
 def using_beliefs(tried: Sequence[Candidate]) -> tuple[Candidate, ...]:
     """Those of the candidates that make use of beliefs."""
     return tuple(one for one in tried if one.beliefs or one.name not in POSTERIORS)
-
-
-@dataclass(frozen=True)
-class Effort:
-    """models: how many of those that an outcome lists are tried. views: of the features, at most; all but the first are
-    tried with the `leading` models. varied: how many of the best are tried again with other widths and less
-    regularisation. kept: how many train to the end, with `replicas` each. work: how much a CPU does; see `Spending`."""
-
-    views: int
-    models: int
-    leading: int
-    varied: int
-    kept: int
-    replicas: int
-    work: float
-
-
-EFFORTS = {
-    "quick": Effort(views=2, models=5, leading=3, varied=0, kept=3, replicas=1, work=0.55),
-    "default": Effort(views=4, models=15, leading=8, varied=4, kept=8, replicas=3, work=2.2),
-    "thorough": Effort(views=6, models=99, leading=16, varied=10, kept=14, replicas=5, work=22.0),
-}
-_WORK = 1e6
-"""What a CPU may do on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
-_FOR_TRAINING = 0.92
-"""The share of a budget in which models are trained; the rest is for weights and calibration."""
-_EACH_EPOCH = 11_000
-"""The extent that an epoch seems to have on a CPU, whatever the graph is like."""
-_TRIES = 4
-"""On a large graph one training could take all that a CPU may do. So in the share for models there is room for so many
-short ones."""
-_FEWEST_SHORT, _FEWEST_LONG = 30, 100
-"""Epochs that any training may take, short or to the end."""
-MODELS = 0.36
-"""The share of what may be spent until all models have been tried once."""
-
-
-@dataclass
-class Spending:
-    """What trainings have cost, and what may be spent: seconds, or work, or as much as they take.
-
-    Work is epochs of all replicas times the extent of the graph times the price of a model. Other than seconds it does
-    not depend on how busy a machine is, so that the same fit takes the same decisions again. A GPU has no limit.
-    """
-
-    seconds: float | None = None
-    work: float | None = None
-    large: bool = False
-    start: float = field(default_factory=time.monotonic)
-    worked: float = 0.0
-
-    @classmethod
-    def of(cls, effort: Effort, budget: float | None, task: NodeTask, on_cpu: bool) -> Spending:
-        if budget is not None:
-            return cls(seconds=_FOR_TRAINING * float(budget))
-        if not on_cpu:
-            return cls()
-        # Beyond what is large, hours would be spent: there it grows more slowly.
-        grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
-        return cls(work=effort.work * _WORK * grown, large=task.extent > LARGE)
-
-    def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
-        """How long a model is tried."""
-        return self._epochs(MODELS / _TRIES, price, task, _FEWEST_SHORT, most)
-
-    def long_epochs(self, price: float, task: NodeTask, most: int) -> int:
-        """How long a model is trained to the end: on a large graph with what is left."""
-        left = 1.0 - self.worked / self.work if self.work else 1.0
-        return self._epochs(left, price, task, _FEWEST_LONG, most)
-
-    def _epochs(self, share: float, price: float, task: NodeTask, fewest: int, most: int) -> int:
-        if self.work is None or not self.large:
-            return most
-        return min(most, max(fewest, int(share * self.work / (price * (task.extent + _EACH_EPOCH)))))
-
-    def charge(self, price: float, epochs: int, task: NodeTask) -> None:
-        """For so many epochs, all replicas counted."""
-        self.worked += price * epochs * (task.extent + _EACH_EPOCH)
-
-    def allows(self, share: float = 1.0) -> bool:
-        """Whether less than this share of the whole has been spent."""
-        if self.seconds is not None:
-            return time.monotonic() - self.start < share * self.seconds
-        return self.work is None or self.worked < share * self.work
-
-    def deadline(self, share: float) -> float | None:
-        """When this share of the time will be over, on the clock of `time.monotonic`."""
-        return None if self.seconds is None else self.start + share * self.seconds

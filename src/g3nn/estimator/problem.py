@@ -1,21 +1,25 @@
-"""What a fit is asked to do: parameters and data, checked together."""
+"""The problem of a fit: parameters and data, read and checked together, and the tasks that follow from them."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.members import Options
 from g3nn.estimator.panel import (
-    EFFORTS,
     GIVEN,
     Candidate,
     asked_prior,
@@ -23,12 +27,15 @@ from g3nn.estimator.panel import (
     check_candidates,
     check_prior,
     feature_model,
+    panel_of,
     table_candidates,
     with_believers,
 )
 from g3nn.graph.given import FeatureTable, Given, read_features, structural_features
-from g3nn.graph.outcomes import Classes, Labels, Outcome
+from g3nn.graph.outcomes import Labels, Outcome
 from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.task import NodeTask
+from g3nn.graph.views import Form
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
@@ -39,9 +46,16 @@ _NO_Y = "A fit requires y to be passed, but the target y is None."
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
-    """Checked. `val` holds the validation nodes; features may still have missing values."""
+class Problem:
+    """What a fit is asked to do, checked. parameters: those of the estimator, by name. Features may have missing
+    values. val: the validation nodes. seeds: one for each replica of a model that is named.
 
+    weights: (n,), how often the label of each node counts. structural: whether features were made from the edges,
+    since there were no others. folds: with few labels the validation nodes of the first replica, of the second, and so
+    on; `val` is the first.
+    """
+
+    parameters: Options
     features: FeatureTable
     edges: np.ndarray
     edge_weights: np.ndarray | None
@@ -49,46 +63,126 @@ class Request:
     labels: Labels
     val: np.ndarray
     directed: bool
-    candidates: tuple[Candidate, ...]
-    common: dict[str, Any]
     seeds: tuple[int, ...]
-    tables: tuple[Candidate, ...] = ()
-    """Models of scikit-learn that are tried beside the candidates."""
     weights: np.ndarray | None = None
-    """(n,): how often the label of each node counts."""
     structural: bool = False
-    """Whether features were made from the edges, since there were no others."""
-    prior: Any = None
-    """The estimator of scikit-learn that learns p(y | x), if one was asked for."""
     folds: tuple[np.ndarray, ...] = ()
-    """With few labels: the validation nodes of the first replica, of the second, and so on. `val` is the first."""
 
     @property
     def train(self) -> np.ndarray:
         return np.setdiff1d(self.labels.labelled, self.val)
 
+    @property
+    def prior(self) -> BaseEstimator | None:
+        """The estimator of scikit-learn that learns p(y | x), if there is one."""
+        return feature_model(self.parameters["prior"])
 
-def read_request(
-    parameters: Mapping[str, Any], outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
-) -> Request:
+    @property
+    def common(self) -> Options:
+        """Options of every model."""
+        return _common(self.parameters)
+
+    @cached_property
+    def candidates(self) -> tuple[Candidate, ...]:
+        """Networks for the graph that is trained on."""
+        nodes, edges = len(self.seen), int(self._inside.sum())
+        balance = edges / max(nodes - len(self.train), 1)
+        return _candidates(self.parameters, self.outcome, len(self.labels.names), balance, Problems())
+
+    @property
+    def tables(self) -> tuple[Candidate, ...]:
+        """Models of scikit-learn that are tried beside them."""
+        if self.parameters["model"] != "auto":
+            return ()
+        how = (len(self.train), len(self.labels.names), self.edges.size > 0)
+        return table_candidates(self.outcome, *how, self.prior)
+
+    @cached_property
+    def seen(self) -> np.ndarray:
+        """The nodes that are trained on: in inductive use the labelled ones alone."""
+        return self.labels.labelled if self.parameters["inductive"] else np.arange(self.features.num_nodes)
+
+    @property
+    def _inside(self) -> np.ndarray:
+        """(E,): the edges among these."""
+        return np.asarray(np.isin(self.edges, self.seen).all(axis=0))
+
+    @cached_property
+    def form(self) -> Form:
+        return Form.fit(self.features.at(self.seen))
+
+    def _formed(self) -> tuple[FeatureTable, np.ndarray | None]:
+        """The features in their form; and the means of their columns, where missing values are filled in. Nodes that
+        are trained on are filled in from each other first, then the rest from all."""
+        problems = Problems()
+        features, seen = self.form.apply(self.features, problems), self.seen
+        problems.raise_if_any()
+        if not (self.structural or self.parameters["missing"] == "impute"):
+            return features, None
+        part = features.at(seen)
+        means = part.column_means(problems)
+        problems.raise_if_any()
+        part = part.filled(np.searchsorted(seen, self.edges[:, self._inside]), means)
+        if len(seen) == features.num_nodes:
+            return part, means
+        rest = np.setdiff1d(np.arange(features.num_nodes), seen)
+        rows = part.above(replace(part, matrix=features.matrix[rest]))
+        order = np.argsort(np.concatenate([seen, rest]))
+        return replace(rows, matrix=rows.matrix[order]).filled(self.edges, means), means
+
+    @cached_property
+    def whole(self) -> tuple[NodeTask, np.ndarray | None]:
+        """The task on the whole graph, and the means with which missing features were filled in, if they were."""
+        features, means = self._formed()
+        task = NodeTask.build(
+            features.matrix,
+            self.edges,
+            self.labels.values,
+            self.train,
+            self.val if len(self.val) else None,
+            num_classes=len(self.labels.names),
+            directed=self.directed,
+            outcome=self.outcome.name,
+            weights=False if self.edge_weights is None else self.edge_weights,
+        )
+        return task, means
+
+    @property
+    def task(self) -> NodeTask:
+        """The part of the whole task that is trained on."""
+        (whole, _), seen, inside = self.whole, self.seen, self._inside
+        if len(seen) == whole.num_nodes:
+            return whole
+        return replace(
+            whole,
+            features=whole.features[seen],
+            edges=np.searchsorted(seen, whole.edges[:, inside]),
+            labels=whole.labels[seen],
+            weights=None if whole.weights is None else whole.weights[inside],
+            train=np.searchsorted(seen, whole.train),
+            val=np.searchsorted(seen, whole.val),
+        )
+
+
+def read_problem(
+    parameters: Options, outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
+) -> Problem:
     """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
     should know."""
     random = check_parameters(parameters, outcome, problems)
     missing = parameters["missing"] if parameters["missing"] in MISSING else "error"
     features = None if given.X is None else read_features(given.X, missing, problems)
     n = _count(given, problems) if features is None else features.num_nodes
-    labels, pairs, edge_weights = None, None, None
-    val, weights = np.zeros(0, dtype=np.int64), None
+    labels, pairs, edge_weights, weights = None, None, None, None
     folds: tuple[np.ndarray, ...] = ()
     if n:
         pairs, edge_weights = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             folds = _validation(given, outcome, labels, parameters["validation"], random, problems)
-            val = folds[0]
             classes = parameters.get("class_weight")
             if classes is not None or given.weights is not None:
-                weights = label_weights(classes, given.weights, given.nodes, labels, val, outcome, problems)
+                weights = label_weights(classes, given.weights, given.nodes, labels, folds[0], outcome, problems)
             if given.X is None and not pairs.size:
                 problems.add("X", "nothing, and no edges", "features, edges, or both")
     problems.raise_if_any()
@@ -97,54 +191,18 @@ def read_request(
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
         features = _structural(pairs, seen, n, problems)
-        if not isinstance(given.y, Labels):  # Whoever read labels from a table has said it already.
-            made = (
-                f"log degree and {features.matrix.shape[1] - 1} leading eigenvectors of the normalised adjacency matrix"
-            )
+        if not isinstance(given.y, Labels):  # Reading labels from a table has noted it already.
+            columns = features.matrix.shape[1] - 1
+            made = f"log degree and {columns} leading eigenvectors of the normalised adjacency matrix"
             notes.append(f"no features were given: made from the edges instead ({made})")
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
-    common, prior = _common(parameters), feature_model(parameters["prior"])
-    automatic, count = parameters["model"] == "auto", len(np.setdiff1d(labels.labelled, val))
-    tables = table_candidates(outcome, count, len(labels.names), pairs.size > 0, prior) if automatic else ()
+    how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
+    problem = Problem(parameters, features, pairs, edge_weights, outcome, *how)
     # With few labels each replica gets a split of its own, unless labels are used besides the training.
-    alike = not tables and not dict(parameters["options"] or {}).get("label_inputs")
-    request = Request(
-        features,
-        pairs,
-        edge_weights,
-        outcome,
-        labels,
-        val,
-        given.directed,
-        (),
-        common,
-        seeds,
-        tables,
-        weights,
-        given.X is None,
-        prior,
-        folds if automatic and alike and len(folds) > 1 else (),
-    )
-    return _with_candidates(request, parameters, problems)
-
-
-def with_effort(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
-    """The same request, with as many candidates and replicas as these parameters ask for."""
-    check_parameters(parameters, request.outcome, problems)
-    problems.raise_if_any()
-    return _with_candidates(request, parameters, problems)
-
-
-def _with_candidates(request: Request, parameters: Mapping[str, Any], problems: Problems) -> Request:
-    """Those for the graph that is trained on: all nodes, or the labelled ones alone."""
-    edges, nodes = request.edges.shape[1], request.features.num_nodes
-    if parameters["inductive"]:
-        seen = request.labels.labelled
-        edges, nodes = int(np.isin(request.edges, seen).all(axis=0).sum()), len(seen)
-    balance = edges / max(nodes - len(request.train), 1)
-    tried = _candidates(parameters, request.outcome, len(request.labels.names), balance, problems)
-    return replace(request, candidates=tried)
+    alike = not problem.tables and not dict(parameters["options"] or {}).get("label_inputs")
+    own = parameters["model"] == "auto" and alike and len(folds) > 1
+    return replace(problem, folds=folds) if own else problem
 
 
 def _count(given: Given, problems: Problems) -> int:
@@ -170,9 +228,7 @@ def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems)
     return structural_features(edges, n, seen)
 
 
-def check_parameters(
-    parameters: Mapping[str, Any], outcome: type[Outcome], problems: Problems
-) -> np.random.RandomState:
+def check_parameters(parameters: Options, outcome: type[Outcome], problems: Problems) -> np.random.RandomState:
     """Record what is wrong with the parameters, whatever the data is like; the random state that they ask for."""
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
@@ -200,7 +256,7 @@ def check_parameters(
 
 
 def _candidates(
-    parameters: Mapping[str, Any], outcome: type[Outcome], columns: int, balance: float, problems: Problems
+    parameters: Options, outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
     options = dict(parameters["options"]) if isinstance(parameters["options"], Mapping) else {}
     model, prior = parameters["model"], asked_prior(parameters["prior"])
@@ -210,7 +266,7 @@ def _candidates(
     if model != "auto":
         return candidates(model, parameters["objective"], options, (), problems, outcome)
     effort = EFFORTS.get(parameters["effort"], EFFORTS["default"])
-    listed = outcome.panel(columns, balance)[: effort.models]
+    listed = panel_of(outcome, columns, balance)[: effort.models]
     # What the caller asks for goes before what the panel would do.
     asked = {name: parameters[name] for name, usual in COMMON.items() if parameters[name] != usual}
     models = [(model, objective, {**own, **asked}) for model, objective, own in listed]
@@ -218,7 +274,7 @@ def _candidates(
     return with_believers(tried) if prior == GIVEN else tried
 
 
-def _common(parameters: Mapping[str, Any]) -> dict[str, Any]:
+def _common(parameters: Options) -> Options:
     """Options of every model. Answers will be calibrated, so losses are compared after calibration."""
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 
@@ -253,12 +309,12 @@ def _is_zero(value: Any) -> bool:
     return type(value) is not bool and isinstance(value, Real) and float(value) == 0
 
 
-def check_share(argument: str, value: Any, problems: Problems) -> None:
+def check_share(argument: str, value: object, problems: Problems) -> None:
     if not is_share(value):
         problems.add(argument, repr(value), "a number strictly between 0 and 1")
 
 
-def is_share(value: Any) -> bool:
+def is_share(value: object) -> bool:
     return isinstance(value, Real) and 0 < float(value) < 1
 
 
@@ -326,8 +382,8 @@ _FINENESS = 4
 
 
 def label_weights(
-    class_weight: Any,
-    sample_weight: Any,
+    class_weight: str | Mapping[object, float] | None,
+    sample_weight: npt.ArrayLike | None,
     nodes: np.ndarray | None,
     labels: Labels,
     val: np.ndarray,
@@ -351,7 +407,7 @@ def label_weights(
             return None
         weights[slice(None) if nodes is None else nodes] = given
     if class_weight is not None:
-        if outcome is not Classes:
+        if not outcome.exclusive:
             problems.add("class_weight", repr(class_weight), "None for tags", "Use sample_weight instead.")
             return None
         weights[labels.labelled] *= _of_classes(class_weight, labels, train, problems)[labels.values[labels.labelled]]

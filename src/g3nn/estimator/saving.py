@@ -7,7 +7,7 @@ import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -21,9 +21,18 @@ from safetensors.numpy import load_file, save_file
 from g3nn.base.errors import DataError, Problems
 from g3nn.base.folders import check_new_folder, mend, new_folder
 from g3nn.base.options import check, known_names
-from g3nn.estimator.answers import Answerer, Calibration, Calibrations
+from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Answers, EdgeTrust, Member, Network, Propagation, Tabular, with_belief_columns
+from g3nn.estimator.members import (
+    Answers,
+    EdgeTrust,
+    Member,
+    Network,
+    Options,
+    Propagation,
+    Tabular,
+    with_belief_columns,
+)
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
@@ -71,7 +80,7 @@ _READ = f"{FIRST} to {VERSION}" if FIRST < VERSION else f"{VERSION}"
 _AGAIN = "Take a fresh copy of the folder, or fit and save the model again."
 
 
-def write_archive(folder: Path, record: Mapping[str, Any], tensors: Mapping[str, Arrays], problems: Problems) -> None:
+def write_archive(folder: Path, record: Json, tensors: Tensors, problems: Problems) -> None:
     """Raises for all problems, those found before among them; else the folder appears whole or not at all."""
     check_new_folder(folder, problems, "folder")
     problems.raise_if_any()
@@ -176,25 +185,28 @@ def _checksum(path: Path) -> str:
 
 
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
-_ESTIMATOR = (Answers, Calibration, Calibrations, EdgeTrust, Form, JudgedLabels, PanelEntry, Propagation, SavedPrior)
-_OTHERS = (ModelSpec, Objective, Scaling, Tabular, View)
+_ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
+_OTHERS = (ModelSpec, Objective, Scaling, View)
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (*_TABULAR, *_ESTIMATOR, *_OTHERS)},
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
+    "Propagation": partial(dict, kind=Propagation),
+    "Tabular": partial(dict, kind=Tabular),
+    "Calibrations": lambda **kinds: {kind: one for kind, one in kinds.items() if one is not None},
     "float": float,
     "texts": lambda *values: name_array(values),
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_NOT_SAVED = ("request", "trials", "updated", "held_back")
+_NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that only the process knows in which it was fitted."""
+_SHARED = tuple(field.name for field in fields(Member) if field.name != "infers")
+"""What all kinds of members have in a record."""
 _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
 """Parts without which every answer would be NaN."""
 
 
-def save_model(
-    fitted: Fitted, parameters: Mapping[str, Any], notes: Mapping[str, Any], audit: GraphAudit | None, folder: Path
-) -> None:
+def save_model(fitted: Fitted, parameters: Options, notes: Options, audit: GraphAudit | None, folder: Path) -> None:
     """Into a new or empty folder, which appears whole or not at all."""
     problems = Problems()
     specs = [network.spec for network in fitted.answerer.networks]
@@ -216,12 +228,17 @@ def save_model(
         given["class_weight"] = tuple(given["class_weight"].items())  # Keys in JSON are always texts.
     arrays: dict[str, np.ndarray] = {}
     parts: Json = {"parameters": given, "fitted": _fields(fitted, "answerer", "tables", *_NOT_SAVED)}
-    parts["answerer"] = _fields(fitted.answerer, "members", "device")
+    kinds = {kind: fitted.answerer.calibrations.get(kind) for kind in ("linked", "isolated", "new", "inferred")}
+    parts["answerer"] = {"outcome": fitted.outcome, "calibrations": kinds}
     parts["members"] = tuple(_member_fields(member) for member in fitted.answerer.members)
     parts["trusts"] = tuple(
         {one.trust.share: one.trust for one in fitted.answerer.members if one.trust is not None}.values()
     )
     record = {**_packed(parts, "", arrays), "notes": dict(notes)}
+    for member, packed in zip(fitted.answerer.members, record["members"][1], strict=True):
+        if not isinstance(member, Network):
+            packed["learned"] = [type(member).__name__, packed["learned"]]
+    record["answerer"]["calibrations"] = ["Calibrations", record["answerer"]["calibrations"]]
     record["tables"] = None if fitted.tables is None else fitted.tables.to_json()
     record["packages"] = _packages(specs, fitted.task.outcome)
     state = {
@@ -252,10 +269,8 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
         raise ValueError("nobody to answer")
     if task.beliefs is None and (parts["prior"] is not None or any(member["beliefs"] for member in members)):
         raise ValueError("beliefs are looked at, and there are none")
-    models = _models(members, replace(task, train=parts["seen"]), state)
-    own = [{**one, "learned": learned} for one, learned in zip(members, models, strict=True)]
-    answerer = _checked(Answerer(tuple(_checked(Member(**one)) for one in own), device=device, **rest))
-    fitted = _checked(Fitted(answerer=answerer, tables=tables, **parts))
+    answerer = Answerer(tuple(_members(members, replace(task, train=parts["seen"]), state)), device=device, **rest)
+    fitted = _checked(Fitted(answerer=_checked(answerer), tables=tables, **parts))
     _check_answers(fitted)
     return parameters, fitted
 
@@ -277,33 +292,32 @@ def _check_answers(fitted: Fitted) -> None:
     sound = sound and (outcome.name, outcome.columns) == (task.outcome, task.num_classes)
     if not sound or answers.answer.shape[:1] != (task.num_nodes,):
         raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
-    for calibration in _fields(fitted.answerer.calibrations).values():
-        if calibration is not None:
-            mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
-            if mean.shape != (1, task.num_classes):
-                raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
+    for calibration in fitted.answerer.calibrations.values():
+        mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
+        if mean.shape != (1, task.num_classes):
+            raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
 
 
 def _member_fields(member: Member) -> Json:
-    """Without the parameters of a network, which go into a file of their own; of what it believes about edges, which
-    several members share, only the share."""
-    own = {**_fields(member), "trust": None if member.trust is None else member.trust.share}
-    if isinstance(member.learned, Network):
-        own["learned"] = _fields(member.learned, "model", "held_out")
-    return own
+    """What all kinds of members have, and as `learned` what only one of them has, without the parameters of a network,
+    which go into a file of their own. Of the weights of edges, which several members share, only the share."""
+    parts = _fields(member, "model", "held_out")
+    shared = {name: parts.pop(name) for name in _SHARED}
+    return {**shared, "trust": None if member.trust is None else member.trust.share, "learned": parts}
 
 
-def _models(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Network | Tabular | Propagation]:
-    """Networks with the saved parameters put in; others are whole already."""
+def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator[Member]:
+    """Networks get the saved parameters; others are whole already."""
     place = 0
     for member in members:
-        one = member["learned"]
-        if isinstance(one, Tabular | Propagation):
-            yield one
+        one, shared = member["learned"], {name: member[name] for name in _SHARED}
+        if "kind" in one:
+            yield _checked(one.pop("kind")(**shared, **one))
             continue
         own = {name.partition(".")[2]: array for name, array in state.items() if name.startswith(f"{place}.")}
         seen = with_belief_columns(task, task.outcome_model()) if member["beliefs"] else task
-        network = Network(**one, model=_model(one["spec"], one["hyperparameters"], one["seeds"], seen, own))
+        model = _model(one["spec"], one["hyperparameters"], one["seeds"], seen, own)
+        network = Network(**shared, **one, model=model)
         if network.isolated_answer != POSTERIOR and network.model.prior is None:
             raise ValueError("a prior answers for isolated nodes, and there is none")
         if network.infers and not (network.refined and isinstance(network.model.likelihood, NearValues)):

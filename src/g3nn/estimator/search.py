@@ -9,22 +9,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
-from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, edge_trust, with_belief_columns
-from g3nn.estimator.panel import MODELS, Candidate, Effort, Options, Spending, Trial, usable, worth_doubting
+from g3nn.estimator.effort import MODELS, Effort
+from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, Options, edge_trust, with_belief_columns
+from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Classes, Outcome
+from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.graph.views import View
 from g3nn.kernels.sparse import is_identity, neighbour_mean
+from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult
 from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
@@ -55,22 +56,16 @@ Trials = dict[str, Trial]
 """By the keys of their candidates, in the order in which they were tried."""
 
 
-class Stage(NamedTuple):
-    """A part of a search. until: how far progress is at its end. share: of what may be spent until then. least: how
-    many candidates are tried in any case, unless time is limited."""
-
-    words: str
-    until: float
-    share: float
-    least: int = 0
-
-
-_MODELS = Stage("trying models", 0.3, MODELS)
-_PROPAGATION = Stage("doubting edges", 0.32, 0.42, len(SHARES))
-_DOUBTING = Stage("doubting edges", 0.36, 0.42, len(SHARES))
-_DOUBTING_TOO = Stage("doubting edges", 0.4, 0.42)
-_VIEWS = Stage("trying other forms of the features", 0.45, 0.48)
-_SIZES = Stage("trying other sizes", 0.55, 0.55)
+_STAGES = {
+    "models": ("trying models", 0.3, MODELS, 0),
+    "propagation": ("doubting edges", 0.32, 0.42, len(SHARES)),
+    "doubting": ("doubting edges", 0.36, 0.42, len(SHARES)),
+    "doubting more": ("doubting edges", 0.4, 0.42, 0),
+    "views": ("trying other forms of the features", 0.45, 0.48, 0),
+    "sizes": ("trying other sizes", 0.55, 0.55, 0),
+}
+"""The parts of a search: what progress says, and how far it is at the end; the share of the limit that may be spent by
+then; and how many candidates are tried in any case, unless time is limited."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +82,6 @@ class Search:
     device: str
     seeds: tuple[int, ...]
     effort: Effort
-    spending: Spending
     progress: Course = field(default_factory=Course)
     weights: np.ndarray | None = None
     at_once: int = 1
@@ -101,8 +95,10 @@ class Search:
     """By name: models trained in batches, since the whole graph does not fit, and why others are not trained."""
     notes: list[str] = field(default_factory=list)
     """What the caller should know in the end."""
-    confusion: tuple[tuple[float, ...], ...] = ()
-    """How often each class was labelled as each other, where validation labels may be wrong."""
+    corrected: JudgedLabels | None = None
+    """How given labels were judged, where so many are wrong that they are corrected."""
+    prior: CrossFitted | None = None
+    """What an estimator that is the label prior learned; the beliefs of the task come from it."""
     folds: tuple[np.ndarray, ...] = ()
     """The validation nodes of the first replica, of the second, and so on; the task has the first. Empty if all
     replicas have those of the task."""
@@ -113,15 +109,14 @@ class Search:
         """The same with wrong labels among those that judge. Networks train on what labels probably are, and validate
         on given labels that had no say in it: a fold for each replica, whatever was to be validated on. With few labels
         they train on given ones and validate as they would."""
-        table = tuple(map(tuple, judged.table.tolist()))
         labelled = np.union1d(self.task.train, self.task.val)
         folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others[: min(_MOST_FOLDS, len(self.seeds))])
         if self.weights is not None:
             folds = tuple(repeated(fold, self.weights) for fold in folds)
         if not folds or min(len(np.unique(fold)) for fold in folds) < _FEWEST_IN_FOLD:
-            return replace(self, confusion=table)
+            return replace(self, corrected=judged)
         task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
-        return replace(self, task=task, confusion=table, folds=folds, others=others, at_once=len(self.seeds))
+        return replace(self, task=task, corrected=judged, folds=folds, others=others, at_once=len(self.seeds))
 
     @cached_property
     def _never_validate(self) -> np.ndarray:
@@ -132,7 +127,7 @@ class Search:
     @cached_property
     def outcome(self) -> Outcome:
         outcome = self.task.outcome_model()
-        return replace(outcome, confusion=self.confusion) if isinstance(outcome, Classes) else outcome
+        return outcome if self.corrected is None else outcome.with_confusion(self.corrected.table)
 
     @cached_property
     def _tasks(self) -> dict[tuple[str, bool, float], NodeTask]:
@@ -215,13 +210,13 @@ class Search:
         views = list(self.views)
         if len(views) > 1:
             self.progress.stage("trying forms of the features", 0.3, len(views))
-            tried = [self._short(self.sized(replace(model, view=view)), _VIEWS.share) for view in views]
+            tried = [self._short(self.sized(replace(model, view=view)), _STAGES["views"][2]) for view in views]
             views = [min(tried, key=lambda trial: trial.loss).candidate.view]
         model = replace(model, view=views[0])
         if self.denoise is True:
             self.progress.stage("doubting edges", 0.5, len(SHARES) + 1)
             doubting = {share: self.sized(replace(model, trust=share)) for share in (*SHARES, NONE)}
-            losses = {share: self._short(one, _SIZES.share).loss for share, one in doubting.items()}
+            losses = {share: self._short(one, _STAGES["sizes"][2]).loss for share, one in doubting.items()}
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(self.sized(model), self.seeds, None)
@@ -243,46 +238,46 @@ class Search:
         if self.denoise is True:
             # Without edges all networks are the same.
             first[1:1] = [replace(one, trust=NONE) for one in first if one.is_network][:1]
-        self._try(_MODELS, first, trials)
+        self._try("models", first, trials)
         if self.denoise:
             self._doubt([one for one in first if one.is_network], trials)
         leading = [one for one in _leading(trials, len(first)) if one.is_network][: self.effort.leading]
-        self._try(_VIEWS, [replace(one, view=view) for one in leading for view in best[1:]], trials)
-        self._try(_SIZES, [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
+        self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
+        self._try("sizes", [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
         self.note_memory()
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found
 
-    def _try(self, stage: Stage, waiting: Iterable[Candidate], trials: Trials) -> None:
+    def _try(self, stage: str, waiting: Iterable[Candidate], trials: Trials, least: int | None = None) -> None:
         """Each candidate that was not tried before, as long as there is something left to spend in this stage."""
-        todo: list[Candidate] = []
+        (words, until, share, usual), todo = _STAGES[stage], list[Candidate]()
         for one in waiting:
             with suppress(DeviceMemoryError):
                 todo.append(self.sized(one) if one.is_network else one)
         todo = [one for one in todo if one.key not in trials]
         if todo:
-            self.progress.stage(stage.words, stage.until, len(todo))
+            self.progress.stage(words, until, len(todo))
         for place, one in enumerate(todo):
-            wanted = place < stage.least and self.spending.seconds is None
-            if trials and not wanted and not self.spending.allows(stage.share):
+            wanted = place < (usual if least is None else least) and self.effort.seconds is None
+            if trials and not wanted and not self.effort.allows(share):
                 break
-            trials[one.key] = self._unless_too_large(partial(self._short, one, stage.share), Trial(one))
+            trials[one.key] = self._unless_too_large(partial(self._short, one, share), Trial(one))
 
     def _doubt(self, networks: Sequence[Candidate], trials: Trials) -> None:
         """The best networks, and one that listens to edges most, with edges that are doubted; if that is better, the
         others as well."""
-        if self._featureless and isinstance(self.outcome, Classes):
+        if self._featureless and self.outcome.exclusive:
             propagating = [Candidate(PROPAGATION, "", view=networks[0].view, trust=share) for share in SHARES]
-            self._try(_PROPAGATION, propagating, trials)
+            self._try("propagation", propagating, trials)
         listening = [one for one in _leading(trials, 99) if one.is_network and one.model != "mlp"]
         some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
-        stage = _DOUBTING._replace(least=1) if self.spending.large else _DOUBTING
-        self._try(stage, [replace(one, trust=share) for one in some for share in SHARES], trials)
+        doubting = [replace(one, trust=share) for one in some for share in SHARES]
+        self._try("doubting", doubting, trials, least=1 if self.effort.large else None)
         best = _leading(trials, 1)[0]
         if best.is_network and NONE < best.trust < 1:
-            self._try(_DOUBTING_TOO, [replace(one, trust=best.trust) for one in networks], trials)
+            self._try("doubting more", [replace(one, trust=best.trust) for one in networks], trials)
 
     def _ranked_views(self) -> list[str]:
         """The views, that with the lowest loss first.
@@ -345,7 +340,7 @@ class Search:
             seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
             for place in kept:
                 trial = trials[place]
-                enough = any(one.complete for one in trials) and not self.spending.allows()
+                enough = any(one.complete for one in trials) and not self.effort.allows()
                 if enough or not trial.candidate.is_network:
                     continue
                 done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
@@ -377,24 +372,25 @@ class Search:
             task = self.seen(candidate.view)
             if self.others:
                 task = replace(task, train=self._never_validate)
-            learned = candidate.train(task, self.outcome, self.seeds[0], self.weights)
-            self.spending.worked += candidate.work(task)
-            answer = learned.answers(task).answer
+            how = (self.views[candidate.view], self.outcome, self.seeds[0], self.weights)
+            learned = candidate.train(task, *how)
+            self.effort.worked += candidate.work(task)
+            answer = learned.fitted_answers(task).answer
             return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
-        common["epochs"] = self.spending.short_epochs(candidate.price, self.task, common["epochs"])
+        common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
         trial = self._trained(candidate, self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
         # A replica that has stopped by then has nothing more to learn, unless time was over.
-        stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.spending.seconds is None
+        stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.effort.seconds is None
         return trial if stopped and self.at_once == 1 else replace(trial, learned=None)
 
     def _long(self, candidate: Candidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""
         epochs = int(self.common["epochs"])
         # A model that was asked for takes as long as it takes.
-        epochs = self.spending.long_epochs(candidate.price, self.task, epochs) if before else epochs
+        epochs = self.effort.long_epochs(candidate.price, self.task, epochs) if before else epochs
         trial = self._trained(candidate, seeds, {**self.common, "epochs": epochs})
         if before is None or not isinstance(before.learned, FitResult):
             return trial
@@ -406,9 +402,9 @@ class Search:
     def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float = 1.0) -> Trial:
         task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
         plan = candidate.plan(common, seeds, self.device)
-        deadline = self.spending.deadline(share)
+        deadline = self.effort.deadline(share)
         result = self._fit(plan, task, deadline)
-        self.spending.charge(candidate.price, int(result.epochs.sum()), task)
+        self.effort.charge(candidate.price, int(result.epochs.sum()), task)
         trial = self._known(candidate, result)
         return self._judged(trial) if trial.replicas else trial
 

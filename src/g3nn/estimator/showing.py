@@ -22,12 +22,12 @@ from sklearn.utils.validation import check_is_fitted
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.base.folders import new_folder, replacing
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Answers, Member, Network
+from g3nn.estimator.members import Answers, Network
 from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.saving import MODEL
 from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.given import asked_of, is_table
-from g3nn.graph.outcomes import Classes, Labels, Outcome, Tags, has_label, is_known
+from g3nn.graph.outcomes import Outcome, has_label, is_known
 from g3nn.graph.tables.frames import html_table, native_frame, write_table
 from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.inputs import Features, Inputs
@@ -36,12 +36,16 @@ from g3nn.pages.model_page import histories
 from g3nn.queries import LABEL_ROW, AuditTables
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from plotly.graph_objects import Figure
+
     from g3nn.estimator.base import GraphEstimator
 
+Columns = dict[str, pa.Array | np.ndarray]
 ROLES = ("unlabelled", "train", "validation", "test")
 
 
-def answer_table(fitted: Fitted, X: Any, edges: Any, alpha: float, keep: pa.Table | None) -> pa.Table:
+def answer_table(fitted: Fitted, X: object, edges: object, alpha: float, keep: pa.Table | None) -> pa.Table:
     """id, what was given, the answer, and the columns to `keep`. Nothing given: the nodes of the fit."""
     n, tables = fitted.task.num_nodes, fitted.tables
     if tables is not None and is_table(X):
@@ -51,7 +55,7 @@ def answer_table(fitted: Fitted, X: Any, edges: Any, alpha: float, keep: pa.Tabl
         answers = fitted.ask(X, edges)
         numbers = np.arange(n) if X is None else n + np.arange(len(answers.isolated))
         ids = tables.node_ids if tables is not None and X is None else pa.array(numbers)
-    columns: dict[str, Any] = {"id": ids}
+    columns: Columns = {"id": ids}
     if (numbers < n).all():
         columns |= given_columns(fitted, numbers)
     columns |= answer_columns(fitted, answers, alpha)
@@ -59,7 +63,7 @@ def answer_table(fitted: Fitted, X: Any, edges: Any, alpha: float, keep: pa.Tabl
     return pa.table(columns) if keep is None else beside(columns, keep, known)
 
 
-def given_columns(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
+def given_columns(fitted: Fitted, nodes: np.ndarray) -> Columns:
     """What the fit knew about some of its nodes, by column: given (the label), and role (train, validation, test or
     unlabelled)."""
     task, tables = fitted.task, fitted.tables
@@ -67,17 +71,16 @@ def given_columns(fitted: Fitted, nodes: np.ndarray) -> dict[str, Any]:
     role[task.train], role[task.val] = 1, 2
     if tables is not None and tables.test:
         values[tables.test], role[tables.test] = np.array(tables.test_values, dtype=values.dtype), 3
-    given = _given(Labels(fitted.columns, values[nodes], fitted.flat), isinstance(fitted.outcome, Tags))
+    given = _given(values[nodes], fitted.columns.tolist(), fitted.outcome)
     return {**given, "role": pa.array(ROLES).take(pa.array(role[nodes]))}
 
 
-def _given(labels: Labels, tags: bool) -> dict[str, Any]:
+def _given(values: np.ndarray, names: list[Any], outcome: Outcome) -> Columns:
     """Labels by name; of several columns of numbers, one column for each."""
-    names, values = labels.names.tolist(), labels.values
-    if values.ndim == 1:
+    if outcome.exclusive:
         return {"given": pa.array(names).take(pa.array(values, mask=~is_known(values)))}
-    if tags:
-        rows = zip(_members(names, values == 1).to_pylist(), has_label(values), strict=True)
+    if outcome.flags:
+        rows = zip(_members(list(map(str, names)), values == 1).to_pylist(), has_label(values), strict=True)
         return {"given": pa.array([row if known else None for row, known in rows], pa.list_(pa.string()))}
     columns = {
         f"given_{name}" if len(names) > 1 else "given": column for name, column in zip(names, values.T, strict=True)
@@ -85,7 +88,7 @@ def _given(labels: Labels, tags: bool) -> dict[str, Any]:
     return {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
 
 
-def answer_columns(fitted: Fitted, answers: Answers, alpha: float) -> dict[str, Any]:
+def answer_columns(fitted: Fitted, answers: Answers, alpha: float) -> Columns:
     """Of classes: label (the likeliest), prob_CLASS for each class, entropy (in nats), conformal_set (classes of which
     the true one is not, in a share alpha of the nodes). Of tags: tags (those that are likelier than not), prob_TAG for
     each. Of numbers: mean, deviation, low and high ends of an interval that misses the truth in a share alpha. Always:
@@ -93,21 +96,21 @@ def answer_columns(fitted: Fitted, answers: Answers, alpha: float) -> dict[str, 
     outcome, names = fitted.outcome, [str(name) for name in fitted.columns.tolist()]
     mean, deviation = outcome.moments(fitted.answerer.calibrated(answers))
     has_edges = {"has_edges": ~answers.isolated}
-    if isinstance(outcome, Tags):
+    if outcome.flags:
         return {"tags": _members(names, mean > 0.5), **_each("prob", names, mean), **has_edges}
     region = fitted.answerer.conformal(answers, alpha)
-    if isinstance(outcome, Classes):
+    if outcome.exclusive:
         label = pa.array(fitted.columns.tolist()).take(pa.array(mean.argmax(1)))
         sets = {"entropy": entr(mean).sum(1), "conformal_set": _members(names, region)}
         return {"label": label, **_each("prob", names, mean), **sets, **has_edges}
-    columns: dict[str, Any] = {}
+    columns: Columns = {}
     parts = {"mean": mean, "deviation": deviation, "low": region[..., 0], "high": region[..., 1]}
     for part, values in parts.items():
         columns |= {part: values[:, 0]} if len(names) == 1 else _each(part, names, values)
     return {**columns, **has_edges}
 
 
-def _each(part: str, names: list[str], values: np.ndarray) -> dict[str, Any]:
+def _each(part: str, names: list[str], values: np.ndarray) -> Columns:
     return {f"{part}_{name}": column for name, column in zip(names, values.T, strict=True)}
 
 
@@ -117,7 +120,7 @@ def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
     return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
 
 
-def beside(columns: dict[str, Any], content: pa.Table, without: set[str | None]) -> pa.Table:
+def beside(columns: Columns, content: pa.Table, without: set[str | None]) -> pa.Table:
     """Answers and the original columns of the nodes, apart from those `without`."""
     kept = {name: content[name] for name in content.column_names if name not in without}
     return pa.table({**columns, **{f"{name} (table)" if name in columns else name: kept[name] for name in kept}})
@@ -141,9 +144,9 @@ def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False
 def _named(fitted: Fitted, values: np.ndarray, columns: np.ndarray) -> list[Any]:
     """Labels as the caller knows them: a class, or a value, with the name of its column where there are several."""
     names = fitted.columns.tolist()
-    if isinstance(fitted.outcome, Classes):
+    if fitted.outcome.exclusive:
         return [names[int(value)] for value in values]
-    plain = [bool(value) if isinstance(fitted.outcome, Tags) else float(value) for value in values]
+    plain = [bool(value) if fitted.outcome.flags else float(value) for value in values]
     if fitted.flat:
         return plain
     return [f"{names[column]} = {value:.6g}" for column, value in zip(columns.tolist(), plain, strict=True)]
@@ -160,7 +163,7 @@ class Panel(list[PanelEntry]):
         rows = [{**asdict(entry), "options": _options(entry)} for entry in self]
         return pa.Table.from_pylist(rows)
 
-    def to_frame(self) -> Any:
+    def to_frame(self) -> DataFrame | pa.Table:
         """A row for each model, as a pandas data frame (an Arrow table without pandas)."""
         return native_frame(self.table())
 
@@ -189,7 +192,7 @@ class Shown(BaseEstimator):
     @abstractmethod
     def audit_edges(self, missing: int = 100) -> AuditTables: ...
 
-    def report(self, path: str | Path, *, nodes: Any = None, title: str = "") -> None:
+    def report(self, path: str | Path, *, nodes: object = None, title: str = "") -> None:
         """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
 
         nodes: a data frame (or an Arrow table) with the original columns, in the order of the fit, to be shown with the
@@ -200,7 +203,7 @@ class Shown(BaseEstimator):
         found = audit_or_note(self.audit_edges) if self.fitted_.task.num_edges else None
         write_model_report(self, path, nodes=nodes, title=title, audit=found)
 
-    def plot_reliability(self) -> Any:
+    def plot_reliability(self) -> Figure:
         """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes; of
         numbers, how many values intervals hold."""
         check_is_fitted(self)
@@ -211,12 +214,12 @@ class Shown(BaseEstimator):
         problems.raise_if_any()
         return figures.reliability(self.fitted_)
 
-    def plot_history(self) -> Any:
+    def plot_history(self) -> Figure:
         """A plotly figure: the learning curves of the chosen model, a panel for each term, the mean over replicas."""
         check_is_fitted(self)
         return figures.history(histories(self))
 
-    def plot_graph(self) -> Any:
+    def plot_graph(self) -> Figure:
         """A plotly figure: the map of the graph, nodes in the colour of their answer, those with a label in a dark
         outline."""
         check_is_fitted(self)
@@ -287,7 +290,7 @@ def write_results(
         )
 
 
-def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any] | None:
+def scores_on_test(estimator: GraphEstimator, graph: TableGraph) -> dict[str, object] | None:
     """How good the answers for the test nodes of the tables are, if there are any."""
     return estimator.evaluate(graph.test, graph.test_labels) if graph.test.size else None
 
@@ -371,7 +374,7 @@ def _column(outcome: Outcome, answer: np.ndarray) -> int:
 
 
 def _value(outcome: Outcome, answer: np.ndarray, column: int) -> float:
-    return float(answer[column] if isinstance(outcome, Classes) else outcome.moments(answer[None])[0][0, column])
+    return float(answer[column] if outcome.exclusive else outcome.moments(answer[None])[0][0, column])
 
 
 def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]]:
@@ -380,8 +383,8 @@ def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]
     pulls = np.zeros((len(nodes), shape[1]))
     if shape[0] * shape[1] <= _MOST_CELLS:
         for member in fitted.answerer.members:
-            if isinstance(member.learned, Network) and member.weight:
-                pulls += member.weight * _pulls(fitted, member, member.learned, nodes, outcome)
+            if isinstance(member, Network) and member.weight:
+                pulls += member.weight * _pulls(fitted, member, nodes, outcome)
     names, found = fitted.features or tuple(map(str, range(shape[1]))), []
     for pull in pulls:
         order = np.argsort(-np.abs(pull), kind="stable")
@@ -389,15 +392,15 @@ def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]
     return found
 
 
-def _pulls(fitted: Fitted, member: Member, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
+def _pulls(fitted: Fitted, network: Network, nodes: np.ndarray, outcome: Outcome) -> np.ndarray:
     """(|nodes|, d): gradient times value of what one network looks at, without what a prior makes of it."""
-    task = member.seen(replace(fitted.task, train=fitted.seen), outcome)
+    task = network.seen(replace(fitted.task, train=fitted.seen), outcome)
     seen = task.features
     device = fitted.answerer.device
     inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
     x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
     mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
-    values = mean.log() if isinstance(outcome, Classes) else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    values = mean.log() if outcome.exclusive else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
     pulls = np.zeros((len(nodes), fitted.task.num_features))
     if not values.requires_grad:
         # Some models do not look at features.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,26 +15,26 @@ from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network
+from g3nn.estimator.members import Member, Network, Options
 from g3nn.estimator.panel import Trial, usable
-from g3nn.estimator.problem import Request, fingerprint
+from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.showing import label_table
 from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import Classes, Labels, Tags, has_label
+from g3nn.graph.outcomes import Labels, has_label
 from g3nn.graph.outcomes.labels import flat_values, quoted
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
 from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation, Suggestion, choose, doubtful_edges
 from g3nn.queries.choosing import check_count
 from g3nn.queries.covering import Likeness
-from g3nn.queries.strategies import STRATEGIES
+from g3nn.queries.strategies import STRATEGIES, Strategy
 from g3nn.training.progress import Course
 from g3nn.training.room import LARGE
 
 
 def suggest(
-    fitted: Fitted, k: Any, strategy: Any, candidates: Any, exclude: Any, likeness: Likeness | None
+    fitted: Fitted, k: int, strategy: str | Strategy, candidates: object, exclude: object, likeness: Likeness | None
 ) -> tuple[list[Suggestion], Likeness]:
     """See `GraphEstimator.suggest`. Also gives back how alike nodes are, for the next question."""
     problems = Problems()
@@ -57,7 +57,7 @@ def suggest(
     return [replace(one, node=id) for one, id in zip(found, ids, strict=True)], situation.likeness
 
 
-def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggestion]:
+def suggest_edges(fitted: Fitted, audit: GraphAudit, k: int) -> list[EdgeSuggestion]:
     """See `GraphEstimator.suggest_edges`."""
     problems = Problems()
     check_count(k, problems)
@@ -77,7 +77,7 @@ def suggest_edges(fitted: Fitted, audit: GraphAudit, k: Any) -> list[EdgeSuggest
     return found
 
 
-def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
+def suggest_labels(fitted: Fitted, k: int, judged: Callable[[], JudgedLabels]) -> list[LabelSuggestion]:
     """See `GraphEstimator.suggest_labels`."""
     problems = Problems()
     check_count(k, problems)
@@ -93,7 +93,7 @@ def suggest_labels(fitted: Fitted, k: Any, judged: Callable[[], JudgedLabels]) -
     ]
 
 
-def _doubt(given: Any, answer: Any, probability: float) -> str:
+def _doubt(given: object, answer: object, probability: float) -> str:
     share = "below 1%" if probability < 0.01 else "above 99%" if probability > 0.99 else f"{probability:.0%}"
     return f"labelled {given}, but without this label it would be {answer}: wrong with probability {share}"
 
@@ -109,14 +109,14 @@ def situation_of(fitted: Fitted, candidates: np.ndarray, each: bool = False) -> 
     task, outcome = fitted.task, fitted.outcome
     mean, deviation = outcome.moments(fitted.calibrated())
     parts: dict[str, Any] = {}
-    if isinstance(outcome, Classes):
+    if outcome.exclusive:
         beliefs = mean / mean.sum(1, keepdims=True)
         known = labelled_nodes(fitted)
         beliefs[known] = np.eye(beliefs.shape[1])[fitted.known_labels[known]]
         parts = {"beliefs": beliefs, "names": tuple(map(str, fitted.columns.tolist()))}
         if each:
             parts["members"], parts["member_weights"] = member_beliefs(fitted)
-    elif isinstance(outcome, Tags):
+    elif outcome.flags:
         odds = np.clip(mean, 1e-12, 1 - 1e-12)
         parts = {"spread": -(odds * np.log(odds) + (1 - odds) * np.log1p(-odds)).sum(1)}
     else:
@@ -142,19 +142,19 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
     task = replace(fitted.task, train=fitted.seen)
     for member in answerer.members:
         seen = member.seen(task, answerer.outcome)
-        if isinstance(member.learned, Network):
-            model = member.learned.model.to(answerer.device)
+        if isinstance(member, Network):
+            model = member.model.to(answerer.device)
             answers = model.posterior.log_prob(Inputs.of(seen, answerer.device, outcome=answerer.outcome), None)
             replicas = list(answers.double().cpu().numpy())
         else:
-            replicas = [member.learned.answers(seen, None, answerer.device).answer]
+            replicas = [member.fitted_answers(seen, None, answerer.device).answer]
         found += [np.exp(answerer.outcome.scaled(one, Scaling(member.temperature))) for one in replicas]
         weights += [member.weight / len(replicas)] * len(replicas)
     total = sum(weights)
     return np.stack(found), np.array(weights) / total if total else np.full(len(weights), 1 / len(weights))
 
 
-def numbers_of(fitted: Fitted, argument: str, nodes: Any, problems: Problems) -> np.ndarray | None:
+def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
     """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask."""
     n = fitted.task.num_nodes
     values = flat_values(nodes)
@@ -169,11 +169,10 @@ def numbers_of(fitted: Fitted, argument: str, nodes: Any, problems: Problems) ->
     return np.array(found, dtype=np.int64)
 
 
-def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[Any]:
+def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[object]:
     """The caller's ids of some nodes: those of the tables of the fit, or node numbers."""
     if fitted.tables is None:
-        listed: list[Any] = numbers.tolist()
-        return listed
+        return list(numbers.tolist())
     return [fitted.tables.node_ids[number].as_py() for number in numbers.tolist()]
 
 
@@ -188,35 +187,36 @@ _MOST_HEARD = 300
 _FEWEST_HEARD = 5
 
 
-def update(fitted: Fitted, parameters: Mapping[str, Any], nodes: Any, labels: Any, progress: Course) -> Fitted:
+def update(fitted: Fitted, parameters: Options, nodes: object, labels: object, progress: Course) -> Fitted:
     """See `GraphEstimator.update`."""
     problems = Problems()
     before = _checked(fitted, "update", problems)
     chosen, values = new_labels(fitted, nodes, labels, problems)
     known = before.labels.values.copy()
     known[chosen] = values
-    return _updated(fitted, before, parameters, replace(before.labels, values=known), progress)
+    labels_now = replace(before.labels, values=known)
+    return _updated(fitted, replace(before, parameters=parameters), labels_now, progress)
 
 
-def go_on(fitted: Fitted, parameters: Mapping[str, Any], request: Request, progress: Course) -> Fitted:
-    """The same for a whole request, which must be about the graph of the fit."""
+def go_on(fitted: Fitted, problem: Problem, progress: Course) -> Fitted:
+    """The same for another problem, which must be about the graph of the fit."""
     problems = Problems()
     before = _checked(fitted, "warm_start", problems)
     problems.raise_if_any()
-    same = fingerprint(request.features) == fitted.key and np.array_equal(request.edges, before.edges)
+    same = fingerprint(problem.features) == fitted.key and np.array_equal(problem.edges, before.edges)
     if not same:
         advice = "Leave warm_start out to fit to another graph."
         problems.add("warm_start", "other features or edges", "those of the last fit", advice)
-    if not np.array_equal(request.labels.names, fitted.columns):
+    if not np.array_equal(problem.labels.names, fitted.columns):
         advice = "A model that knows other classes has to be fitted anew: leave warm_start out."
         problems.add(
-            "y", f"the {request.outcome.columns_title} {quoted(request.labels.names.tolist())}", "the old ones", advice
+            "y", f"the {problem.outcome.columns_title} {quoted(problem.labels.names.tolist())}", "the old ones", advice
         )
     problems.raise_if_any()
-    return _updated(fitted, before, parameters, request.labels, progress)
+    return _updated(fitted, replace(before, parameters=problem.parameters), problem.labels, progress)
 
 
-def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
+def new_labels(fitted: Fitted, nodes: object, labels: object, problems: Problems) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of the nodes, each once, and their labels. Raises with everything that is wrong."""
     chosen = numbers_of(fitted, "nodes", nodes, problems)
     own = Problems()
@@ -239,53 +239,46 @@ def new_labels(fitted: Fitted, nodes: Any, labels: Any, problems: Problems) -> t
     return once, values[first]
 
 
-def _checked(fitted: Fitted, argument: str, problems: Problems) -> Request:
-    """The request that an update goes on from; a problem where there is no such thing."""
+def _checked(fitted: Fitted, argument: str, problems: Problems) -> Problem:
+    """The problem that an update goes on from; a problem where there is no such thing."""
     advice = "Fit again, with the new labels."
-    if fitted.request is None:
+    if fitted.problem is None:
         problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
         problems.raise_if_any()
-    assert fitted.request is not None
+    assert fitted.problem is not None
     if fitted.answers.new is not None and fitted.answers.new.any():
         problems.add(argument, "an inductive model, which knows labelled nodes alone", "inductive=False", advice)
     if not fitted.answerer.networks:
         problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
-    return fitted.request
+    return fitted.problem
 
 
 Again = tuple[Member, Trial]
 """A member that went on, and the trial that has what it answered before labels were known."""
 
 
-def _updated(
-    fitted: Fitted, before: Request, parameters: Mapping[str, Any], labels: Labels, progress: Course
-) -> Fitted:
-    asked = request = _with_labels(before, labels, parameters["validation"])
+def _updated(fitted: Fitted, before: Problem, labels: Labels, progress: Course) -> Fitted:
+    problem = _with_labels(before, labels)
     labelled = labels.labelled
     new = np.setdiff1d(labelled, np.flatnonzero(has_label(fitted.task.labels)))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
-    judged, taught = _judged_too(fitted, labels.values), task
+    judged, taught, weights = _judged_too(fitted, labels.values), task, problem.weights
     corrected = judged is not None and fitted.corrected
     if judged is not None and corrected:
-        taught, counted = judged.corrected(task, request.weights)
-        request = replace(request, weights=counted)
+        taught, weights = judged.corrected(task, weights)
     chosen = _who_go_on(fitted)
     progress.stage("going on with new labels", 0.9, len(chosen))
-    again = [_gone_on(fitted, member, taught, new, request, parameters["device"], progress) for member in chosen]
+    again = [_gone_on(fitted, member, taught, new, problem, weights, progress) for member in chosen]
     members, calibration = _weighed(again, task.labels, fitted)
     # Isolated nodes keep their calibration: little is learned about them from one update to the next.
-    calibrations = replace(fitted.answerer.calibrations, linked=calibration)
+    calibrations = {**fitted.answerer.calibrations, "linked": calibration}
     answerer = Answerer(members, fitted.outcome, fitted.answerer.device, calibrations)
-    trials, weights = list(fitted.trials), {member.place: member.weight for member in members}
+    trials = list(fitted.trials)
     for member, trial in again:
         trials[member.place] = trial
-    panel = tuple(
-        replace(entry, chosen=place in weights, weight=weights.get(place, 0.0))
-        for place, entry in enumerate(fitted.panel)
-    )
     return replace(
         fitted,
-        panel=panel,
+        panel=answerer.marked(fitted.panel),
         task=task,
         seen=labelled,
         answerer=answerer,
@@ -293,7 +286,7 @@ def _updated(
         labels=judged,
         refitted=False,
         corrected=corrected,
-        request=asked,
+        problem=problem,
         trials=tuple(trials),
         updated=True,
         held_back=None,
@@ -307,36 +300,36 @@ def _judged_too(fitted: Fitted, labels: np.ndarray) -> JudgedLabels | None:
     return fitted.labels.with_labels(labels, fitted.calibrated(), fitted.outcome)
 
 
-def _with_labels(request: Request, labels: Labels, share: float) -> Request:
+def _with_labels(problem: Problem, labels: Labels) -> Problem:
     """For a later fit with all labels. Nodes to validate on stay; where replicas had their own, new ones are drawn: a
     share of all labels for each."""
-    folds, problems = request.folds, Problems()
+    folds, problems = problem.folds, Problems()
     if folds:
-        rng = np.random.RandomState(request.seeds[0] % 2**32)
-        folds = request.outcome.folds(labels, share, rng, problems)
+        rng = np.random.RandomState(problem.seeds[0] % 2**32)
+        folds = problem.outcome.folds(labels, problem.parameters["validation"], rng, problems)
         problems.raise_if_any()
-    val = folds[0] if folds else np.intersect1d(request.val, labels.labelled)
-    weights = request.weights
+    val = folds[0] if folds else np.intersect1d(problem.val, labels.labelled)
+    weights = problem.weights
     if weights is not None:
         weights = weights.copy()
-        known = request.labels.labelled
+        known = problem.labels.labelled
         weights[np.setdiff1d(labels.labelled, known)] = weights[known].mean()
-    return replace(request, labels=labels, folds=folds, val=val, weights=weights)
+    return replace(problem, labels=labels, folds=folds, val=val, weights=weights)
 
 
-def _who_go_on(fitted: Fitted) -> list[Member]:
+def _who_go_on(fitted: Fitted) -> list[Network]:
     """The networks with the largest weights, with as many replicas as are quickly trained."""
-    found: list[Member] = []
+    found: list[Network] = []
     left = _MOST_PRICE
     for member in fitted.answerer.members:
         trial = fitted.trials[member.place]
-        if not isinstance(member.learned, Network):
+        if not isinstance(member, Network):
             continue
-        many = min(len(member.learned.seeds), _MOST_REPLICAS)
+        many = min(len(member.seeds), _MOST_REPLICAS)
         if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
             continue
         left -= trial.candidate.price * many
-        found.append(replace(member, learned=_first(member.learned, many)))
+        found.append(_first(member, many))
     return found
 
 
@@ -350,28 +343,32 @@ def _first(network: Network, many: int) -> Network:
 
 
 def _gone_on(
-    fitted: Fitted, member: Member, task: NodeTask, new: np.ndarray, request: Request, device: str, progress: Course
+    fitted: Fitted,
+    network: Network,
+    task: NodeTask,
+    new: np.ndarray,
+    problem: Problem,
+    weights: np.ndarray | None,
+    progress: Course,
 ) -> Again:
     """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
-    trial, network, outcome = fitted.trials[member.place], member.learned, fitted.outcome
-    assert isinstance(network, Network)
+    trial, outcome = fitted.trials[network.place], fitted.outcome
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
-        plain = replace(member, temperature=1.0)
+        plain = replace(network, temperature=1.0)
         heard = plain.answers(before, None, fitted.answerer.device, outcome).answer[new]
     epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
-    plan = trial.candidate.plan(request.common, network.seeds, device).going_on(network.model, epochs)
-    result = usable(plan.fit(replace(member.seen(task, outcome), val=task.train), progress, request.weights))
+    plan = trial.candidate.plan(problem.common, network.seeds, problem.parameters["device"])
+    plan = plan.going_on(network.model, epochs)
+    result = usable(plan.fit(replace(network.seen(task, outcome), val=task.train), progress, weights))
     if not result.trials or "diverged" in result.status:
         raise TrainingError("the model diverged when it went on with the new labels: fit again")
     nodes, answer = np.concatenate([trial.nodes, new]), heard
     if len(trial.nodes):
         answer = np.concatenate([trial.answer, heard])
-    learned = replace(
-        network, model=result.model, epochs=network.epochs + epochs, history=result.history, held_out=None
-    )
     latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
-    return replace(member, learned=learned), latest
+    epochs += network.epochs
+    return replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None), latest
 
 
 def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
@@ -387,7 +384,7 @@ def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tupl
         kept = tuple(
             replace(one, weight=weight, isolated_weight=weight) for one, weight in zip(members, share, strict=True)
         )
-        return kept, fitted.answerer.calibrations.linked
+        return kept, fitted.answerer.calibrations["linked"]
     heard = [trial.answer[_last(trial.nodes, nodes)] for trial in trials]
     temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
     scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]

@@ -7,15 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-import torch
 from scipy.optimize import minimize
-from scipy.special import expit, logit
 
 from g3nn.base.threads import enough_for
-from g3nn.estimator.panel import Candidate
+from g3nn.estimator.panel import Candidate, panel_of
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import NormalOutcome, Outcome, Tags, without_labels_of
-from g3nn.graph.outcomes.base import as_stack
+from g3nn.graph.outcomes import Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import is_known
 from g3nn.graph.task import NodeTask
 from g3nn.graph.views import View
@@ -30,8 +27,6 @@ TRAININGS = {False: _FOLDS, True: 4 * _FOLDS}
 _JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
 """Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _RIDGE = 1e-3
-_OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
-"""The share of outliers that is expected, as if by so many labels, and how often it is improved."""
 _NO_TABLE = np.zeros((0, 0))
 LEAST_LABELS, FEWEST_LABELS = 60, 20
 """With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
@@ -106,10 +101,6 @@ class JudgedLabels:
             labels[places] = self.answer
         return replace(task, labels=labels), certainty if weights is None else certainty * weights
 
-    def within(self, nodes: np.ndarray) -> JudgedLabels:
-        """The same, where `nodes` are the new numbers of the nodes."""
-        return replace(self, nodes=nodes[self.nodes])
-
     def with_labels(self, labels: np.ndarray, answers: np.ndarray, outcome: Outcome) -> JudgedLabels | None:
         """After labels (n,) or (n, T) have come in or changed. answers: (n, width), given before the new ones were
         known, which judge them. Numbers are judged anew when somebody asks."""
@@ -118,7 +109,7 @@ class JudgedLabels:
         nodes, columns, seen = rows_of(labels)
         place = {key: at for at, key in enumerate(zip(self.nodes.tolist(), self.columns.tolist(), strict=True))}
         old = np.array([place.get(key, -1) for key in zip(nodes.tolist(), columns.tolist(), strict=True)])
-        unseen = np.where((old >= 0)[:, None], self.unseen[old], _log_probs(answers, nodes, columns, outcome))
+        unseen = np.where((old >= 0)[:, None], self.unseen[old], outcome.log_probs_of(answers, nodes, columns))
         fold = np.where(old >= 0, self.fold[old], np.arange(len(old)) % _FOLDS)
         return JudgedLabels.of(nodes, columns, fold, unseen, seen)
 
@@ -208,13 +199,13 @@ class _ByFolds:
         nodes, fold, unseen = self.labelled[places], self.fold[places], answers[0].copy()
         for one, answer in zip(folds, answers, strict=True):
             unseen[:, self.fold == one] = answer[:, self.fold == one]
-        if isinstance(outcome, NormalOutcome):
-            pooled = outcome.weighted(list(unseen), np.full(len(unseen), 1 / len(unseen)))
-            answer, wrong = (values[places, columns] for values in _outliers(outcome, pooled, labels))
+        equal = outcome.weighted(list(unseen), np.full(len(unseen), 1 / len(unseen)))
+        if (outliers := outcome.outliers(equal, labels)) is not None:
+            answer, wrong = (values[places, columns] for values in outliers)
             return JudgedLabels(
                 nodes, columns, fold, np.zeros((len(nodes), 0)), seen, answer, 1 - wrong, wrong, _NO_TABLE
             )
-        rows, codes = np.stack([_log_probs(one, places, columns, outcome) for one in unseen]), seen.astype(np.int64)
+        rows, codes = np.stack([outcome.log_probs_of(one, places, columns) for one in unseen]), seen.astype(np.int64)
         pooled = np.empty(rows.shape[1:])
         for own, rest in _parts(fold):
             pooled[own] = Scaling()(np.tensordot(_pooling(rows[:, rest], codes[rest]), rows[:, own], 1))
@@ -227,25 +218,10 @@ def _parts(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(own, ~own if len(masks) > 1 else own) for own in masks]
 
 
-def _outliers(outcome: NormalOutcome, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(n, T) each: the expected values, and the probability that a known label is an outlier: that it comes not from
-    the answer (n, width) but from a heavy-tailed distribution. Their share and the temperature of the answer are found
-    in turn."""
-    values = outcome.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64).values
-    far, wrong, share = outcome.anywhere(values).numpy(), np.zeros(labels.shape), _OUTLIERS
-    for _ in range(_TURNS):
-        temperature = outcome.temperature(answer, np.where(wrong < 0.5, labels, np.nan))
-        near = outcome.log_prob(as_stack(outcome.scaled(answer, Scaling(temperature))), values)[0].numpy()
-        wrong = expit(far - near + logit(share))
-        known = wrong[~np.isnan(labels)]
-        share = float((known.sum() + _PSEUDO * _OUTLIERS) / (len(known) + _PSEUDO))
-    return outcome.moments(answer)[0], wrong
-
-
 def judges(task: NodeTask, quick: bool) -> list[Candidate]:
     """Those models of the panel that judge labels."""
     balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
-    listed = {one[0]: Candidate(*one) for one in reversed(task.kind.panel(task.num_classes, balance))}
+    listed = {one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance))}
     found = [listed[name] for name in _JUDGES if name in listed]
     return found[:2] if quick else found[:4]
 
@@ -270,14 +246,6 @@ def _in_unit(answer: np.ndarray, own: Outcome, other: Outcome) -> np.ndarray:
     ratio = np.array(own.scale) / other.scale
     centre = mean * ratio + (np.array(own.location) - other.location) / other.scale
     return np.concatenate([centre, log_variance + 2 * np.log(ratio)], axis=1)
-
-
-def _log_probs(answers: np.ndarray, nodes: np.ndarray, columns: np.ndarray, outcome: Outcome) -> np.ndarray:
-    """(m, K): what answers (n, width) say about single labels; of tags the log-probabilities of no and yes."""
-    if not isinstance(outcome, Tags):
-        return Scaling()(answers[nodes])
-    odds = answers[nodes, columns]
-    return Scaling()(np.stack([np.zeros_like(odds), odds], axis=1))
 
 
 def _pooling(rows: np.ndarray, seen: np.ndarray) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import torch
@@ -44,8 +45,8 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
     Each maximises its part of the bound: E_q log p of its edges to fitted nodes and of as many non-edges as a node has
     in a step of training, less KL(q || p). Edges between new nodes enter through the network alone.
     """
-    outcome, nodes, likelihood, prior = inputs.outcome, posterior.nodes, model.likelihood, model.prior
-    assert isinstance(outcome, NormalOutcome)
+    outcome = cast(NormalOutcome, inputs.outcome)
+    nodes, likelihood, prior = posterior.nodes, model.likelihood, model.prior
     assert nodes is not None
     assert likelihood is not None
     assert prior is not None

@@ -149,7 +149,7 @@ def _who_answers_alone(members: Sequence[Member]) -> str:
     from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
 
     heard = [member for member in members if member.isolated_weight]
-    roles: list[str] = [getattr(member.learned, "isolated_answer", member.name) for member in heard]
+    roles: list[str] = [getattr(member, "isolated_answer", member.name) for member in heard]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
     who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []

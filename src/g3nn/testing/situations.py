@@ -84,7 +84,7 @@ class Case:
 
     @property
     def of_classes(self) -> bool:
-        return issubclass(self.outcome, Classes)
+        return self.outcome.exclusive
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -189,7 +189,7 @@ def listed_cases(
     """
     kind = kind_of(component)
     served = [one for one in makers if issubclass(one, component.outcomes)]
-    served = [one for one in served if classes is None or issubclass(one, Classes) == classes]
+    served = [one for one in served if classes is None or one.exclusive == classes]
     own = [row for group in rows for row in group] if turn is None else list(rows[turn % len(rows)])
     if kind == "prior" or (kind == "posterior" and not getattr(component, "uses_graph", True)):
         own = [(False, R, K) for _, R, K in own]  # To such a component directions make no difference.
@@ -204,7 +204,7 @@ def listed_cases(
         steps, row = (1, first // len(served)) if once else (max(len(served), len(own)), 0)
         met = [(served[(first + step) % len(served)], own[(row + step) % len(own)]) for step in range(steps)]
     cases = [
-        Case(kind, component, outcome, directed, R, K if issubclass(outcome, Classes) else K - 1, makers[outcome])
+        Case(kind, component, outcome, directed, R, K if outcome.exclusive else K - 1, makers[outcome])
         for outcome, (directed, R, K) in met
     ]
     return list(dict.fromkeys(cases))
@@ -282,7 +282,7 @@ def _inputs(
         test=[n - 2, n - 1],
         directed=directed,
         outcome=outcome.name,
-        beliefs=log_softmax(beliefs, axis=1) if issubclass(outcome, Classes) else beliefs,
+        beliefs=log_softmax(beliefs, axis=1) if outcome.exclusive else beliefs,
     )
     return Inputs.of(task, dtype=torch.float64)
 

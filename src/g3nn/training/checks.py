@@ -11,7 +11,7 @@ import torch
 
 from g3nn.base.errors import Problems, any_of
 from g3nn.base.options import known_names, rules
-from g3nn.graph.outcomes import OUTCOMES, Classes
+from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.task import NodeTask
 from g3nn.model.channels import EdgeChannel
 from g3nn.model.generative import Channels, ModelSpec, listed_channels
@@ -65,7 +65,7 @@ def check_outcome(
 ) -> None:
     """Whether model, objective and options make sense for an outcome."""
     spec.check_outcome(outcome, problems)
-    if not issubclass(OUTCOMES[outcome], Classes) and objective.label_use == "plug-in":
+    if not OUTCOMES[outcome].exclusive and objective.label_use == "plug-in":
         plugged = f"labels plugged into the log-odds, for outcome {outcome!r}"
         problems.add("objective", plugged, "elbo or laplacian", "The authors' code handles classes only.")
     doubts_edges = any(issubclass(one, EdgeChannel) for one in spec.channel_components())

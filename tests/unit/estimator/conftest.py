@@ -12,7 +12,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
 from g3nn.estimator import G3NNClassifier, answers, problem, search
-from g3nn.estimator.panel import EFFORTS, Candidate
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate
 from g3nn.graph.outcomes import Classes
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}

@@ -10,8 +10,8 @@ import torch
 
 import g3nn
 from g3nn.base.parse import NO_EDGES
-from g3nn.estimator.answers import Answerer, Calibration, Calibrations, member_weights
-from g3nn.estimator.members import Answers, Member, Network, Tabular
+from g3nn.estimator.answers import Answerer, Calibration, member_weights
+from g3nn.estimator.members import Answers, Network, Tabular
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.views import View
@@ -21,7 +21,7 @@ from g3nn.model.tabular import CrossFitted, FoldModel, Linear
 
 CPU = torch.device("cpu")
 THREE = Classes(3)
-NONE = Calibrations(Calibration(), Calibration())
+NONE = {"linked": Calibration(), "isolated": Calibration()}
 
 
 @pytest.fixture(scope="module")
@@ -37,16 +37,25 @@ def parted(learnable):
 
 def network(result, isolated_answer=POSTERIOR, spec="sbm-gcn"):
     """A member that is sure of itself and sees the features as they came."""
-    how = ("elbo", {}, result.seeds, 30, result.history, result.model)
-    view = View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
-    return Member(view, Network(ModelSpec.parse(spec), *how, isolated_answer=isolated_answer))
+    return Network(
+        view=View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool)),
+        spec=ModelSpec.parse(spec),
+        objective="elbo",
+        hyperparameters={},
+        seeds=result.seeds,
+        epochs=30,
+        history=result.history,
+        model=result.model,
+        isolated_answer=isolated_answer,
+    )
 
 
 def linear(coef):
     """A member that looks at the features of a node alone. coef: (8, 3)."""
     fold = FoldModel(Linear(coef, np.zeros(3), "softmax"), np.arange(3), np.zeros(0))
     view = View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
-    return Member(view, Tabular("linear", CrossFitted(THREE, ((fold,),), np.zeros(0)), None))
+    fitted = CrossFitted(THREE, ((fold,),), np.zeros(0))
+    return Tabular(view=view, name="linear", fitted=fitted, neighbourhood=None)
 
 
 def alone(member, calibrations=NONE):
@@ -89,7 +98,7 @@ def test_the_best_of_prior_posterior_and_both_answers_for_isolated_nodes(learnab
     answerer = choose(network(trained), task=learnable)
     assert answerer.networks[0].isolated_answer == min(losses, key=losses.get)
     calibrations = answerer.calibrations
-    assert calibrations.isolated.scaling.temperature != calibrations.linked.scaling.temperature
+    assert calibrations["isolated"].scaling.temperature != calibrations["linked"].scaling.temperature
 
 
 def test_a_discriminative_model_answers_itself(learnable):
@@ -99,7 +108,7 @@ def test_a_discriminative_model_answers_itself(learnable):
 
 def test_without_a_linked_validation_node_there_is_one_calibration(learnable, trained):
     calibrations = choose(network(trained), task=learnable.without_edges_of(learnable.val)).calibrations
-    assert calibrations.linked is calibrations.isolated
+    assert calibrations["linked"] is calibrations["isolated"]
 
 
 def test_each_node_has_the_calibration_of_its_kind(trained):
@@ -107,7 +116,7 @@ def test_each_node_has_the_calibration_of_its_kind(trained):
     answers = Answers(log_prob, np.array([False, True]))
     linked, isolated = Scaling(1.0, np.log([1.0, 2.0, 1.0])), Scaling(4.0)
     scores = np.linspace(0, 0.5, 99), np.linspace(0, 0.9, 99)
-    calibrations = Calibrations(Calibration(linked, scores[0]), Calibration(isolated, scores[1]))
+    calibrations = {"linked": Calibration(linked, scores[0]), "isolated": Calibration(isolated, scores[1])}
     answerer = alone(network(trained), calibrations)
     p = np.exp(answerer.calibrated(answers))
     np.testing.assert_allclose(p[0], np.array([8, 2, 1]) / 11)
@@ -150,7 +159,7 @@ class TestMixture:
         answerer = choose(*fresh, task=learnable)
         chosen = {member.name: member for member in answerer.members}
         who = answerer.networks[0].isolated_answer
-        fresh[0] = replace(fresh[0], learned=replace(fresh[0].learned, isolated_answer=who))
+        fresh[0] = replace(fresh[0], isolated_answer=who)
         temperatures = [THREE.temperature(alone(one)(learnable).answer[val], labels) for one in fresh]
         assert [chosen[one.name].temperature for one in fresh] == pytest.approx(temperatures)
         weights = []
@@ -170,5 +179,5 @@ class TestMixture:
         task = replace(learnable, features=np.eye(8, dtype=np.float32)[learnable.labels])
         ignorant, knowing = linear(np.zeros((8, 3))), linear(5 * np.eye(8, 3))
         (left,) = choose(ignorant, knowing, task=task).members
-        assert left.learned is knowing.learned
+        assert left.fitted is knowing.fitted
         assert (left.weight, left.isolated_weight) == (1, 1)

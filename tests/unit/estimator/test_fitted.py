@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.estimator import G3NNClassifier, Nodes, fitting
-from g3nn.estimator.problem import read_request
+from g3nn.estimator import G3NNClassifier, Nodes
+from g3nn.estimator.problem import read_problem
 from g3nn.graph.given import take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
@@ -19,10 +19,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
 def tasks_of(graph, inductive, **parameters):
     """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
-    classifier, problems = G3NNClassifier(**parameters), Problems()
+    classifier, problems = G3NNClassifier(**{"missing": "error", "inductive": inductive, **parameters}), Problems()
     given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
-    request = read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
-    return fitting.tasks_of(request, inductive, parameters.get("missing") == "impute")
+    problem = read_problem(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
+    return problem.whole[0], problem.task, problem.seen, problem.form, problem.whole[1]
 
 
 def test_one_task_unless_the_fit_is_inductive(graph):
@@ -86,7 +86,7 @@ def test_a_refit_learns_from_all_labels_and_keeps_the_calibration(fitted, graph,
     again = quick(refit=True).fit(graph.X, graph.y, graph.edges, val=graph.val)
     assert again.temperature_ == fitted.temperature_
     assert again.n_iter_ <= fitted.n_iter_
-    scores = [one.fitted_.answerer.calibrations.linked.scores for one in (again, fitted)]
+    scores = [one.fitted_.answerer.calibrations["linked"].scores for one in (again, fitted)]
     np.testing.assert_array_equal(*scores)
     assert not np.allclose(again.predict_proba(), fitted.predict_proba())
     nll = [one.evaluate(graph.val, graph.truth[graph.val])["nll"] for one in (again, fitted)]
@@ -108,7 +108,7 @@ def test_a_refit_keeps_members_and_weights(heavy, small_panel):
     for old, new in zip(before.networks, after.networks, strict=True):
         assert (old.seeds, old.isolated_answer) == (new.seeds, new.isolated_answer)
     assert (again.model_, again.panel_, again.temperature_) == (plain.model_, plain.panel_, plain.temperature_)
-    np.testing.assert_array_equal(after.calibrations.linked.scores, before.calibrations.linked.scores)
+    np.testing.assert_array_equal(after.calibrations["linked"].scores, before.calibrations["linked"].scores)
     np.testing.assert_array_equal(again.fitted_.seen, np.flatnonzero(heavy.y >= 0))
 
 
@@ -134,7 +134,7 @@ def test_isolated_nodes_have_their_own_calibration_and_new_ones_are_answered_ali
     classifier = quick().fit(isolated.X, isolated.y, isolated.edges, val=isolated.val)
     answers = classifier.fitted_.answers
     assert answers.isolated[:10].all()
-    offsets = classifier.fitted_.answerer.calibrations.isolated.scaling.offsets
+    offsets = classifier.fitted_.answerer.calibrations["isolated"].scaling.offsets
     shift = np.zeros(3) if offsets is None else offsets
     p = np.exp(answers.answer[:10] / classifier.isolated_temperature_ + shift)
     np.testing.assert_allclose(classifier.predict_proba()[:10], p / p.sum(1, keepdims=True))

@@ -11,8 +11,8 @@ import torch
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, sharpness
-from g3nn.estimator.panel import EFFORTS
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
@@ -122,11 +122,20 @@ class TestAsked:
         trained = g3nn.fit(learnable, "gcn", trials=2, epochs=20, device="cpu")
         held_out = np.zeros((2, learnable.num_nodes), dtype=bool)
         held_out[0, :5], held_out[1, 5:9] = True, True
-        how = ("elbo", {}, trained.seeds, 20, trained.history, trained.model)
-        network = Network(ModelSpec.parse("gcn"), *how, held_out=held_out)
+        network = Network(
+            view=None,
+            spec=ModelSpec.parse("gcn"),
+            objective="elbo",
+            hyperparameters={},
+            seeds=trained.seeds,
+            epochs=20,
+            history=trained.history,
+            model=trained.model,
+            held_out=held_out,
+        )
         with torch.no_grad():
-            found = network.answers(learnable, None, torch.device("cpu")).answer
-            plain = replace(network, held_out=None).answers(learnable, None, torch.device("cpu")).answer
+            found = network.fitted_answers(learnable).answer
+            plain = replace(network, held_out=None).fitted_answers(learnable).answer
         one, two = (THREE.averaged(trained.answers[[place]]) for place in (0, 1))
         np.testing.assert_allclose(found[:5], one[:5], rtol=1e-4)
         np.testing.assert_allclose(found[5:9], two[5:9], rtol=1e-4)

@@ -12,7 +12,15 @@ from sklearn.preprocessing import StandardScaler
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import panel
-from g3nn.estimator.panel import Candidate, Trial, candidates, check_candidates, table_candidates, worth_doubting
+from g3nn.estimator.panel import (
+    Candidate,
+    Trial,
+    candidates,
+    check_candidates,
+    panel_of,
+    table_candidates,
+    worth_doubting,
+)
 from g3nn.graph.outcomes import Classes, Counts, Real, Tags
 from g3nn.model.objective import Objective
 
@@ -21,7 +29,7 @@ COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience
 
 def tried_and_problems(model="auto", objective="auto", options=None, common=COMMON, device="cpu", outcome=Classes):
     problems = Problems()
-    tried = candidates(model, objective, options or {}, outcome.panel(4, 3.5), problems, outcome)
+    tried = candidates(model, objective, options or {}, panel_of(outcome, 4, 3.5), problems, outcome)
     check_candidates(tried, common, device, problems, outcome)
     return tried, problems.found
 

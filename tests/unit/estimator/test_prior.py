@@ -16,7 +16,8 @@ import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, Nodes, load_model
 from g3nn.estimator.members import with_belief_columns
-from g3nn.estimator.problem import read_request
+from g3nn.estimator.panel import panel_of
+from g3nn.estimator.problem import read_problem
 from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
@@ -121,7 +122,7 @@ class TestJointModel:
 class TestPanel:
     @pytest.mark.slow
     def test_everything_that_listens_is_tried_first(self, panel):
-        first, second = [name for name, *_ in Classes.panel(3, 1.0) if name in POSTERIORS][:2]
+        first, second = [name for name, *_ in panel_of(Classes, 3, 1.0) if name in POSTERIORS][:2]
         assert [(entry.model, entry.view) for entry in panel.panel_][:4] == [
             ("LogisticRegression", "given"),
             ("LogisticRegression-neighbours", "given"),
@@ -132,11 +133,11 @@ class TestPanel:
     def test_all_joint_models_have_it_as_prior(self, graph):
         given = Given(graph.X, graph.y, graph.edges, graph.val, directed=False)
         parameters = G3NNClassifier(prior=LogisticRegression()).get_params(deep=False)
-        tried = read_request(parameters, Classes, given, Problems(), []).candidates
+        tried = read_problem(parameters, Classes, given, Problems(), []).candidates
         joint = [one for one in tried if one.name not in POSTERIORS]
         assert {one.prior for one in joint} == {"given"}
         plain = G3NNClassifier().get_params(deep=False)
-        before = read_request(plain, Classes, given, Problems(), []).candidates
+        before = read_problem(plain, Classes, given, Problems(), []).candidates
         assert sorted(one.name for one in tried if not one.beliefs) == sorted(one.name for one in before)
         assert not any(one.beliefs for one in before)
 

@@ -120,9 +120,9 @@ def test_new_nodes_with_all_some_and_no_edges(fitted, task):
     # What training did not know is calibrated by validation nodes that are answered as if they were new.
     calibrations = fitted.fitted_.answerer.calibrations
     ratio = fitted.predict_std(X, all_edges) / fitted.predict_std()[10]
-    expected = np.sqrt(calibrations.inferred.scaling.temperature / fitted.temperature_)
+    expected = np.sqrt(calibrations["inferred"].scaling.temperature / fitted.temperature_)
     np.testing.assert_allclose(ratio, expected, rtol=0.2)
-    assert len({id(part) for part in (calibrations.isolated, calibrations.new, calibrations.inferred)}) == 3
+    assert len({id(part) for part in (calibrations["isolated"], calibrations["new"], calibrations["inferred"])}) == 3
     assert fitted.predict_interval(0.9, X, all_edges).shape == (2, m)
 
 

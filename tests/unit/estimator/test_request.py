@@ -7,7 +7,7 @@ import torch
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
-from g3nn.estimator.problem import fingerprint, read_request
+from g3nn.estimator.problem import fingerprint, read_problem
 from g3nn.graph.given import FeatureTable, take_apart
 
 X = np.eye(8)
@@ -18,7 +18,7 @@ EDGES = np.array([[0, 1, 6], [1, 2, 7]])
 def request(X=X, y=Y, edges=EDGES, val=None, **parameters):
     classifier, problems = G3NNClassifier(**parameters), Problems()
     given = take_apart(X, y, edges, val, bool(classifier.directed), problems)
-    return read_request(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
+    return read_problem(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
 
 
 def problems_of(**given):

@@ -7,7 +7,7 @@ import pytest
 
 import g3nn
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning
-from g3nn.estimator.panel import EFFORTS, Spending
+from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.search import Search
 from g3nn.training import memory
 
@@ -53,6 +53,6 @@ def test_enough_memory_is_not_worth_a_word(given):
 
 def test_who_is_left_out_is_told_even_if_all_others_fit():
     error = DeviceMemoryError("linkx: the whole graph takes about 9 GiB")
-    search = Search(GRAPH, {}, {}, "cpu", (0,), EFFORTS["quick"], Spending(), left_out={"linkx": error})
+    search = Search(GRAPH, {}, {}, "cpu", (0,), EFFORTS["quick"], left_out={"linkx": error})
     search.note_memory()
     assert search.notes == ["left out for lack of memory: linkx: the whole graph takes about 9 GiB"]

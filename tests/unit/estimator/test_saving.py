@@ -76,8 +76,8 @@ def test_an_ensemble_answers_the_same_to_the_last_bit(heavy, small_panel, tmp_pa
 @pytest.mark.parametrize("offsets", [None, np.array([0.1, -0.3, 0.2])])
 def test_a_scaling_comes_back(fitted, tmp_path, offsets):
     answerer = fitted.fitted_.answerer
-    linked = replace(answerer.calibrations.linked, scaling=Scaling(0.7, offsets))
-    answerer = replace(answerer, calibrations=replace(answerer.calibrations, linked=linked))
+    linked = replace(answerer.calibrations["linked"], scaling=Scaling(0.7, offsets))
+    answerer = replace(answerer, calibrations={**answerer.calibrations, "linked": linked})
     changed = replace(fitted.fitted_, answerer=answerer)
     save_model(changed, fitted.get_params(), {}, None, tmp_path / "model")
     loaded = load_model(tmp_path / "model")
@@ -215,7 +215,7 @@ def test_a_forged_record_is_refused_and_no_code_of_it_runs(folder, change):
             "Classes location is a tuple",
         ),
         (lambda record: record["answerer"]["outcome"][1].update(columns=2), "not those of 150 nodes"),
-        (lambda record: record["members"][1][0].update(weight="1"), "Member weight is a str"),
+        (lambda record: record["members"][1][0].update(weight="1"), "Network weight is a str"),
         (lambda record: record["members"][1][0].update(trust=0.3), "KeyError: 0.3"),
         (lambda record: record["members"][1][0].update(beliefs=True), "beliefs are looked at, and there are none"),
         (lambda record: learned(record).update(epochs=1.5), "Network epochs is a float"),

@@ -10,7 +10,8 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
-from g3nn.estimator.panel import EFFORTS, Candidate, Spending, usable
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate, usable
 from g3nn.estimator.search import Search
 from g3nn.graph.task import NodeTask
 from g3nn.graph.views import View
@@ -31,7 +32,7 @@ def views(task: NodeTask, *names: str) -> dict[str, View]:
 @pytest.fixture
 def search(learnable):
     task = learnable.without_test()
-    return Search(task, views(task, "given"), COMMON, "cpu", (5, 6, 7, 8), EFFORT, Spending())
+    return Search(task, views(task, "given"), COMMON, "cpu", (5, 6, 7, 8), EFFORT)
 
 
 class TestOneModel:
@@ -133,17 +134,16 @@ class TestPanel:
         assert tabular.loss < network.loss
 
 
-class TestSpending:
+class TestEffort:
     def test_at_least_one_candidate_is_trained_to_the_end_however_little_may_be_spent(self, search):
-        for spending in (Spending(work=1e-9), Spending(seconds=1e-9)):
-            trials = replace(search, spending=spending).panel([MLP, GCN, SBM])
+        for effort in (replace(EFFORT, most=1e-9), replace(EFFORT, seconds=1e-9)):
+            trials = replace(search, effort=effort).panel([MLP, GCN, SBM])
             assert len(trials) == 1
             assert trials[0].complete
 
     def test_the_same_work_takes_the_same_decisions(self, search):
         def tried():
-            work = Spending(work=1.5e6)
-            trials = replace(search, spending=work).panel([MLP, GCN, SBM, GCN, SBM, GCN, SBM])
+            trials = replace(search, effort=replace(EFFORT, most=1.5e6)).panel([MLP, GCN, SBM, GCN, SBM, GCN, SBM])
             return [(trial.candidate.name, trial.loss, trial.replicas) for trial in trials]
 
         first = tried()
@@ -151,28 +151,27 @@ class TestSpending:
         assert first == tried()
 
     def test_time_that_is_over_ends_a_training(self, search):
-        long = replace(
-            search, common={**COMMON, "epochs": 100_000, "patience": 100_000}, spending=Spending(seconds=0.5)
-        )
+        common = {**COMMON, "epochs": 100_000, "patience": 100_000}
+        long = replace(search, common=common, effort=replace(EFFORT, seconds=0.5))
         (trial,) = long.panel([GCN])
         assert trial.complete
         assert 0 < trial.entry.epochs < 100_000
 
     def test_on_a_large_graph_trainings_are_as_short_as_the_work_demands(self, search):
         long = replace(search, common={**COMMON, "epochs": 500, "patience": 500})
-        large = replace(long, spending=Spending(work=1.0, large=True)).panel([GCN, SBM])
+        large = replace(long, effort=replace(EFFORT, most=1.0, large=True)).panel([GCN, SBM])
         assert [trial.entry.epochs for trial in large] == [100]
-        (small,) = replace(long, spending=Spending(work=1.0)).panel([GCN, SBM])
+        (small,) = replace(long, effort=replace(EFFORT, most=1.0)).panel([GCN, SBM])
         assert small.entry.epochs > 100
 
     def test_a_model_that_was_asked_for_takes_as_long_as_it_takes(self, search):
         long = replace(search, common={**COMMON, "epochs": 150, "patience": 150})
-        assert replace(long, spending=Spending(work=1.0, large=True)).alone(GCN).entry.epochs == 150
+        assert replace(long, effort=replace(EFFORT, most=1.0, large=True)).alone(GCN).entry.epochs == 150
 
     def test_there_is_room_for_four_models_in_what_may_be_spent_on_them(self, learnable):
-        cheap, dear = (Spending(work=1e9, large=True).short_epochs(price, learnable, 10**9) for price in (1.0, 2.0))
+        spent = replace(EFFORT, most=1e9, large=True)
+        cheap, dear = (spent.short_epochs(price, learnable, 10**9) for price in (1.0, 2.0))
         assert cheap == pytest.approx(2 * dear, abs=2)
-        spent = Spending(work=1e9, large=True)
         for _ in range(4):
             assert spent.allows(0.36)
             spent.charge(1.0, cheap, learnable)
@@ -181,9 +180,8 @@ class TestSpending:
 
     def test_a_larger_graph_may_take_more_but_not_in_proportion(self, learnable):
         effort = EFFORTS["default"]
-        small = Spending.of(effort, None, learnable, on_cpu=True).work
-        assert small == pytest.approx(
-            Spending.of(replace(effort, work=2 * effort.work), None, learnable, True).work / 2
-        )
-        assert 25 < Spending.of(effort, 30, learnable, on_cpu=True).seconds < 30
-        assert Spending.of(effort, None, learnable, on_cpu=False).allows(1.0)
+        small = effort.limited(None, learnable, on_cpu=True).most
+        twice = replace(effort, work=2 * effort.work).limited(None, learnable, on_cpu=True).most
+        assert small == pytest.approx(twice / 2)
+        assert 25 < effort.limited(30, learnable, on_cpu=True).seconds < 30
+        assert effort.limited(None, learnable, on_cpu=False).allows(1.0)

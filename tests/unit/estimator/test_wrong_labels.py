@@ -13,7 +13,8 @@ from sklearn.metrics import roc_auc_score
 import g3nn
 from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
-from g3nn.estimator.panel import EFFORTS, Candidate
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
 from g3nn.graph.views import View
 from g3nn.training.plan import Plan

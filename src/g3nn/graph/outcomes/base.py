@@ -90,6 +90,12 @@ class Outcome(ABC):
     """How a page shows the answers."""
     learns_start: ClassVar[bool] = False
     """Whether `start` is where learned parameters begin; otherwise it is fixed."""
+    exclusive: ClassVar[bool] = False
+    """Whether the columns are classes, of which each node has exactly one."""
+    flags: ClassVar[bool] = False
+    """Whether the columns are tags, of which each node may have any number."""
+    of_rates: ClassVar[bool] = False
+    """Whether an answer is about the log-rate of a value instead of the value itself."""
     pooled: ClassVar[bool] = False
     """Whether the mean of several beliefs is the belief of their mixture."""
     numbers_per_column: ClassVar[int] = 1
@@ -168,12 +174,12 @@ class Outcome(ABC):
         return (cls.hold_out(labels, share, rng, problems),)
 
     @classmethod
-    @abstractmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        """The models that are worth trying on a graph nobody knows.
+        """The models that are worth trying on an unknown graph; none: those that an estimator tries for classes.
 
         balance: E / |U|, the weight of the graph term at which edges and nodes count alike, as in the bound.
         """
+        return ()
 
     # The maths of q and p
 
@@ -267,6 +273,19 @@ class Outcome(ABC):
         return mean * (self.scale or 1.0) + (self.location or 0.0), np.sqrt(variance) * (self.scale or 1.0)
 
     # Calibration, on answers (n, width) of all replicas together
+
+    def with_confusion(self, table: np.ndarray) -> Outcome:
+        """The same for evaluation labels with a confusion matrix (K, K), where that has a meaning."""
+        return self
+
+    def log_probs_of(self, answer: np.ndarray, nodes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """(m, V): log-probabilities of the V values that single labels, of nodes (m,) in columns (m,), may have."""
+        return Scaling()(answer[nodes])
+
+    def outliers(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """(n, T) each: the expected values, and the probability that a known label is an outlier. None where labels
+        are judged by `log_probs_of` instead."""
+        return None
 
     def averaged(self, answers: Tensor) -> np.ndarray:
         """(n, width): the mixture of R answers (R, n, width)."""

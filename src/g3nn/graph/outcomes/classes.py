@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,8 +15,7 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import SHOWN, UNKNOWN, to_numpy
 from g3nn.graph import calibrate
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes.base import Outcome, PanelModel, Targets
-from g3nn.graph.outcomes.class_panel import models_for_classes
+from g3nn.graph.outcomes.base import Outcome, Targets
 from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, is_known, is_missing, name_array, quoted
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
@@ -48,6 +47,7 @@ class Classes(Outcome):
     values_title: ClassVar[str] = "classes"
     unknown_title: ClassVar[str] = "-1, None or NaN"
     view: ClassVar[str] = "classes"
+    exclusive: ClassVar[bool] = True
     pooled: ClassVar[bool] = True
 
     @classmethod
@@ -154,10 +154,6 @@ class Classes(Outcome):
         return tuple(fold for place, fold in enumerate(found) if place == 0 or len(fold))
 
     @classmethod
-    def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        return models_for_classes(columns)
-
-    @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
         return cls(columns)
 
@@ -218,6 +214,9 @@ class Classes(Outcome):
 
     def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
         return scaling(answer)
+
+    def with_confusion(self, table: np.ndarray) -> Classes:
+        return replace(self, confusion=tuple(map(tuple, table.tolist())))
 
     @property
     def _table(self) -> np.ndarray | None:

@@ -49,6 +49,7 @@ class Counts(NormalOutcome):
     advice: ClassVar[str] = "Other numbers need outcome 'real', names of classes outcome 'classes' (G3NNClassifier)."
     # near-appnp has been seen to diverge on counts, and was never the best there.
     joint_models: ClassVar[tuple[str, ...]] = ("near-gcn",)
+    of_rates: ClassVar[bool] = True
 
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:

@@ -10,10 +10,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
+from scipy.special import expit, logit
 from torch import Tensor
 
 from g3nn.base.options import choice
-from g3nn.graph.outcomes.base import PanelModel
+from g3nn.graph.calibrate import Scaling
+from g3nn.graph.outcomes.base import PanelModel, as_stack
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
 
 LOG_TWO_PI = math.log(2 * math.pi)
@@ -23,6 +25,9 @@ _LOG_VARIANCE = (-10.0, 5.0)
 
 LARGEST = 1e150
 """The squares of larger numbers overflow."""
+
+_OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
+"""The expected share of outliers, how many labels that counts as, and how often it is estimated again."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +60,23 @@ class NormalOutcome(NumberOutcome):
     @abstractmethod
     def anywhere(self, values: Tensor) -> Tensor:
         """Of the shape of `values`, in our unit: the log-density of a value that has nothing to do with its node."""
+
+    def expected_log_prob(self, answer: Tensor, values: Tensor) -> Tensor:
+        """(R, n, T): E_q log p(y | rate), where an answer is about a rate."""
+        return self.log_prob(answer, values)
+
+    def outliers(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """An outlier comes not from the answer but from `anywhere`. The share of outliers and the temperature of the
+        answer are estimated in turn."""
+        values = self.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64).values
+        far, wrong, share = self.anywhere(values).numpy(), np.zeros(labels.shape), _OUTLIERS
+        for _ in range(_TURNS):
+            temperature = self.temperature(answer, np.where(wrong < 0.5, labels, np.nan))
+            near = self.log_prob(as_stack(self.scaled(answer, Scaling(temperature))), values)[0].numpy()
+            wrong = expit(far - near + logit(share))
+            known = wrong[~np.isnan(labels)]
+            share = float((known.sum() + _PSEUDO * _OUTLIERS) / (len(known) + _PSEUDO))
+        return self.moments(answer)[0], wrong
 
     def cross_entropy(self, q: Tensor, p: Tensor) -> Tensor:
         (mean, log_variance), (centre, log_width) = q.chunk(2, dim=2), p.chunk(2, dim=2)

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
 from g3nn.base.parse import UNKNOWN
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import PanelModel, Targets
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
 
@@ -42,6 +43,7 @@ class Tags(NumberOutcome):
     )
     constant: ClassVar[str] = "Leave out tags that no node has, or that all nodes have."
     takes_booleans: ClassVar[bool] = True
+    flags: ClassVar[bool] = True
     pooled: ClassVar[bool] = True
 
     @staticmethod
@@ -106,6 +108,11 @@ class Tags(NumberOutcome):
 
     def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         return np.log(mean) - np.log1p(-mean)
+
+    def log_probs_of(self, answer: np.ndarray, nodes: np.ndarray, columns: np.ndarray) -> np.ndarray:
+        """Of no and yes."""
+        odds = answer[nodes, columns]
+        return Scaling()(np.stack([np.zeros_like(odds), odds], axis=1))
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         right = (rows > 0) == (values > 0.5)

@@ -34,21 +34,21 @@ def read_labels(
         if outcome != Tags.name and values is not None and np.isfinite(values).all() and (values % 1 == 0).all():
             _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
-    if rule is not Tags and len(names) > 1:
+    if not rule.flags and len(names) > 1:
         advice = "Use --outcome tags for several columns, or fit one model for each column."
         remarks.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
         return outcome, None
     read = []
     for name, column in columns.items():
-        values = label_values(column, source.typed, classes=rule is Classes)
+        values = label_values(column, source.typed, classes=rule.exclusive)
         read.append(rule.read(values, table.num_rows, remarks, source.place(name), in_table=True))
     labels = [column for column in read if column is not None]
     if len(labels) < len(names):
         return outcome, None
-    if rule is Tags:
+    if rule.flags:
         values = np.concatenate([column.values for column in labels], axis=1)
         return outcome, Labels(name_array(names), values, flat=False)
-    if rule is Classes:
+    if rule.exclusive:
         _remark_on_classes(source.place(names[0]), labels[0], remarks)
     return outcome, labels[0]
 

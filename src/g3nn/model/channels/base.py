@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import NoOptions
-from g3nn.graph.outcomes import Classes, Outcome, Tags, Targets
+from g3nn.graph.outcomes import Classes, Outcome, Targets
 from g3nn.kernels import linear, pair_dot
 from g3nn.model.likelihoods.base import ClassLikelihood, GraphLikelihood, NodeState, Pairs, expected_over_labels
 from g3nn.model.replicas import Replicas, Sizes
@@ -166,9 +166,9 @@ class EdgeChannel(Channel):
         of: Callable[[Tensor, Tensor], Tensor],
     ) -> Tensor:
         """(R, P): E_q of a function of log p(A, A* = 1) and log p(A, A* = 0)."""
-        if isinstance(likelihood, ClassLikelihood) and isinstance(self.outcome, Classes):
+        if isinstance(likelihood, ClassLikelihood) and self.outcome.exclusive:
             return _over_labels(of(*self._joint(likelihood.logits(state, pairs), pairs.present)), q, pairs)
-        if isinstance(self.outcome, Tags) and self.outcome.columns == 1 and likelihood.expectation == "exact":
+        if self.outcome.flags and self.outcome.columns == 1 and likelihood.expectation == "exact":
             certain = _certain(state, q, pairs)
             table = of(*self._expected_joint(likelihood, *certain)).unflatten(1, (2, 2, -1)).permute(0, 3, 1, 2)
             return _over_labels(table, torch.cat([1 - q, q], dim=2), pairs)

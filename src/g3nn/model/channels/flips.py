@@ -52,7 +52,7 @@ class Flips(LabelChannel):
 
     @property
     def _has_tags(self) -> bool:
-        return isinstance(self.outcome, Tags)
+        return self.outcome.flags
 
     def table(self) -> Tensor:
         """(R, K, K): T; of tags (R, T, 2, 2)."""

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import number
-from g3nn.graph.outcomes import Counts, NormalOutcome, Outcome, Targets
+from g3nn.graph.outcomes import NormalOutcome, Outcome, Targets
 from g3nn.model.channels.base import NEVER, LabelChannel
 from g3nn.model.replicas import Replicas, Scalar, Sizes
 
@@ -54,7 +54,7 @@ class Outliers(LabelChannel):
     def log_joint(self, q: Tensor, p: Tensor, values: Tensor) -> Tensor:
         outcome, wrong = self.outcome, self._wrong(values)
         kl = outcome.cross_entropy(q, p) - outcome.entropy(q)
-        if isinstance(outcome, Counts):
+        if outcome.of_rates:
             return torch.logaddexp(self._right() + outcome.expected_log_prob(q, values), wrong) - kl
         odds = self._odds_of_wrong(q, values)
         right = self._right() + outcome.log_prob(p, values) - logsigmoid(-odds)
@@ -62,7 +62,7 @@ class Outliers(LabelChannel):
 
     def beliefs(self, answer: Tensor, targets: Targets) -> Tensor:
         """(R, n, 2T): mean and variance."""
-        if isinstance(self.outcome, Counts):
+        if self.outcome.of_rates:
             return self.outcome.beliefs(answer, targets)
         rho = torch.where(targets.observed, self._odds_of_wrong(answer, targets.values).sigmoid(), 1.0)
         mean, apart = self.outcome.mean(answer), targets.values - self.outcome.mean(answer)

@@ -55,7 +55,7 @@ class PlantedPartition(ClassLikelihood):
 
     @property
     def _has_tags(self) -> bool:
-        return isinstance(self.sizes.outcome, Tags)
+        return self.sizes.outcome.flags
 
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:
         both = torch.cat([values, 1 - values], dim=2) if self._has_tags else values

@@ -19,7 +19,7 @@ from sklearn.preprocessing import StandardScaler
 
 from g3nn.base.errors import Problems, any_of
 from g3nn.base.parse import Matrix
-from g3nn.graph.outcomes import Counts, Outcome
+from g3nn.graph.outcomes import Outcome
 from g3nn.kernels.sparse import neighbour_mean, neighbourhoods
 
 _NARROW = 128
@@ -83,7 +83,7 @@ def scaled_linear(outcome: type[Outcome]) -> Any:
     if outcome.learner == "classifier":
         last = LogisticRegression(max_iter=_ITERATIONS)
     else:
-        last = PoissonRegressor(max_iter=_ITERATIONS) if outcome is Counts else Ridge()
+        last = PoissonRegressor(max_iter=_ITERATIONS) if outcome.of_rates else Ridge()
     return make_pipeline(StandardScaler(), last)
 
 
