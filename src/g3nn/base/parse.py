@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
+from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.mapped import blocks, map_features
@@ -24,6 +25,9 @@ UNKNOWN = -1
 
 SHOWN = 5
 """How many examples a message gives."""
+
+LARGEST = 1e150
+"""Squares of larger numbers overflow."""
 
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
@@ -84,7 +88,7 @@ def _check_finite(bad: int, problems: Problems) -> None:
         problems.add("features", f"{bad} NaN or infinite values", "finite numbers", "Fill or drop them first.")
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
     """Whether it is a data frame of any library that narwhals knows."""
     return nw.dependencies.is_into_dataframe(value) or nw.dependencies.is_narwhals_dataframe(value)
 

@@ -16,11 +16,12 @@ from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.problem import Request, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
-from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
+from g3nn.graph.features import FeatureTable, as_kind, read_features
+from g3nn.graph.given import Nodes, asked_of, is_table
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import Form, View, views_of
+from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted
@@ -85,9 +86,9 @@ class Fitted:
         return self.answerer.outcome
 
     @cached_property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[FeatureTransform, ...]:
         """Forms of the features that members may see."""
-        return views_of(self.task.features, self.form.counts, self.form.numbers)
+        return transforms_of(self.task.features, self.form.counts, self.form.numbers)
 
     @cached_property
     def known_labels(self) -> np.ndarray:
@@ -137,8 +138,8 @@ class Fitted:
         """Rows of a table: nodes of the fit, new ones, or both."""
         if not asked.count:
             return self.answers.at(asked.numbers)
-        features = features_of(asked.features)
-        if features is None:
+        features = asked.features
+        if not features.names:
             features = FeatureTable(np.full((asked.count, self.task.num_features), np.nan, np.float32))
         elif not asked.known and fingerprint(features) == self.key:
             self._check_edges(tuple(asked.edges) if asked.edges.size else None)

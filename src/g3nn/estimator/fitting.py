@@ -20,9 +20,9 @@ from g3nn.estimator.problem import Request, fingerprint, repeated
 from g3nn.estimator.search import Search
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES
-from g3nn.graph.given import FeatureTable
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import Form, views_of
+from g3nn.graph.transforms import Form, transforms_of
 from g3nn.model.inferring import can_infer
 from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult
@@ -240,7 +240,7 @@ def _search(
     if weights is not None:
         task = replace(task, val=repeated(task.val, weights))
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
-    views = views_of(task.features, form.counts, form.numbers)
+    views = transforms_of(task.features, form.counts, form.numbers)
     folds = [np.searchsorted(seen, fold) for fold in request.folds]
     return Search(
         task,

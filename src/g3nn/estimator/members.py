@@ -20,7 +20,7 @@ from g3nn.graph.outcomes import Classes, Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
@@ -356,7 +356,7 @@ class Member:
     temperature: makes it more or less certain before it is mixed. place: where its candidate stands in the panel.
     beliefs: whether it sees those of a task as additional columns. trust: how far it believes edges, None: all."""
 
-    view: View
+    view: FeatureTransform
     learned: Predictor
     place: int = 0
     weight: float = 1.0

@@ -26,7 +26,8 @@ from g3nn.estimator.panel import (
     table_candidates,
     with_believers,
 )
-from g3nn.graph.given import FeatureTable, Given, read_features, structural_features
+from g3nn.graph.features import FeatureTable, read_features, structural_features
+from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Classes, Labels, Outcome
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.model.generative import ModelSpec

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from g3nn.base.options import choice
+from g3nn.base.parse import LARGEST
 from g3nn.graph.outcomes.base import PanelModel
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
 
@@ -20,9 +21,6 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """The standard deviation is clamped to [1/150, 12] times that of the labels."""
-
-LARGEST = 1e150
-"""The squares of larger numbers overflow."""
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError
 from g3nn.base.parse import NO_EDGES
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, check_types, join, load_edges, of_one_type
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import NodeColumns, TableGraph, load_nodes
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class NewNodes:
 
     ids: pa.Array
     numbers: np.ndarray
-    features: Encoded
+    features: FeatureTable
     edges: np.ndarray
     weights: np.ndarray | None
     content: pa.Table
@@ -92,7 +93,7 @@ class NewNodes:
     @property
     def count(self) -> int:
         """How many are new."""
-        return int(self.features.matrix.shape[0])
+        return self.features.num_nodes
 
 
 def read_new_nodes(

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError, InputError, Problems, refuse
 from g3nn.base.parse import NO_EDGES
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
@@ -22,7 +23,7 @@ from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.remarks import Remarks, counted, listed
-from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 
 SPLIT = "split"
 
@@ -153,7 +154,7 @@ class TableGraph:
 
     nodes: NodeTable
     schema: FeatureSchema
-    features: Encoded
+    features: FeatureTable
     edges: np.ndarray
     weights: np.ndarray | None
     edge_columns: EdgeColumns

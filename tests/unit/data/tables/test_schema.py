@@ -12,10 +12,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from small_tables import matrix, one_column, said
 
 from g3nn.base.errors import G3NNWarning
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.tables.cells import NULL_WORDS, plain
 from g3nn.graph.tables.encoders import MOST_CATEGORIES, Category, Number, Text
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import Encoded, FeatureSchema
+from g3nn.graph.tables.schema import FeatureSchema
 
 NAN = float("nan")
 
@@ -25,7 +26,7 @@ def learned(columns: dict[str, Any], remarks: Remarks | None = None, **chosen: s
     return FeatureSchema.fit("n", pa.table(columns), True, chosen, NULL_WORDS, remarks or Remarks())
 
 
-def encoded(columns: dict[str, Any], **chosen: str) -> Encoded:
+def encoded(columns: dict[str, Any], **chosen: str) -> FeatureTable:
     made = learned(columns, **chosen).encode("n", pa.table(columns), Remarks(), quiet=True)
     assert made is not None
     return made
