@@ -119,18 +119,20 @@ def read_new_nodes(
         ids = pa.array(len(fitted) + np.arange(len(ids)))
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
-    features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), remarks)
+    described = nodes.features.filter(pa.array(new))
+    tables.schema.check(nodes.name, described, remarks)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with remarks.gathered():
             pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
-    if features is None or len(remarks.found) > before:
+    if len(remarks.found) > before:
         return None
     if not new.all():
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
         remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
     known = tables.node_columns.id is not None
+    features = tables.schema.encode(described)
     return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)
 
 

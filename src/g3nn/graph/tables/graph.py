@@ -148,7 +148,7 @@ class TableGraph:
     edges:    (2, E) row numbers, from `edge_columns`. weights: (E,), or None if all edges count alike.
     labels:   of the nodes, without those of test nodes; None if no column was named.
     val:      labelled nodes for validation, None if a share of them is to be split off.
-    test:     labelled nodes to evaluate the answers on, with the labels `test_labels`.
+    test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
     """
 
@@ -162,12 +162,17 @@ class TableGraph:
     labels: Labels | None
     val: np.ndarray | None
     test: np.ndarray
-    test_labels: Labels | None
     notes: tuple[str, ...] = ()
 
     @property
     def outcome(self) -> str:
         return self.nodes.columns.outcome
+
+    @property
+    def test_labels(self) -> Labels | None:
+        """Of the test nodes, in their order."""
+        labels = self.nodes.labels
+        return None if labels is None else replace(labels, values=labels.values[self.test])
 
     @property
     def columns(self) -> tuple[ColumnRead, ...]:
@@ -246,7 +251,7 @@ def read_tables(
     )
     edge_columns = EdgeColumns(source, target, weight)
     read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
-    labels: tuple[Any, ...] = (None, None, np.zeros(0, dtype=np.int64), None)
+    labels, val, test = None, None, np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
     if edges is not None:
@@ -255,8 +260,7 @@ def read_tables(
     if read is not None:
         columns = read.columns
         if read.labels is not None:
-            kept, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
-            labels = kept, val, test, replace(read.labels, values=read.labels.values[test])
+            labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
         schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
         if not schema.columns:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
@@ -269,7 +273,5 @@ def read_tables(
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
-    features = schema.encode(read.name, read.features, remarks, quiet=True)
-    assert features is not None
-    graph = TableGraph(read, schema, features, pairs, weights, edge_columns, directed, *labels)
-    return replace(graph, notes=tuple(remarks.notes))
+    features, notes = schema.encode(read.features), tuple(remarks.notes)
+    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, notes)

@@ -76,32 +76,29 @@ class FeatureSchema:
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> FeatureTable | None:
-        """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
-        before, present, left_out = len(remarks.found), set(table.column_names), self.left_out
-        absent = [column for column in self.columns if column not in present]
+    def check(self, name: str, table: pa.Table, remarks: Remarks) -> None:
+        """Record columns of a later table that are absent or cannot be read, and remark on the others."""
+        for column in table.column_names:
+            if column not in self.columns and column not in self.left_out:
+                remarks.column(name, column, EXTRA)
+        absent = [column for column in self.columns if column not in table.column_names]
         if absent:
             remarks.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
-        for column in table.column_names:
-            if column not in self.columns and column not in left_out:
-                remarks.column(name, column, EXTRA)
-        blocks = []
         for column, how in self.columns.items():
-            if column not in present:
-                continue
-            cells = _cells(table[column].combine_chunks(), self.nulls)
-            if not quiet:
+            if column not in absent:
+                cells = _cells(table[column].combine_chunks(), self.nulls)
                 with remarks.gathered():
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
-            if len(remarks.found) == before:
-                blocks.append(how.encode(cells))
-        if len(remarks.found) > before:
-            return None
-        widths = [block.shape[1] for block in blocks]
-        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)
-        names = [feature for column, how in self.columns.items() for feature in how.names(column)]
-        return FeatureTable(_side_by_side(blocks, table.num_rows), tuple(names), kinds.astype("U8"))
+
+    def encode(self, table: pa.Table) -> FeatureTable:
+        """The features (n, d) of a table without problems, float64, NaN where a number is missing; a scipy CSR array if
+        most of them are zero, else dense."""
+        columns = self.columns.items()
+        blocks = [how.encode(_cells(table[column].combine_chunks(), self.nulls)) for column, how in columns]
+        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], [block.shape[1] for block in blocks])
+        names = tuple(feature for column, how in columns for feature in how.names(column))
+        return FeatureTable(_side_by_side(blocks, table.num_rows), names, kinds.astype("U8"))
 
 
 _KINDS = {"numeric": GUESS, "boolean": AS_IS, "categorical": AS_IS, "text": AS_IS, "date": NUMBER}
