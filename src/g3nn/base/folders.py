@@ -264,21 +264,18 @@ def _locked(staging: Path) -> Iterator[bool]:
     """Lock a staging folder as long as this process lives; whether the system can. BlockingIOError: another has it."""
     handle = os.open(staging, os.O_RDONLY)
     try:
-        yield _lock(handle)
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            can_lock = True
+        except BlockingIOError:
+            raise
+        except (ImportError, OSError):
+            can_lock = False  # Not every system has locks.
+        yield can_lock
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        raise
-    except (ImportError, OSError):
-        return False  # Not every system has locks.
 
 
 def _is_held(staging: Path) -> bool:

@@ -59,11 +59,6 @@ def _quota(cgroup: Path) -> float | None:
     return share if share > 0 else None
 
 
-def free_memory() -> int:
-    """Bytes that this process may still take."""
-    return host_memory()[0]
-
-
 def host_memory(proc: Path = Path("/proc"), cgroup: Path = CGROUP) -> tuple[int, int]:
     """Free and total bytes: those of the machine, or those of the narrowest control group that this process is in."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from g3nn.base.errors import DataError, G3NNError
-from g3nn.base.threads import free_memory
+from g3nn.base.threads import host_memory
 from g3nn.graph.tables.remarks import Remarks, counted
 
 DELIMITERS = (",", ";", "\t")
@@ -39,7 +39,7 @@ _MOST_BAD_ROWS = 1000
 
 def check_memory(path: Path, needed: int) -> None:
     """Raise if a file would take more memory than there is; a small one may hold very much, well compressed."""
-    if needed > (free := free_memory()):
+    if needed > (free := host_memory()[0]):
         amounts = f"reading it takes more than {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB are free"
         advice = "Leave out rows or columns, or use a larger machine."
         raise DataError(f"{path}: is too large for the memory of this machine: {amounts}. {advice}")
