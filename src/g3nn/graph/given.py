@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
+from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
 from g3nn.base.parse import is_frame, to_numpy
@@ -15,6 +17,9 @@ from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nod
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.task import pyg_weights
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Nodes:
@@ -26,7 +31,7 @@ class Nodes:
     X, edges, weights: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
     """
 
-    def __init__(self, X: Any, edges: Any = None, *, directed: bool = False, weights: Any = None) -> None:
+    def __init__(self, X: object, edges: object = None, *, directed: bool = False, weights: object = None) -> None:
         self.X, self.edges, self.directed, self.weights = X, edges, directed, weights
         self.num_nodes = _count(X)
         self.index = np.arange(self.num_nodes)
@@ -39,7 +44,7 @@ class Nodes:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, key: Any) -> Nodes:
+    def __getitem__(self, key: slice | npt.NDArray[np.generic] | Sequence[int] | int) -> Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
         if isinstance(key, tuple):  # scikit-learn asks for [rows, ...]
             key = key[0]
@@ -64,24 +69,26 @@ def _count(X: object) -> int:
 class Given:
     """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
 
-    X: Any
-    y: Any
-    edges: Any
-    val: Any
+    X: object
+    y: object
+    edges: object
+    val: object
     directed: bool
     nodes: np.ndarray | None = None
-    edge_weights: Any = None
-    weights: Any = None
+    edge_weights: object = None
+    weights: object = None
 
 
-def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: Problems, weights: Any = None) -> Given:
+def take_apart(
+    X: object, y: object, edges: object, val: object, directed: bool, problems: Problems, weights: object = None
+) -> Given:
     """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
         weights = X.weights if weights is None else weights
         return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
-    if not (type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")):
+    if not _is_pyg(X):
         return Given(X, y, edges, val, directed, edge_weights=weights)
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
@@ -94,7 +101,7 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
         if all(mask.shape == labels.shape[:1] for mask in seen):
-            # Any other label is there to be tested on.
+            # object other label is there to be tested on.
             labels = labels.astype(object)
             labels[~np.any(seen, axis=0)] = None
         else:
@@ -105,8 +112,12 @@ def take_apart(X: Any, y: Any, edges: Any, val: Any, directed: bool, problems: P
     return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
 
 
+def _is_pyg(X: object) -> TypeGuard[Data]:
+    return type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")
+
+
 def table_graph(
-    X: Any, y: Any, edges: Any, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
+    X: object, y: object, edges: object, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
 ) -> TableGraph | None:
     """The graph of a caller who gives data frames, or what `read_tables` made of files; None for anything else.
 
@@ -128,19 +139,20 @@ def table_graph(
                 problems.add(name, repr(value), "a data frame as X if this is the name of a column")
         problems.raise_if_any()
         return None
-    label = [y] if isinstance(y, str) else list(y) if _are_columns(X, y) else []
+    label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
     table = edges if is_frame(edges) else None
     return read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome, problems=problems)
 
 
-def _are_columns(frame: Any, y: Any) -> bool:
-    """Whether y lists names of columns, as opposed to labels that are strings."""
-    names = isinstance(y, list | tuple) and len(y) > 0 and all(isinstance(name, str) for name in y)
-    return names and set(y) <= {str(name) for name in frame.columns}
+def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
+    """The names of columns that y lists; none if y lists labels that are strings."""
+    names = [name for name in y if isinstance(name, str)] if isinstance(y, list | tuple) else []
+    every = isinstance(y, list | tuple) and len(names) == len(y)
+    return names if every and set(names) <= {str(name) for name in frame.columns} else []
 
 
-def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = None) -> Given:
+def given_by(graph: TableGraph, y: object, edges: object, val: object, weights: object = None) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     labels = y if graph.labels is None else graph.labels
     own = edges is None or is_frame(edges)
@@ -151,7 +163,7 @@ def given_by(graph: TableGraph, y: Any, edges: Any, val: Any, weights: Any = Non
     return Given(features, labels, pairs, chosen, graph.directed, edge_weights=weights)
 
 
-def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
+def asked_of(tables: FittedTables, X: object, edges: object) -> NewNodes:
     """Rows of a data frame or a file, with ids of the fit or new ones."""
     if isinstance(X, NewNodes):
         return X
@@ -163,5 +175,5 @@ def asked_of(tables: FittedTables, X: Any, edges: Any) -> NewNodes:
     return asked
 
 
-def is_table(X: Any) -> bool:
+def is_table(X: object) -> bool:
     return is_frame(X) or isinstance(X, str | Path | NewNodes)

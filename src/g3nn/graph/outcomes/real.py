@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -113,20 +113,24 @@ class Real(NormalOutcome):
         return np.abs(values) <= LARGEST
 
     @classmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
         return cls(columns, options or RealOptions(), location, scale, zeros, ones)
 
     @property
+    def _noise_of_nodes(self) -> bool:
+        return isinstance(self.options, RealOptions) and self.options.noise == "node"
+
+    @property
     def num_scores(self) -> int:
-        return 2 * self.columns if self.options.noise == "node" else self.columns
+        return 2 * self.columns if self._noise_of_nodes else self.columns
 
     def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
         assert start is not None
         mean = scores[:, :, : self.columns]
         log_variance = start.unsqueeze(1).expand_as(mean)
-        if self.options.noise == "node":
+        if self._noise_of_nodes:
             log_variance = log_variance + scores[:, :, self.columns :]
         return torch.cat([mean, log_variance.clamp(*_LOG_VARIANCE)], dim=2)
 

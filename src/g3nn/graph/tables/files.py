@@ -150,7 +150,7 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def from_frame(frame: object, argument: str) -> pa.Table:
-    """Any data frame. A column of mixed objects becomes text."""
+    """object data frame. A column of mixed objects becomes text."""
     if not is_frame(frame):
         raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
     try:
@@ -163,14 +163,14 @@ def from_frame(frame: object, argument: str) -> pa.Table:
         raise DataError(f"{argument}: holds halves of characters, such as {error.object[error.start]!r}.") from error
 
 
-def _array(column: Any) -> Any:
+def _array(column: nw.Series[Any]) -> pa.Array:
     try:
         return column.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _from_objects(column.to_list())
 
 
-def _from_objects(items: Sequence[Any]) -> pa.Array:
+def _from_objects(items: Sequence[object]) -> pa.Array:
     """Values of one type as they are, of several types as text, or as numbers if all of them are."""
     items = [None if is_missing(item) else item for item in items]
     try:

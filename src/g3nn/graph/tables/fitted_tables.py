@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -40,7 +39,7 @@ class FittedTables:
     typed: bool
     read: tuple[ColumnRead, ...]
     test: list[int]
-    test_values: list[Any]
+    test_values: list[object]
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
@@ -56,13 +55,13 @@ class FittedTables:
         """(n,) int64 or text."""
         return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        content: dict[str, object] = json.loads(json.dumps(asdict(self)))
         return content
 
     @classmethod
-    def from_json(cls, content: Any) -> FittedTables:
+    def from_json(cls, content: object) -> FittedTables:
         """What `to_json` gave. Nothing in it is trusted."""
         from pydantic import TypeAdapter, ValidationError
 
@@ -97,7 +96,7 @@ class NewNodes:
 
 
 def read_new_nodes(
-    tables: FittedTables, nodes_table: Any, edges_table: Any, remarks: Remarks, *, drop_unknown: bool = False
+    tables: FittedTables, nodes_table: object, edges_table: object, remarks: Remarks, *, drop_unknown: bool = False
 ) -> NewNodes | None:
     """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
     before, nodes, edges, pairs, weights = len(remarks.found), None, None, NO_EDGES, None

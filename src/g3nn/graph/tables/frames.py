@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -62,7 +61,7 @@ def _write_excel(table: pa.Table, path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("answers")
 
-    def cell(value: Any) -> Any:
+    def cell(value: object) -> object:
         """Text that begins like a formula stays text."""
         if not (isinstance(value, str) and value.startswith("=")):
             return value
@@ -88,11 +87,11 @@ def html_table(table: pa.Table, caption: str, most: int = 20) -> str:
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def native_frame(table: pa.Table) -> Any:
+def native_frame(table: pa.Table) -> object:
     """A pandas data frame where pandas is installed, else the Arrow table."""
     try:
         import pandas  # noqa: F401

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -84,7 +83,7 @@ class NodeTable:
         return len(self.ids)
 
 
-def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
+def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
     """Read a node table; None if its ids cannot be read."""
     source = Source.open(table, "nodes", remarks)
     roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
@@ -202,8 +201,8 @@ class TableGraph:
 
 
 def read_tables(
-    nodes: Any,
-    edges: Any = None,
+    nodes: object,
+    edges: object = None,
     *,
     id: str | None = None,
     label: str | Sequence[str] = (),
