@@ -122,7 +122,7 @@ class Fitted:
                 problems.raise_if_any()
             return self.answers
         if self.tables is not None and is_table(X):
-            return self._rows(asked_of(self.tables, X, edges))
+            return self._rows(asked_of(self.tables, X, edges), self.tables)
         if not isinstance(X, Nodes):
             features = self._read(X, problems)
             if fingerprint(features) != self.key:
@@ -134,14 +134,14 @@ class Fitted:
             problems.raise_if_any()
         return self._nodes(X)
 
-    def _rows(self, asked: NewNodes) -> Answers:
+    def _rows(self, asked: NewNodes, tables: FittedTables) -> Answers:
         """Rows of a table: nodes of the fit, new ones, or both."""
         if not asked.count:
             return self.answers.at(asked.numbers)
         features = asked.features
         if not features.names:
             features = FeatureTable(np.full((asked.count, self.task.num_features), np.nan, np.float32))
-        elif not asked.known and fingerprint(features) == self.key:
+        elif tables.node_columns.id is None and fingerprint(features) == self.key:
             self._check_edges(tuple(asked.edges) if asked.edges.size else None)
             return self.answers
         new = self._new_nodes(features, Edges(asked.edges, asked.weights))

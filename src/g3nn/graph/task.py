@@ -148,10 +148,10 @@ class NodeTask:
         y, K = kind.task_labels(labels, n, num_classes, split, problems)
         answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
         problems.raise_if_any()
-        nodes: dict[str, Any] = {"val": np.zeros(0, dtype=np.int64)}
-        nodes |= {key: part for key, part in split.items() if part is not None}
-        how: dict[str, Any] = {"directed": directed, "name": name, "setting": setting, "outcome": outcome}
-        return cls(matrix, pairs, y, **nodes, num_classes=K, **how, weights=_relative(totals), beliefs=answers)
+        none = np.zeros(0, dtype=np.int64)
+        train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
+        weights = _relative(totals)
+        return cls(matrix, pairs, y, train, val, test, K, directed, name, setting, outcome, weights, answers)
 
     @classmethod
     def from_pyg(
@@ -232,8 +232,8 @@ class NodeTask:
         back now, so they stay behind."""
         split = {"train": train, "val": val, "test": test}
         checked = NodeTask.build(**{**vars(self), **split, "weights": False, "beliefs": None})
-        nodes: dict[str, Any] = {key: getattr(checked, key) for key in split}
-        return replace(self, **nodes, setting=setting or self.setting, beliefs=None)
+        setting = setting or self.setting
+        return replace(self, train=checked.train, val=checked.val, test=checked.test, setting=setting, beliefs=None)
 
 
 def _checked_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems) -> np.ndarray:

@@ -186,7 +186,7 @@ LENGTH = 4.0
 """The Euclidean length of a row of counts, where rows are scaled."""
 HEAVY_TAIL = 10.0
 """A standardised value beyond this one lies in a heavy tail."""
-NAMES = ("length", "given", "tfidf", "columns", "present", "ranks")
+TRANSFORMS = ("length", "given", "tfidf", "columns", "present", "ranks")
 PRESENT_COLUMNS = "present columns"
 _OF_PRESENCE = frozenset({"present", "length", "tfidf", "ranks", PRESENT_COLUMNS})
 _OF_LENGTH = frozenset({"length", "tfidf", "ranks"})
@@ -283,11 +283,11 @@ def transforms_of(matrix: Matrix, counts: np.ndarray, numbers: np.ndarray) -> tu
 
     Counts are transformed in several ways if they differ between rows, and numbers by rank if some lie in a heavy tail.
     """
-    names = set(NAMES) if _deviations(matrix)[counts].any() else {"given", "ranks"}
+    names = set(TRANSFORMS) if _deviations(matrix)[counts].any() else {"given", "ranks"}
     if not _has_heavy_tails(matrix, numbers):
         names.discard("ranks")
     found: list[FeatureTransform] = []
-    for name in NAMES:
+    for name in TRANSFORMS:
         if name in names:
             scaled = name == "columns" and _rows_were_scaled(matrix, counts)
             made = FeatureTransform.fit(PRESENT_COLUMNS if scaled else name, matrix, counts, numbers)

@@ -11,7 +11,7 @@ from sklearn.feature_extraction.text import TfidfTransformer
 from g3nn.base.errors import Problems
 from g3nn.estimator.saving import _packed, _unpacked
 from g3nn.graph.features import FeatureTable
-from g3nn.graph.transforms import NAMES, FeatureTransform, Form, transforms_of
+from g3nn.graph.transforms import TRANSFORMS, FeatureTransform, Form, transforms_of
 
 N, WORDS = 80, 60
 COUNTS = np.arange(WORDS + 2) < WORDS
@@ -58,7 +58,7 @@ def test_each_view_is_its_formula(kind, x):
         "columns": words / deviation,
         "ranks": 4 * present / size,
     }
-    assert expected.keys() == set(NAMES)
+    assert expected.keys() == set(TRANSFORMS)
     for name, block in expected.items():
         view = seen(name, x, kind)
         np.testing.assert_allclose(view[:, :WORDS], block, rtol=1e-6, err_msg=name)
@@ -69,7 +69,7 @@ def test_each_view_is_its_formula(kind, x):
 
 
 @KINDS
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_new_rows_look_like_fitted_ones(kind, name, x):
     np.testing.assert_array_equal(seen(name, x, kind, rows=[7]), seen(name, x, kind)[[7]])
 
@@ -154,7 +154,7 @@ def test_features_that_never_differ_are_looked_at_once(kind, value):
     np.testing.assert_array_equal(seen("columns", x, kind)[:, :WORDS], 0)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", TRANSFORMS)
 def test_a_saved_view_shows_the_same(name, x):
     arrays = {}
     view = FeatureTransform.fit(name, x, COUNTS, NUMBERS)

@@ -21,7 +21,7 @@ from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, 
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 
-TEMPERATURES = 25
+TEMPERATURE_STEPS = 25
 """From 0.1 to 10, in equal ratios."""
 
 _MEASURES = ("precision", "recall", "f1", "support")
@@ -204,7 +204,7 @@ class Classes(Outcome):
     def calibrated_loss(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
         """At the best of some temperatures, on the device: which is best differs between replicas and epochs."""
         rows = answer.index_select(1, nodes).unsqueeze(1)
-        steps = torch.linspace(-1.0, 1.0, TEMPERATURES, device=rows.device, dtype=rows.dtype)
+        steps = torch.linspace(-1.0, 1.0, TEMPERATURE_STEPS, device=rows.device, dtype=rows.dtype)
         tempered = (rows / (10.0**steps).view(-1, 1, 1)).log_softmax(3)
         wanted = targets.values[nodes].view(1, 1, -1, 1).expand(*tempered.shape[:3], 1)
         return -tempered.gather(3, wanted).squeeze(3).mean(2).amax(1)

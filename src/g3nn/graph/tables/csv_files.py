@@ -148,15 +148,11 @@ def read_csv(
 
 def _check_quotes(path: Path, content: bytes, delimiter: str) -> None:
     """Without its second quote, a value would swallow the rows up to the next quote in the file."""
-    row, separators, line, limit = list[str](), 0, 1, csv.field_size_limit(2 * _BLOCK)
+    row, separators, line, limit = list[str](), 0, 1, csv.field_size_limit(_BLOCK)
 
     def noted(lines: Iterator[str]) -> Iterator[str]:
-        size = 0
         for text in lines:
-            size = len(text) + (size if row else 0)
             row.append(text)
-            if size > _BLOCK:
-                raise csv.Error
             yield text
 
     def refuse(line: int) -> NoReturn:

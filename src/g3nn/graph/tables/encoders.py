@@ -259,7 +259,7 @@ def _decimal(given: pa.Array) -> str:
 
 
 def _numbers(place: str, cells: pa.Array, decimal: Any) -> Column | Oddity:
-    values = floats(numbers(cells, decimal) if is_text(cells.type) else as_numbers(cells))
+    values = Number(decimal=decimal).encode(cells)[:, 0]
     values = values[~np.isnan(values)]
     if values.size == 0:
         return EMPTY

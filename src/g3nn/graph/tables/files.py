@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import narwhals as nw
@@ -30,7 +31,6 @@ from g3nn.graph.tables.csv_files import PER_BYTE, SAVE_AS, check_memory, open_cs
 from g3nn.graph.tables.remarks import Remarks, listed
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
 
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 """Among cells of several types; no code such as 007, and no number that a float would round."""
@@ -180,12 +180,18 @@ def _from_objects(items: Sequence[object]) -> pa.Array:
     return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
 
 
-def read_excel(path: Path) -> pa.Table:
-    """The first sheet; its first row holds the names of the columns."""
+def openpyxl_for(path: Path) -> ModuleType:
+    """The package that reads and writes an Excel file."""
     try:
         import openpyxl
     except ImportError as error:
-        raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
+        raise DataError(f"{path}: Excel files need the package openpyxl: pip install 'g3nn[excel]'") from error
+    return openpyxl
+
+
+def read_excel(path: Path) -> pa.Table:
+    """The first sheet; its first row holds the names of the columns."""
+    openpyxl: Any = openpyxl_for(path)
     try:
         # A path would have to end as Excel wants it.
         with path.open("rb") as file:

@@ -78,7 +78,7 @@ class NewNodes:
     """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
 
     ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
-    content: all columns of the table. known: whether rows have ids, so that nodes of the fit are recognised.
+    content: all columns of the table.
     """
 
     ids: pa.Array
@@ -87,7 +87,6 @@ class NewNodes:
     edges: np.ndarray
     weights: np.ndarray | None
     content: pa.Table
-    known: bool = True
 
     @property
     def count(self) -> int:
@@ -130,9 +129,8 @@ def read_new_nodes(
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
         remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
-    known = tables.node_columns.id is not None
     features = tables.schema.encode(described)
-    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)
+    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content)
 
 
 def _columns(tables: FittedTables, source: Source) -> NodeColumns:

@@ -11,11 +11,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import scipy.sparse as sp
 
-from g3nn.base.errors import DataError, Problems
+from g3nn.base.errors import Problems
 from g3nn.base.folders import check_new_folder, new_folder
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.outcomes import Classes
-from g3nn.graph.tables.files import NEEDS_OPENPYXL, PARQUET_SUFFIXES
+from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
 
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
@@ -48,10 +48,7 @@ def _flat(table: pa.Table) -> pa.Table:
 def check_excel(path: Path) -> None:
     """Raise, before any work is done, if this Excel file could not be written."""
     if path.suffix.lower() == ".xlsx":
-        try:
-            import openpyxl  # noqa: F401
-        except ImportError as error:
-            raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
+        openpyxl_for(path)
 
 
 def _write_excel(table: pa.Table, path: Path) -> None:

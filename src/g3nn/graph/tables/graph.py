@@ -176,19 +176,17 @@ class TableGraph:
     @property
     def columns(self) -> tuple[ColumnRead, ...]:
         """How each column of the node table was read, in the order of the table."""
-        nodes, columns, read = self.nodes, self.nodes.columns, {one.column: one for one in self.schema.read}
+        columns, read = self.nodes.columns, {one.column: one for one in self.schema.read}
+        roles = {name: (f"label ({self.outcome})", self._title()) for name in columns.labels}
+        if columns.split is not None:
+            roles[columns.split] = "split", "which labels train, validate and test"
         rows = []
-        for name in nodes.content.column_names:
-            cells = plain(nodes.content[name], typed=False)
+        for name in self.nodes.content.column_names:
+            kind, became = roles.get(name, ("ignored", "not used"))
+            cells = plain(self.nodes.content[name], typed=False)
             missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
-            if name == columns.id:
-                rows.append(ColumnRead(name, "id", 0, "names of the nodes"))
-            elif name in columns.labels:
-                rows.append(ColumnRead(name, f"label ({self.outcome})", missing, self._title()))
-            elif name == columns.split:
-                rows.append(ColumnRead(name, "split", missing, "which labels train, validate and test"))
-            else:
-                rows.append(read.get(name, ColumnRead(name, "ignored", missing, "not used")))
+            own = ColumnRead(name, "id", 0, "names of the nodes") if name == columns.id else read.get(name)
+            rows.append(own or ColumnRead(name, kind, missing, became))
         return tuple(rows)
 
     def _title(self) -> str:
