@@ -19,7 +19,7 @@ from g3nn.estimator.members import SHARES, EdgeTrust
 from g3nn.graph.outcomes.class_panel import models_for_classes
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.appnp import APPNP
 from g3nn.model.posteriors.gcn import GCN
@@ -166,7 +166,7 @@ def _as_seen(task: NodeTask) -> NodeTask:
     """With the view of word counts by which the estimator judges edges; other features stay as they are."""
     if not sp.issparse(task.features):
         return task
-    view = View.fit("length", task.features, np.ones(task.num_features, dtype=bool))
+    view = FeatureTransform.fit("length", task.features, np.ones(task.num_features, dtype=bool))
     return replace(task, features=view.apply(task.features))
 
 

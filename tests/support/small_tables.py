@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning
 from g3nn.cli.fit import fit
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, load_edges
 from g3nn.graph.tables.graph import NodeColumns, NodeTable, TableGraph, load_nodes, read_tables
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import Encoded
 
 GROUPS = ("art", "law", "tea")
 WORDS = {"art": "paint colour brush", "law": "court judge claim", "tea": "leaf water cup"}
@@ -116,7 +116,7 @@ def said(graph: TableGraph) -> list[str]:
     return [re.sub(r"^.*?(\.csv|\.xlsx|\.parquet|\(data frame\))", "", note).removeprefix(", ") for note in graph.notes]
 
 
-def matrix(features: Encoded) -> np.ndarray:
+def matrix(features: FeatureTable) -> np.ndarray:
     return features.matrix.toarray() if sp.issparse(features.matrix) else features.matrix
 
 

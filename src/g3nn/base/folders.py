@@ -137,9 +137,12 @@ def mend(path: Path) -> None:
     """End what a killed process began: a folder whose content was moving in gets the rest, and one that was to be
     replaced comes back. Where a process is at work, nothing changes."""
     path = Path(os.path.realpath(path))
-    with suppress(OSError):  # It may not be written, and stays as it is.
-        if not any(_is_held(staging) for staging in _staging_folders(path.parent, path.name)):
-            _bring_back(path)
+    with suppress(OSError):  # A process is at work, or nothing may be written.
+        for staging in _staging_folders(path.parent, path.name):
+            with _locked(staging):
+                pass
+        _bring_back(path)
+    with suppress(OSError):
         _end_moves(path)
 
 
@@ -264,29 +267,18 @@ def _locked(staging: Path) -> Iterator[bool]:
     """Lock a staging folder as long as this process lives; whether the system can. BlockingIOError: another has it."""
     handle = os.open(staging, os.O_RDONLY)
     try:
-        yield _lock(handle)
+        try:
+            import fcntl
+
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            can_lock = True
+        except BlockingIOError:
+            raise
+        except (ImportError, OSError):
+            can_lock = False  # Not every system has locks.
+        yield can_lock
     finally:
         os.close(handle)
-
-
-def _lock(handle: int) -> bool:
-    try:
-        import fcntl
-
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return True
-    except BlockingIOError:
-        raise
-    except (ImportError, OSError):
-        return False  # Not every system has locks.
-
-
-def _is_held(staging: Path) -> bool:
-    try:
-        with _locked(staging):
-            return False
-    except BlockingIOError:
-        return True
 
 
 def _delete_if_left(staging: Path) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from g3nn.base.errors import Problems, any_of, suggestion
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -19,7 +21,7 @@ class Rule:
     """Which values an option accepts."""
 
     kind: type
-    help: str
+    help: str = ""
     low: float | None = None
     high: float | None = None
     open_ends: bool = False
@@ -42,25 +44,32 @@ class Rule:
             return f"{what} {'above' if self.open_ends else 'of at least'} {self.low:g}"
         return what
 
-    def accepts(self, value: Any) -> bool:
+    def accepts(self, value: object) -> bool:
         if self.per_replica and isinstance(value, Sequence) and not isinstance(value, str):
             return len(value) > 0 and all(map(self._accepts_one, value))
         return self._accepts_one(value)
 
-    def _accepts_one(self, value: Any) -> bool:
+    def _accepts_one(self, value: object) -> bool:
         if self.choices:
             return value in self.choices
         if self.form:
             return isinstance(value, str) and all(part.isascii() and part.isdigit() for part in value.split("/"))
         if self.kind is bool:
             return isinstance(value, bool)
-        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else (int, float)):
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        if self.kind is int and not isinstance(value, int):
             return False
         if self.low is not None and (value <= self.low if self.open_ends else value < self.low):
             return False
         if self.high is not None and (value >= self.high if self.open_ends else value > self.high):
             return False
         return value == value and abs(value) != float("inf")
+
+
+WHOLE, COUNT = Rule(int, low=0), Rule(int, low=1)
+AMOUNT, SHARE = Rule(float, low=0), Rule(float, low=0, high=1)
+"""What many arguments of functions accept."""
 
 
 def number(
@@ -71,29 +80,29 @@ def number(
     high: float | None = None,
     open_ends: bool = False,
     per_replica: bool = False,
-) -> Any:
+) -> float:
     """A real number; with `per_replica` also a sequence with one number for each replica of a stack."""
     return _field(default, Rule(float, help, low, high, open_ends, per_replica=per_replica))
 
 
-def integer(default: int, help: str, *, low: int | None = None, high: int | None = None) -> Any:
+def integer(default: int, help: str, *, low: int | None = None, high: int | None = None) -> int:
     return _field(default, Rule(int, help, low, high))
 
 
-def choice(default: str, choices: Sequence[str], help: str) -> Any:
+def choice(default: str, choices: Sequence[str], help: str) -> str:
     return _field(default, Rule(str, help, choices=tuple(choices)))
 
 
-def counts(default: str, help: str) -> Any:
+def counts(default: str, help: str) -> str:
     """Several whole numbers in a row, as text, since a sequence means one value for each replica."""
     return _field(default, Rule(str, help, form="whole numbers with / between them, such as 15/10/5"))
 
 
-def flag(default: bool, help: str) -> Any:
+def flag(default: bool, help: str) -> bool:
     return _field(default, Rule(bool, help))
 
 
-def _field(default: Any, rule: Rule) -> Any:
+def _field(default: object, rule: Rule) -> Any:
     return dataclasses.field(default=default, metadata={"rule": rule})
 
 
@@ -115,7 +124,7 @@ def known_names(groups: Iterable[type]) -> dict[str, Rule]:
     return known
 
 
-def check(given: Mapping[str, Any], groups: Iterable[type], problems: Problems) -> None:
+def check(given: Mapping[str, object], groups: Iterable[type], problems: Problems) -> None:
     """Record every given option that no group declares or whose value its rule does not accept."""
     known = known_names(groups)
     for name, value in given.items():
@@ -125,7 +134,21 @@ def check(given: Mapping[str, Any], groups: Iterable[type], problems: Problems) 
             problems.add(name, repr(value), known[name].allowed())
 
 
-def pick(given: Mapping[str, Any], options: type) -> Any:
+def check_values(given: Mapping[str, object], rules: Mapping[str, Rule], problems: Problems) -> set[str]:
+    """Record every value that its rule does not accept, and return the names of the others."""
+    accepted = set()
+    for name, rule in rules.items():
+        value = given[name]
+        # A number of numpy's own kinds is one like any other.
+        if rule.accepts(value.item() if hasattr(value, "item") and getattr(value, "shape", None) == () else value):
+            accepted.add(name)
+        else:
+            problems.add(name, repr(value), rule.allowed())
+    return accepted
+
+
+def pick(given: Mapping[str, object], options: type[T]) -> T:
     """An instance of an options class, made from the given values that it declares."""
     declared = rules(options)
-    return options(**{name: value for name, value in given.items() if name in declared})
+    made: Any = options
+    return cast(T, made(**{name: value for name, value in given.items() if name in declared}))

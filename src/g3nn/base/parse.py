@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 import narwhals as nw
 import numpy as np
 import scipy.sparse as sp
+from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.mapped import blocks, map_features
@@ -25,6 +26,9 @@ UNKNOWN = -1
 SHOWN = 5
 """How many examples a message gives."""
 
+LARGEST = 1e150
+"""Squares of larger numbers overflow."""
+
 NO_EDGES = np.zeros((2, 0), dtype=np.int64)
 
 _AT_A_TIME = 1 << 22
@@ -35,26 +39,26 @@ _NO_WEIGHTS = "Mend them, or take all edges as alike with weights=False."
 _SPLIT = "a boolean mask or a list of node numbers"
 
 
-def to_numpy(value: Any) -> np.ndarray:
+def to_numpy(value: object) -> np.ndarray:
     if hasattr(value, "detach"):
-        value = value.detach().cpu()
-        # Numpy does not know this type.
-        value = (value.float() if str(value.dtype) == "torch.bfloat16" else value).numpy()
+        tensor = value.detach().cpu()
+        # Numpy has no such type.
+        value = (tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor).numpy()
     return np.asarray(value)
 
 
-def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Matrix:
+def feature_matrix(features: object, problems: Problems, exact: bool = False) -> Matrix:
     """(n, d) float32, or float64 where that is needed to be `exact`; sparse if it came sparse; as it is if it is a
     file, or the name of one, that is mapped. Raises at once if there is no matrix at all."""
     if isinstance(features, str | Path):
         features = map_features(Path(features), problems)
         problems.raise_if_any()
-    if getattr(features, "is_sparse", False) or str(getattr(features, "layout", "")) == "torch.sparse_csr":
+    layout = str(getattr(features, "layout", ""))
+    if hasattr(features, "to_sparse_coo") and layout in ("torch.sparse_coo", "torch.sparse_csr"):
         coo = features.to_sparse_coo().coalesce().cpu()
         rows, cols = coo.indices().numpy()
         features = sp.csr_array((coo.values().numpy(), (rows, cols)), shape=tuple(coo.shape))
     matrix: Matrix = sp.csr_array(features) if sp.issparse(features) else to_numpy(features)
-    mapped = isinstance(features, np.memmap) and not exact and matrix.dtype.kind == "f"
     if matrix.dtype.kind not in "biuf":
         advice = "Complex data not supported." if matrix.dtype.kind == "c" else ""
         problems.add("features", f"values of type {matrix.dtype}", "numbers", advice)
@@ -66,7 +70,7 @@ def feature_matrix(features: Any, problems: Problems, exact: bool = False) -> Ma
         allowed = "a matrix (n, d) with at least one node and one feature"
         problems.add("features", f"shape {matrix.shape}", allowed, advice)
         problems.raise_if_any()
-    if mapped:
+    if isinstance(features, np.memmap) and not exact and matrix.dtype.kind == "f":
         _check_finite(sum(int((~np.isfinite(rows)).sum()) for _, rows in blocks(features)), problems)
         return features
     with np.errstate(over="ignore"):
@@ -84,7 +88,7 @@ def _check_finite(bad: int, problems: Problems) -> None:
         problems.add("features", f"{bad} NaN or infinite values", "finite numbers", "Fill or drop them first.")
 
 
-def is_frame(value: Any) -> bool:
+def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
     """Whether it is a data frame of any library that narwhals knows."""
     return nw.dependencies.is_into_dataframe(value) or nw.dependencies.is_narwhals_dataframe(value)
 
@@ -93,36 +97,36 @@ class Edges(NamedTuple):
     """pairs: (2, E). weights: (E,), None if nothing was said about them."""
 
     pairs: np.ndarray
-    weights: Any = None
+    weights: np.ndarray | None = None
 
 
-def read_edges(edges: Any, n: int, directed: bool, problems: Problems) -> np.ndarray:
+def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.ndarray:
     """The pairs of `read_weighted_edges`, whatever they weigh."""
     return read_weighted_edges(edges, n, directed, problems, weights=False).pairs
 
 
-def read_weighted_edges(edges: Any, n: int, directed: bool, problems: Problems, weights: Any = None) -> Edges:
+def read_weighted_edges(edges: object, n: int, directed: bool, problems: Problems, weights: object = None) -> Edges:
     """The `edge_list` of (2, E), (E, 2), a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph graph or
     a data frame; None: no edges."""
-    given = carried(NO_EDGES if edges is None else edges, n, problems)
-    pairs = pair_array("edges", given.pairs, problems) if given.pairs is edges else given.pairs
-    return edge_list(pairs, n, directed, problems, given.weights if weights is None else weights)
+    given = Edges(NO_EDGES) if edges is None else carried(edges, n, problems)
+    given = given or Edges(pair_array("edges", edges, problems))
+    return edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
 
 
-def carried(edges: Any, n: int, problems: Problems) -> Edges:
+def carried(edges: object, n: int, problems: Problems) -> Edges | None:
     """The pairs of a scipy adjacency matrix, a networkx or igraph graph or a data frame, and the weights that come with
-    them; of anything else nothing is known but that it should be pairs."""
+    them; None for anything else."""
     if sp.issparse(edges):
         return _adjacency(edges, n, problems)
     if hasattr(edges, "nodes") and hasattr(edges, "edges"):
         return _networkx(edges, n, problems)
-    if hasattr(edges, "get_edgelist"):
+    if hasattr(edges, "get_edgelist") and hasattr(edges, "es"):
         pairs = np.array(edges.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
         return Edges(pairs, np.array(edges.es["weight"]) if "weight" in edges.es.attributes() else None)
-    return _edge_frame(edges, problems) if is_frame(edges) else Edges(edges)
+    return _edge_frame(edges, problems) if is_frame(edges) else None
 
 
-def pair_array(argument: str, pairs: Any, problems: Problems) -> np.ndarray:
+def pair_array(argument: str, pairs: object, problems: Problems) -> np.ndarray:
     """(2, P) from (2, P), (P, 2), a tuple of two arrays, or a data frame. Two pairs may be meant either way in an
     array: a problem, unless both ways mean the same."""
     if is_frame(pairs):
@@ -168,7 +172,7 @@ def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
     return Edges(pairs, np.array([1.0 if weight is None else weight for weight in weights]))
 
 
-def _edge_frame(edges: Any, problems: Problems) -> Edges:
+def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:
     """The columns `source`, `target` and, if there is one, `weight`; otherwise the only two columns."""
     frame = nw.from_native(edges, eager_only=True)
     named = {"source", "target"} <= set(frame.columns)
@@ -180,7 +184,7 @@ def _edge_frame(edges: Any, problems: Problems) -> Edges:
     return Edges(pairs, frame["weight"].to_numpy() if named and "weight" in frame.columns else None)
 
 
-def edge_list(edges: Any, n: int, directed: bool, problems: Problems, weights: Any = None) -> Edges:
+def edge_list(edges: np.ndarray, n: int, directed: bool, problems: Problems, weights: object = None) -> Edges:
     """(2, E) int64, each pair once, no self-loop. One warning says what was merged or dropped.
 
     weights: one for each pair as given, 0 for no edge; None or False if there are none. Those of a repeated pair, and
@@ -237,7 +241,7 @@ def _is_clean(pairs: np.ndarray, n: int) -> bool:
     return True
 
 
-def _edge_weights(weights: Any, count: int | None, problems: Problems) -> np.ndarray | None:
+def _edge_weights(weights: object, count: int | None, problems: Problems) -> np.ndarray | None:
     """(E,) float64 of at least 0; None without weights, or if they cannot be used. count: E, if it is known."""
     if weights is None or weights is False:
         return None
@@ -265,13 +269,13 @@ def distinct(codes: np.ndarray) -> np.ndarray:
     return codes[first]
 
 
-def node_indices(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
+def node_indices(key: str, value: object, n: int, problems: Problems) -> np.ndarray | None:
     """A boolean mask or a list of node numbers, as sorted unique numbers."""
     numbers = node_numbers(key, value, n, problems)
     return None if numbers is None else np.unique(numbers)
 
 
-def node_numbers(key: str, value: Any, n: int, problems: Problems) -> np.ndarray | None:
+def node_numbers(key: str, value: object, n: int, problems: Problems) -> np.ndarray | None:
     """A boolean mask or a list of node numbers, as numbers in the order given."""
     raw = to_numpy(value)
     if raw.dtype == bool or (raw.dtype == np.uint8 and raw.shape == (n,)):

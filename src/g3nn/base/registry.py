@@ -83,20 +83,18 @@ class Registry(Mapping[str, T], Generic[T]):
         with self._lock:
             if name not in self._loaded:
                 self._loaded[name] = None  # For a package that lists all names while it is imported.
-                self._loaded[name] = self._loads(self._offered[name])
+                point = self._offered[name]
+                try:
+                    found: T = point.load()
+                except (Exception, SystemExit) as error:
+                    failed = f"{type(error).__name__}: {error}"
+                    _warn(point, f"it cannot be imported ({failed}). Update or uninstall the package")
+                else:
+                    if fault := self._fault(name, found):
+                        _warn(point, f"{fault}. Tell the authors of the package")
+                    else:
+                        self._loaded[name] = found
             return self._loaded[name]
-
-    def _loads(self, point: EntryPoint) -> T | None:
-        try:
-            found: T = point.load()
-        except (Exception, SystemExit) as error:
-            failed = f"{type(error).__name__}: {error}"
-            _warn(point, f"it cannot be imported ({failed}). Update or uninstall the package")
-            return None
-        if fault := self._fault(point.name, found):
-            _warn(point, f"{fault}. Tell the authors of the package")
-            return None
-        return found
 
     def _fault(self, name: str, found: Any) -> str:
         """Why something cannot be used under a name; empty if it can."""

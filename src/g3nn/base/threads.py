@@ -45,23 +45,13 @@ def cores(cgroup: Path = CGROUP) -> int:
 
 def _quota(cgroup: Path) -> float | None:
     """Cores' worth of time, as version 2 or version 1 of cgroups says it; None for no limit."""
-    try:
-        quota, period = (cgroup / "cpu.max").read_text().split()
-    except (OSError, ValueError):
-        try:
-            quota, period = ((cgroup / "cpu" / f"cpu.cfs_{name}_us").read_text() for name in ("quota", "period"))
-        except OSError:
-            return None
-    try:
-        share = int(quota) / int(period)
-    except (ValueError, ZeroDivisionError):
-        return None
-    return share if share > 0 else None
-
-
-def free_memory() -> int:
-    """Bytes that this process may still take."""
-    return host_memory()[0]
+    for files in (("cpu.max",), ("cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us")):
+        # "max" is no number.
+        with suppress(OSError, ValueError, ZeroDivisionError):
+            quota, period = " ".join((cgroup / name).read_text() for name in files).split()
+            share = int(quota) / int(period)
+            return share if share > 0 else None
+    return None
 
 
 def host_memory(proc: Path = Path("/proc"), cgroup: Path = CGROUP) -> tuple[int, int]:

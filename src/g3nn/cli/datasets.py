@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +17,9 @@ from g3nn.base.errors import G3NNError, G3NNWarning, Problems
 from g3nn.base.folders import check_new_folder
 from g3nn.cli.options import AsJson
 from g3nn.graph.datasets import ALL_DATASETS, DATASETS, load, statistics
-from g3nn.graph.datasets.statistics import DatasetStatistics
 from g3nn.graph.tables.frames import EXAMPLE_FILES
 from g3nn.graph.tables.frames import export as write_tables
+from g3nn.graph.task import NodeTask
 
 LISTED = (*DATASETS, *(name for name in ALL_DATASETS if ALL_DATASETS.package(name)))
 """Those of the paper and those of other packages."""
@@ -35,9 +35,9 @@ def datasets(
     """Sizes of the benchmark graphs, with the mean number of nodes within two hops."""
     if export is not None:
         _export(name, export)
-    rows = [statistics(load(name))] if name else _all_rows()
+    rows = {task.name: statistics(task) for task in ([load(name)] if name else _all_tasks())}
     if as_json:
-        numbers = [{**dataclasses.asdict(row), "mean_two_hop": round(row.mean_two_hop, 1)} for row in rows]
+        numbers = [{"name": one, **row, "mean_two_hop": round(row["mean_two_hop"], 1)} for one, row in rows.items()]
         print(json.dumps(numbers[0] if name else numbers))
         return
     _show(rows)
@@ -45,17 +45,15 @@ def datasets(
         print(f"{', '.join(EXAMPLE_FILES)} in {export}")
 
 
-def _all_rows() -> list[DatasetStatistics]:
+def _all_tasks() -> Iterator[NodeTask]:
     """What another package cannot load does not keep the others from being shown."""
-    rows = []
     for name in LISTED:
         try:
-            rows.append(statistics(load(name)))
+            yield load(name)
         except G3NNError as error:
             if name in DATASETS:
                 raise
             warnings.warn(f"{error} It is left out.", G3NNWarning, stacklevel=2)
-    return rows
 
 
 def _export(name: str | None, folder: Path) -> None:
@@ -69,13 +67,11 @@ def _export(name: str | None, folder: Path) -> None:
     write_tables(load(name), folder)
 
 
-def _show(rows: list[DatasetStatistics]) -> None:
+def _show(rows: Mapping[str, Mapping[str, float]]) -> None:
     # Without lines between the columns, names and numbers fit on a terminal of 80 columns.
     table = Table(box=SIMPLE, pad_edge=False, collapse_padding=True)
     for column in ("dataset", "nodes", "edges", "classes", "features", "mean\n2-hop", "train", "val", "test"):
         table.add_column(column, justify="left" if column == "dataset" else "right")
-    for row in rows:
-        counts = [row.nodes, row.edges, row.classes, row.features]
-        split = [row.train, row.val, row.test]
-        table.add_row(row.name, *(f"{n:,}" for n in counts), f"{row.mean_two_hop:.1f}", *(f"{n:,}" for n in split))
+    for name, row in rows.items():
+        table.add_row(name, *(f"{size:,}" if isinstance(size, int) else f"{size:.1f}" for size in row.values()))
     Console().print(table)

@@ -15,11 +15,12 @@ from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
 from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
-from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
+from g3nn.graph.features import FeatureTable, as_kind, read_features
+from g3nn.graph.given import Nodes, asked_of, is_table
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import Form, View, views_of
+from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted
@@ -84,9 +85,9 @@ class Fitted:
         return self.answerer.outcome
 
     @cached_property
-    def views(self) -> tuple[View, ...]:
+    def views(self) -> tuple[FeatureTransform, ...]:
         """Forms of the features that members may see."""
-        return views_of(self.task.features, self.form.counts, self.form.numbers)
+        return transforms_of(self.task.features, self.form.counts, self.form.numbers)
 
     @cached_property
     def known_labels(self) -> np.ndarray:
@@ -120,7 +121,7 @@ class Fitted:
                 problems.raise_if_any()
             return self.answers
         if self.tables is not None and is_table(X):
-            return self._rows(asked_of(self.tables, X, edges))
+            return self._rows(asked_of(self.tables, X, edges), self.tables)
         if not isinstance(X, Nodes):
             features = self._read(X, problems)
             if fingerprint(features) != self.key:
@@ -132,14 +133,14 @@ class Fitted:
             problems.raise_if_any()
         return self._nodes(X)
 
-    def _rows(self, asked: NewNodes) -> Answers:
+    def _rows(self, asked: NewNodes, tables: FittedTables) -> Answers:
         """Rows of a table: nodes of the fit, new ones, or both."""
         if not asked.count:
             return self.answers.at(asked.numbers)
-        features = features_of(asked.features)
-        if features is None:
+        features = asked.features
+        if not features.names:
             features = FeatureTable(np.full((asked.count, self.task.num_features), np.nan, np.float32))
-        elif not asked.known and fingerprint(features) == self.key:
+        elif tables.node_columns.id is None and fingerprint(features) == self.key:
             self._check_edges(tuple(asked.edges) if asked.edges.size else None)
             return self.answers
         new = self._new_nodes(features, Edges(asked.edges, asked.weights))

@@ -22,7 +22,7 @@ from g3nn.estimator.search import Search
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import views_of
+from g3nn.graph.transforms import transforms_of
 from g3nn.model.inferring import can_infer
 from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult
@@ -237,7 +237,7 @@ def _search(problem: Problem, progress: Course, notes: list[str]) -> Search:
     device = checked_device(parameters["device"], Problems())
     return Search(
         task,
-        {view.name: view for view in views_of(task.features, problem.form.counts, problem.form.numbers)},
+        {view.name: view for view in transforms_of(task.features, problem.form.counts, problem.form.numbers)},
         problem.common,
         parameters["device"],
         problem.seeds,

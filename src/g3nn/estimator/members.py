@@ -21,7 +21,7 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, GenerativeModel, ModelSpec
 from g3nn.model.inferring import infer_scores
 from g3nn.model.inputs import Inputs
@@ -226,7 +226,7 @@ class Member(ABC):
     infers: whether nodes that training did not know get scores of their own from their edges.
     """
 
-    view: View
+    view: FeatureTransform
     place: int = 0
     weight: float = 1.0
     isolated_weight: float = 1.0

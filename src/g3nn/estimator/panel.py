@@ -15,7 +15,7 @@ from g3nn.base.options import known_names
 from g3nn.estimator.members import PROPAGATION, Member, Options, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
@@ -116,7 +116,9 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-    def train(self, task: NodeTask, view: View, outcome: Outcome, seed: int, weights: np.ndarray | None) -> Member:
+    def train(
+        self, task: NodeTask, view: FeatureTransform, outcome: Outcome, seed: int, weights: np.ndarray | None
+    ) -> Member:
         """A candidate that is no network, fitted. task: with features in this view. weights: (n,), how often each
         label counts."""
         if self.estimator is None:

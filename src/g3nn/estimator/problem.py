@@ -31,11 +31,12 @@ from g3nn.estimator.panel import (
     table_candidates,
     with_believers,
 )
-from g3nn.graph.given import FeatureTable, Given, read_features, structural_features
+from g3nn.graph.features import FeatureTable, read_features, structural_features
+from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Labels, Outcome
-from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.outcomes.labels import quoted, raw_labels
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import Form
+from g3nn.graph.transforms import Form
 from g3nn.model.generative import ModelSpec
 
 MISSING = ("error", "impute")
@@ -210,7 +211,7 @@ def _count(given: Given, problems: Problems) -> int:
     if given.X is not None:
         return 0
     if sp.issparse(given.edges):
-        return int(given.edges.shape[0])
+        return int(sp.coo_array(given.edges).shape[0])
     if hasattr(given.edges, "nodes") and hasattr(given.edges, "edges"):
         return len(given.edges.nodes)
     if hasattr(given.edges, "vcount"):
@@ -218,7 +219,7 @@ def _count(given: Given, problems: Problems) -> int:
     if given.y is None:
         problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
         return 0
-    return len(given.y.values if isinstance(given.y, Labels) else given.y)
+    return len(given.y.values if isinstance(given.y, Labels) else raw_labels(given.y)[0])
 
 
 def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:

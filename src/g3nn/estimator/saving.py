@@ -42,7 +42,7 @@ from g3nn.graph.outcomes.numbers import ValueOptions
 from g3nn.graph.outcomes.real import RealOptions
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import Form, View
+from g3nn.graph.transforms import FeatureTransform, Form
 from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.model.likelihoods.near import NearValues
 from g3nn.model.objective import TERM_NAMES, Objective
@@ -186,9 +186,12 @@ def _checksum(path: Path) -> str:
 
 _TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
 _ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
-_OTHERS = (ModelSpec, Objective, Scaling, View)
+_OTHERS = (ModelSpec, Objective, Scaling)
+_SAVED_AS: dict[type, str] = {FeatureTransform: "View"}
+"""Classes that have another name in the files."""
 _KINDS: dict[str, Callable[..., Any]] = {
     **{kind.__name__: kind for kind in (*_TABULAR, *_ESTIMATOR, *_OTHERS)},
+    **{name: kind for kind, name in _SAVED_AS.items()},
     "NodeTask": lambda val, **rest: NodeTask.build(val=val if len(val) else None, **rest),
     "Propagation": partial(dict, kind=Propagation),
     "Tabular": partial(dict, kind=Tabular),
@@ -343,7 +346,8 @@ def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:
         parts: Any = {"data": value.data, "indices": value.indices, "indptr": value.indptr, "shape": value.shape}
         return ["sparse", _packed(parts, name, arrays)]
     if is_dataclass(value) and not isinstance(value, type):
-        return [type(value).__name__, _packed(_fields(value), name, arrays)]
+        kind = _SAVED_AS.get(type(value), type(value).__name__)
+        return [kind, _packed(_fields(value), name, arrays)]
     if isinstance(value, Mapping):
         return {key: _packed(part, f"{name}.{key}".lstrip("."), arrays) for key, part in value.items()}
     value = plain(value)

@@ -23,7 +23,7 @@ from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.kernels.sparse import is_identity, neighbour_mean
 from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult
@@ -77,7 +77,7 @@ class Search:
     """
 
     task: NodeTask
-    views: Mapping[str, View]
+    views: Mapping[str, FeatureTransform]
     common: Options
     device: str
     seeds: tuple[int, ...]

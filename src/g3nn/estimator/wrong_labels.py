@@ -15,7 +15,7 @@ from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import is_known
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.channels.confusion import SKILL, fit_confusion, skill
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
@@ -131,7 +131,7 @@ def rows_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def judged_labels(
     task: NodeTask,
-    view: View,
+    view: FeatureTransform,
     models: Sequence[Candidate],
     seed: int,
     device: str,

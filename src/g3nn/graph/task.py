@@ -11,10 +11,11 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
-from g3nn.base.parse import Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
+from g3nn.base.parse import Edges, Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
 
 
@@ -78,7 +79,7 @@ class NodeTask:
         """U: every node whose label training may not see."""
         return np.setdiff1d(np.arange(self.num_nodes), self.train)
 
-    def outcome_model(self, options: Mapping[str, Any] | None = None) -> Outcome:
+    def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
         """The outcome in the unit of the training labels, with those of the options that it declares."""
         return self.kind.of(self.labels[self.train], self.num_classes, pick(options or {}, self.kind.Options))
 
@@ -103,20 +104,20 @@ class NodeTask:
     @classmethod
     def build(
         cls,
-        features: Any,
-        edges: Any,
-        labels: Any,
-        train: Any,
-        val: Any,
-        test: Any = (),
+        features: object,
+        edges: object,
+        labels: object,
+        train: object,
+        val: object,
+        test: object = (),
         *,
         num_classes: int | None = None,
         directed: bool = False,
         name: str = "custom",
         setting: str = "standard",
         outcome: str = Classes.name,
-        weights: Any = None,
-        beliefs: Any = None,
+        weights: object = None,
+        beliefs: object = None,
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E),
         a scipy adjacency matrix, a networkx graph or a data frame.
@@ -136,7 +137,7 @@ class NodeTask:
         problems = Problems()
         matrix = feature_matrix(features, problems)
         n = int(matrix.shape[0])
-        given = carried(edges, n, problems)
+        given = carried(edges, n, problems) or Edges(to_numpy(edges))
         pairs, totals = edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
         parts = {"train": train, "val": val, "test": test}
         # No validation nodes at all is a choice, an empty list of them a mistake.
@@ -147,10 +148,10 @@ class NodeTask:
         y, K = kind.task_labels(labels, n, num_classes, split, problems)
         answers = None if beliefs is None else _checked_beliefs(beliefs, (n, K * kind.numbers_per_column), problems)
         problems.raise_if_any()
-        nodes: dict[str, Any] = {"val": np.zeros(0, dtype=np.int64)}
-        nodes |= {key: part for key, part in split.items() if part is not None}
-        how: dict[str, Any] = {"directed": directed, "name": name, "setting": setting, "outcome": outcome}
-        return cls(matrix, pairs, y, **nodes, num_classes=K, **how, weights=_relative(totals), beliefs=answers)
+        none = np.zeros(0, dtype=np.int64)
+        train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
+        weights = _relative(totals)
+        return cls(matrix, pairs, y, train, val, test, K, directed, name, setting, outcome, weights, answers)
 
     @classmethod
     def from_pyg(
@@ -160,7 +161,7 @@ class NodeTask:
         name: str = "custom",
         setting: str = "standard",
         outcome: str = Classes.name,
-        weights: Any = None,
+        weights: object = None,
     ) -> NodeTask:
         """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask.
 
@@ -231,11 +232,11 @@ class NodeTask:
         back now, so they stay behind."""
         split = {"train": train, "val": val, "test": test}
         checked = NodeTask.build(**{**vars(self), **split, "weights": False, "beliefs": None})
-        nodes: dict[str, Any] = {key: getattr(checked, key) for key in split}
-        return replace(self, **nodes, setting=setting or self.setting, beliefs=None)
+        setting = setting or self.setting
+        return replace(self, train=checked.train, val=checked.val, test=checked.test, setting=setting, beliefs=None)
 
 
-def _checked_beliefs(beliefs: Any, shape: tuple[int, int], problems: Problems) -> np.ndarray:
+def _checked_beliefs(beliefs: object, shape: tuple[int, int], problems: Problems) -> np.ndarray:
     given = np.asarray(to_numpy(beliefs), dtype=np.float64)
     if given.shape != shape:
         problems.add("beliefs", f"shape {given.shape}", f"shape {shape}: an answer for each node")
@@ -251,7 +252,7 @@ def _relative(totals: np.ndarray | None) -> np.ndarray | None:
     return np.asarray(totals / totals.mean())
 
 
-def pyg_weights(data: Data, directed: bool) -> tuple[Any, bool]:
+def pyg_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:
     """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
     from torch_geometric.utils import is_undirected
 

@@ -99,8 +99,7 @@ def with_labels(graph: TableGraph, column: str, known: Known, as_text: bool = Fa
     ignored = tuple(name for name in columns.ignore if name != column)
     columns = replace(columns, labels=(column,), ignore=ignored, outcome=Classes.name)
     nodes = replace(graph.nodes, columns=columns, labels=read)
-    held_out = replace(read, values=read.values[test])
-    graph = replace(graph, nodes=nodes, labels=kept, val=val, test=test, test_labels=held_out)
+    graph = replace(graph, nodes=nodes, labels=kept, val=val, test=test)
     return with_edges(graph, known)
 
 

@@ -304,6 +304,7 @@ def measures_are_numbers_that_a_summary_names(case: OutcomeCase) -> None:
     wrong = [key for key, one in measures.items() if not isinstance(one, dict) and not _is_number(one)]
     assert not wrong, f"no finite numbers: {', '.join(wrong)}"
     by_column = outcome.evaluate(answer, labels, region, names, False).get("columns", {})
+    assert isinstance(by_column, dict)
     assert set(by_column) <= set(map(str, names.tolist())), f"columns are {list(by_column)}"
 
 

@@ -348,7 +348,8 @@ class Plan:
 
     def hyperparameters(self, outcome: str) -> dict[str, Any]:
         """Every option with the value it had, defaults included."""
-        groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
+        declared = [*self.spec.option_groups(), OUTCOMES[outcome].Options]
+        groups: list[Any] = [pick(self.options, group) for group in declared]
         values: dict[str, Any] = {}
         for group in [*groups, self.objective, self.training]:
             values.update(dataclasses.asdict(group))

@@ -23,7 +23,7 @@ class FakeWorld:
     patch: pytest.MonkeyPatch
 
     def files(self, name: str) -> dict[str, bytes]:
-        return {f"ind.{name}.{part}": self.contents[f"ind.{name}.{part}"] for part in sources.PARTS}
+        return {f"ind.{name}.{part}": self.contents[f"ind.{name}.{part}"] for part in sources.PLANETOID_PARTS}
 
     def put(self, folder: Path, files: dict[str, bytes]) -> None:
         folder.mkdir(parents=True, exist_ok=True)
@@ -45,7 +45,7 @@ class FakeWorld:
 @pytest.fixture
 def contents(monkeypatch: pytest.MonkeyPatch) -> dict[str, bytes]:
     """Made-up files, whose hashes take the place of the true ones."""
-    names = [f"ind.{name}.{part}" for name in ("cora", "citeseer") for part in sources.PARTS]
+    names = [f"ind.{name}.{part}" for name in ("cora", "citeseer") for part in sources.PLANETOID_PARTS]
     made = {file: f"content of {file}".encode() for file in [*names, *sources.LINQS_CORA, *sources.BLOGCATALOG]}
     digests = {file: hashlib.sha256(content).hexdigest() for file, content in made.items()}
     monkeypatch.setattr(sources, "_sha256_table", lambda: digests)

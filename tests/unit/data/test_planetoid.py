@@ -36,10 +36,10 @@ def test_published_counts():
         ("pubmed", 19717, 44324, 500, 3, 59.1, 60),
     ]:
         found = statistics(load(name))
-        assert (found.name, found.nodes, found.edges) == (name, nodes, edges)
-        assert (found.features, found.classes) == (features, classes)
-        assert round(found.mean_two_hop, 1) == two_hop
-        assert (found.train, found.val, found.test) == (train, 500, 1000)
+        assert (found["nodes"], found["edges"]) == (nodes, edges)
+        assert (found["features"], found["classes"]) == (features, classes)
+        assert round(found["mean_two_hop"], 1) == two_hop
+        assert (found["train"], found["val"], found["test"]) == (train, 500, 1000)
 
 
 def test_split_and_features():

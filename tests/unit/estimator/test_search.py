@@ -14,7 +14,7 @@ from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate, usable
 from g3nn.estimator.search import Search
 from g3nn.graph.task import NodeTask
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.training.plan import Plan
 
 COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience": 12, "calibrated": True}
@@ -24,9 +24,9 @@ WILD = Candidate("gcn", "elbo", {"lr": 1e30})
 EFFORT = replace(EFFORTS["default"], varied=0)
 
 
-def views(task: NodeTask, *names: str) -> dict[str, View]:
+def views(task: NodeTask, *names: str) -> dict[str, FeatureTransform]:
     every = np.ones(task.num_features, dtype=bool)
-    return {name: View.fit(name, task.features, every) for name in names}
+    return {name: FeatureTransform.fit(name, task.features, every) for name in names}
 
 
 @pytest.fixture

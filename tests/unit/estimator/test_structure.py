@@ -9,8 +9,8 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import load_model
-from g3nn.graph import given
-from g3nn.graph.given import leading_vectors, structural_features
+from g3nn.graph import features
+from g3nn.graph.features import leading_vectors, structural_features
 from g3nn.kernels.sparse import normalised_adjacency
 
 pytestmark = pytest.mark.filterwarnings("ignore:no features were given")
@@ -35,7 +35,7 @@ def test_nodes_that_are_not_seen_are_missing_and_change_nothing():
 
 def test_large_graphs_get_almost_the_same_vectors(make_graph, monkeypatch):
     edges = np.concatenate([make_graph(nodes=300).edges, make_graph(nodes=300, seed=4).edges + 300], axis=1)
-    monkeypatch.setattr(given, "_CELLS", 0)
+    monkeypatch.setattr(features, "_CELLS", 0)
     edges = np.unique(edges, return_inverse=True)[1].reshape(2, -1)
     n = edges.max() + 1
     found = leading_vectors(edges, n)

@@ -16,7 +16,7 @@ from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labe
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
@@ -55,7 +55,7 @@ def known(task):
 
 def both_judged(task, models=MODELS, seed=0, **how):
     none = np.zeros(task.num_features, dtype=bool)
-    view = View.fit("given", task.features, none)
+    view = FeatureTransform.fit("given", task.features, none)
     return judged_labels(task, view, models, seed, "cpu", Course(), **{"epochs": 40, **how})
 
 

@@ -9,7 +9,7 @@ import g3nn
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
 from g3nn.estimator.search import Search
-from g3nn.graph.views import View
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.training import room
 from g3nn.training.batches.sampling import Sampler
 from g3nn.training.plan import Plan
@@ -72,7 +72,7 @@ def test_small_graphs_are_trained_as_a_whole(task):
 
 def test_an_estimator_does_so_and_it_counts_less(task, large):
     one = Candidate("hops", "elbo", {"hidden": 8})
-    views = {"given": View.fit("given", task.features, np.zeros(task.num_features, dtype=bool))}
+    views = {"given": FeatureTransform.fit("given", task.features, np.zeros(task.num_features, dtype=bool))}
     search = Search(task, views, {"epochs": 5, "patience": 5}, "cpu", (0,), EFFORTS["quick"])
     sized = search.sized(one)
     assert sized.options == {"hidden": 8, "batch": 60, "fan_out": "0/0"}

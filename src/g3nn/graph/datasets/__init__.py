@@ -13,7 +13,7 @@ from g3nn.graph.datasets.graphs import ATTACKED, GRAPHS, METATTACK, attacked, fo
 from g3nn.graph.datasets.noise import EDGE_NOISE, LABEL_NOISE, NOISE, NoisyTask
 from g3nn.graph.datasets.planetoid import DATASETS, planetoid
 from g3nn.graph.datasets.settings import SETTINGS
-from g3nn.graph.datasets.statistics import DatasetStatistics, statistics
+from g3nn.graph.datasets.statistics import statistics
 from g3nn.graph.datasets.synthetic import synthetic, synthetic_values
 from g3nn.graph.task import NodeTask
 
@@ -26,7 +26,6 @@ __all__ = [
     "LABEL_NOISE",
     "NOISE",
     "SETTINGS",
-    "DatasetStatistics",
     "NoisyTask",
     "folder_of",
     "load",

@@ -8,14 +8,19 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
+from g3nn.base.options import WHOLE, Rule, check_values
 from g3nn.base.parse import Matrix
-from g3nn.graph.datasets.arguments import check_arguments, number, whole
 from g3nn.graph.datasets.sources import BLOGCATALOG, raw_files
 from g3nn.graph.outcomes import Tags
 from g3nn.graph.task import NodeTask
 
 FEATURES = ("spectral", "identity")
-_RULES = {"share": number(0.01, 0.99), "validation": number(0.01, 0.5), "seed": whole(0), "size": whole(1, 512)}
+_RULES = {
+    "share": Rule(float, low=0.01, high=0.99),
+    "validation": Rule(float, low=0.01, high=0.5),
+    "seed": WHOLE,
+    "size": Rule(int, low=1, high=512),
+}
 
 
 def load_blogcatalog(
@@ -31,7 +36,7 @@ def load_blogcatalog(
     A split is random, except that some node of every tag is for training: the rarest tag has 8 nodes.
     """
     problems = Problems()
-    check_arguments(locals(), _RULES, problems)
+    check_values(locals(), _RULES, problems)
     problems.name("features", features, FEATURES)
     problems.raise_if_any()
     edges, tags = _graph()

@@ -24,8 +24,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import DataError, InputError, Problems
+from g3nn.base.options import WHOLE, check_values
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.datasets.arguments import check_arguments, whole
 from g3nn.graph.datasets.noise import NoisyTask
 from g3nn.graph.datasets.random_graph import encode
 from g3nn.graph.task import NodeTask
@@ -109,7 +109,7 @@ def folder_of(name: str, setting: str) -> Folder | None:
 def graph(name: str, seed: int = 0) -> NodeTask:
     """One of `GRAPHS` with the split of a seed. Raises a `DataError` if its file cannot be used."""
     problems = Problems()
-    check_arguments({"seed": seed}, {"seed": whole(0)}, problems)
+    check_values({"seed": seed}, {"seed": WHOLE}, problems)
     problems.raise_if_any()
     path = GRAPHS_FOLDER.need(name)
     try:

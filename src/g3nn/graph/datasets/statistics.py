@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.sparse as sp
 
@@ -13,34 +11,17 @@ _BLOCK = 4096
 """Rows of the two-hop matrix computed at once: for a large graph the whole matrix does not fit in memory."""
 
 
-@dataclass(frozen=True)
-class DatasetStatistics:
-    """Sizes of one task. mean_two_hop: the mean number of other nodes within two hops of a node."""
-
-    name: str
-    nodes: int
-    edges: int
-    classes: int
-    features: int
-    mean_two_hop: float
-    train: int
-    val: int
-    test: int
-
-
-def statistics(task: NodeTask) -> DatasetStatistics:
-    """The sizes of a task with the edges it has; their direction is ignored."""
-    return DatasetStatistics(
-        name=task.name,
-        nodes=task.num_nodes,
-        edges=task.num_edges,
-        classes=task.num_classes,
-        features=task.num_features,
-        mean_two_hop=mean_two_hop(task.edges, task.num_nodes),
-        train=len(task.train),
-        val=len(task.val),
-        test=len(task.test),
-    )
+def statistics(task: NodeTask) -> dict[str, float]:
+    """The sizes of a task with the edges it has, whose direction is ignored; mean_two_hop is the mean number of other
+    nodes within two hops of a node."""
+    return {
+        "nodes": task.num_nodes,
+        "edges": task.num_edges,
+        "classes": task.num_classes,
+        "features": task.num_features,
+        "mean_two_hop": mean_two_hop(task.edges, task.num_nodes),
+        **{part: len(getattr(task, part)) for part in ("train", "val", "test")},
+    }
 
 
 def mean_two_hop(edges: np.ndarray, n: int) -> float:

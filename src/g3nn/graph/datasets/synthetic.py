@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from g3nn.base.errors import Problems
-from g3nn.graph.datasets.arguments import check_arguments, number, whole
+from g3nn.base.options import AMOUNT, COUNT, SHARE, WHOLE, Rule, check_values
 from g3nn.graph.datasets.random_graph import Latent, block_probabilities, by_class, draw_graph, draw_near, rewire
 from g3nn.graph.task import NodeTask
 
@@ -119,17 +119,17 @@ def _draw_train(labels: np.ndarray, labels_per_class: int, rng: np.random.Genera
     return train, rng.permutation(np.flatnonzero(rest))
 
 
-_SIZES = dict(nodes=whole(4), classes=whole(2))
-_SPLIT = dict(labels_per_class=whole(1), val=whole(1), test=whole(0))
-_LINKS = dict(degree=number(0), homophily=number(0, 1), edge_noise=number(0, 1))
-_FEATURES = dict(features=whole(1), signal=number(0), latent_weight=number(-10, 10), latent_dim=whole(1))
-_RULES = _SIZES | _LINKS | _FEATURES | _SPLIT | dict(seed=whole(0))
+_SIZES = dict(nodes=Rule(int, low=4), classes=Rule(int, low=2))
+_SPLIT = dict(labels_per_class=COUNT, val=COUNT, test=WHOLE)
+_LINKS = dict(degree=AMOUNT, homophily=SHARE, edge_noise=SHARE)
+_FEATURES = dict(features=COUNT, signal=AMOUNT, latent_weight=Rule(float, low=-10, high=10), latent_dim=COUNT)
+_RULES = _SIZES | _LINKS | _FEATURES | _SPLIT | dict(seed=WHOLE)
 
 
 def _check(given: dict[str, Any]) -> None:
     problems, given = Problems(), {**given, "test": 0 if given["test"] is None else given["test"]}
     problems.name("model", given["model"], MODELS)
-    accepted = check_arguments(given, _RULES, problems)
+    accepted = check_values(given, _RULES, problems)
     nodes, classes, degree, homophily = given["nodes"], given["classes"], given["degree"], given["homophily"]
     sizes = accepted >= _SIZES.keys()
     if sizes and nodes < 2 * classes:
@@ -199,17 +199,15 @@ _LABELS: dict[str, Callable[[np.ndarray, np.random.Generator], np.ndarray]] = di
     counts=lambda z, rng: rng.poisson(np.exp(1 + 0.7 * z)),
 )
 
-_VALUE_RULES = dict(
-    **dict(nodes=whole(4), columns=whole(1), features=whole(1), val=whole(1), seed=whole(0)),
-    **dict(explained=number(0, 1), labelled=number(0, 1, open_ends=True)),
-    **dict(degree=number(0, open_ends=True), closeness=number(0)),
-)
+_VALUE_RULES = dict(nodes=Rule(int, low=4), columns=COUNT, features=COUNT, val=COUNT, seed=WHOLE)
+_VALUE_RULES |= dict(explained=SHARE, labelled=Rule(float, low=0, high=1, open_ends=True))
+_VALUE_RULES |= dict(degree=Rule(float, low=0, open_ends=True), closeness=AMOUNT)
 
 
 def _check_values(outcome: str, given: dict[str, Any]) -> None:
     problems, nodes = Problems(), given["nodes"]
     problems.name("outcome", outcome, _LABELS)
-    accepted = check_arguments(given, _VALUE_RULES, problems)
+    accepted = check_values(given, _VALUE_RULES, problems)
     if {"nodes", "degree"} <= accepted and given["degree"] >= nodes - 1:
         problems.add("degree", f"{given['degree']:g}", f"less than {nodes - 1}, where every pair would be linked")
     if {"nodes", "labelled", "val"} <= accepted:

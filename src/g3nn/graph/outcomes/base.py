@@ -104,7 +104,7 @@ class Outcome(ABC):
     """Which estimators of scikit-learn learn such a label: classifiers or regressors."""
 
     columns: int
-    options: Any = None
+    options: object = None
     location: tuple[float, ...] = ()
     scale: tuple[float, ...] = ()
     start: tuple[float, ...] = ()
@@ -114,7 +114,9 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+    def read(
+        cls, y: object, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False
+    ) -> Labels | None:
         """The labels of n nodes in any form that a caller may have them; None where a problem was recorded.
 
         in_table: whether they come from a table, where only an empty cell is an unknown label.
@@ -122,14 +124,14 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray | None:
+    def encode(cls, y: object, names: np.ndarray, problems: Problems) -> np.ndarray | None:
         """(m,) or (m, T): labels to judge answers by, of a model whose classes or columns have these names; None where
         they cannot be read."""
 
     @classmethod
     @abstractmethod
     def task_labels(
-        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+        cls, labels: object, n: int, columns: int | None, split: Split, problems: Problems
     ) -> tuple[np.ndarray, int]:
         """The labels of a task, checked together with its split, and K or T."""
 
@@ -149,6 +151,9 @@ class Outcome(ABC):
         if "val" in parts and parts["val"].size == 0:
             advice = "Early stopping needs it."
             problems.add("val", "no validation node", "at least one labelled node outside train", advice)
+        if {"train", "val"} <= parts.keys() and parts["train"].size == len(values) and is_known(values).all():
+            allowed, advice = "at least one unlabelled node", "Nothing is left to predict."
+            problems.add("train", f"all {len(values)} nodes", allowed, advice)
         return parts
 
     @classmethod
@@ -185,7 +190,7 @@ class Outcome(ABC):
 
     @classmethod
     @abstractmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         """The outcome whose unit and start follow from the labels (|L|, T) of the training nodes, NaN where unknown."""
 
     @property
@@ -345,7 +350,7 @@ class Outcome(ABC):
     @abstractmethod
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """How good calibrated answers are for nodes whose labels are given. region: `conformal` at 1 - COVERAGE."""
 
     @abstractmethod

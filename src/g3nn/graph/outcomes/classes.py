@@ -20,7 +20,7 @@ from g3nn.graph.outcomes.labels import Labels, Split, check_names, flat_values, 
 from g3nn.kernels import node_terms
 from g3nn.kernels.backend import fast
 
-TEMPERATURES = 25
+TEMPERATURE_STEPS = 25
 """From 0.1 to 10, in equal ratios."""
 
 _MEASURES = ("precision", "recall", "f1", "support")
@@ -51,7 +51,9 @@ class Classes(Outcome):
     pooled: ClassVar[bool] = True
 
     @classmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+    def read(
+        cls, y: object, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False
+    ) -> Labels | None:
         """Classes as strings, whole numbers or booleans; None and NaN are unknown labels, and outside tables -1."""
         values = flat_values(y)
         if values.shape != (n,):
@@ -84,7 +86,7 @@ class Classes(Outcome):
         return Labels(classes, codes)
 
     @classmethod
-    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray:
+    def encode(cls, y: object, names: np.ndarray, problems: Problems) -> np.ndarray:
         """(m,) positions of the labels among the classes."""
         values, classes = flat_values(y).ravel().tolist(), names.tolist()
         position = {name: k for k, name in enumerate(classes)}
@@ -96,7 +98,7 @@ class Classes(Outcome):
 
     @classmethod
     def task_labels(
-        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+        cls, labels: object, n: int, columns: int | None, split: Split, problems: Problems
     ) -> tuple[np.ndarray, int]:
         """(n,) whole numbers in 0..K-1, or -1 where unknown. Raises at once if there are no such labels at all."""
         try:
@@ -122,9 +124,6 @@ class Classes(Outcome):
         parts = cls.check_parts(codes, split, problems)
         if "train" in parts:
             _check_train(codes, 0 if wrong.any() else K, parts["train"], problems)
-            if parts["train"].size == codes.size and "val" in parts:
-                allowed = "at least one unlabelled node"
-                problems.add("train", f"all {codes.size} nodes", allowed, "Nothing is left to predict.")
         return codes, K
 
     @classmethod
@@ -154,7 +153,7 @@ class Classes(Outcome):
         return tuple(fold for place, fold in enumerate(found) if place == 0 or len(fold))
 
     @classmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         return cls(columns)
 
     def as_inputs(self, targets: Targets) -> Tensor:
@@ -201,7 +200,7 @@ class Classes(Outcome):
     def calibrated_loss(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
         """At the best of some temperatures, on the device: which is best differs between replicas and epochs."""
         rows = answer.index_select(1, nodes).unsqueeze(1)
-        steps = torch.linspace(-1.0, 1.0, TEMPERATURES, device=rows.device, dtype=rows.dtype)
+        steps = torch.linspace(-1.0, 1.0, TEMPERATURE_STEPS, device=rows.device, dtype=rows.dtype)
         tempered = (rows / (10.0**steps).view(-1, 1, 1)).log_softmax(3)
         wanted = targets.values[nodes].view(1, 1, -1, 1).expand(*tempered.shape[:3], 1)
         return -tempered.gather(3, wanted).squeeze(3).mean(2).amax(1)
@@ -253,7 +252,7 @@ class Classes(Outcome):
 
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """accuracy, balanced_accuracy (the mean recall of the classes that occur), f1_macro, nll (mean of - log p), ece
         (expected calibration error, 15 bins) and brier; `classes` has precision, recall, f1 and support of each."""
         from sklearn.metrics import precision_recall_fscore_support
@@ -302,7 +301,7 @@ def _check_train(codes: np.ndarray, K: int, train: np.ndarray, problems: Problem
         problems.add("train", f"no training label of class {shown}", "at least one of each class", advice)
 
 
-def _advice(example: Any) -> str:
+def _advice(example: object) -> str:
     """What fits values that are no classes."""
     if isinstance(example, float | np.floating):
         return "Unknown label type: continuous. Numbers need outcome 'real' (G3NNRegressor)."
@@ -320,11 +319,11 @@ def is_unknown(values: np.ndarray, minus_one: bool = True) -> np.ndarray:
     return np.array([is_missing(value) or (minus_one and _is_minus_one(value)) for value in values], dtype=bool)
 
 
-def _is_minus_one(value: Any) -> bool:
+def _is_minus_one(value: object) -> bool:
     return isinstance(value, int | float | np.number) and not isinstance(value, bool) and bool(value == UNKNOWN)
 
 
-def _kind(value: Any) -> str:
+def _kind(value: object) -> str:
     if isinstance(value, str):
         return "strings"
     if isinstance(value, bool | np.bool_):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -56,7 +56,7 @@ class Counts(NormalOutcome):
         return (values >= 0) & (values == np.floor(values)) & (values <= _LARGEST)
 
     @classmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         """Log-rates start at the mean count, with the variance that the counts show beyond a Poisson."""
         mean, variance = np.nanmean(labels, axis=0), np.nanvar(labels, axis=0)
         beyond = np.log1p(np.clip((variance - mean) / mean**2, 0.05, None))

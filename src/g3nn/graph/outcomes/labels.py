@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import narwhals as nw
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
@@ -59,7 +59,7 @@ def has_label(values: np.ndarray) -> np.ndarray:
     return np.asarray(is_known(values).reshape(len(values), -1).any(axis=1))
 
 
-def unlabelled(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+def unlabelled(shape: tuple[int, ...], dtype: npt.DTypeLike) -> np.ndarray:
     """Label values of which nothing is known."""
     return np.full(shape, UNKNOWN if np.dtype(dtype).kind == "i" else np.nan, dtype=dtype)
 
@@ -71,7 +71,7 @@ def without_labels_of(values: np.ndarray, nodes: np.ndarray) -> np.ndarray:
     return hidden
 
 
-def flat_values(y: Any) -> np.ndarray:
+def flat_values(y: object) -> np.ndarray:
     """One array of objects or of one plain type, whatever it came as."""
     if hasattr(y, "detach"):
         return to_numpy(y)
@@ -92,10 +92,10 @@ def _of_plain_type(array: np.ndarray) -> np.ndarray:
     return array.astype(f"{kind}8[us]").astype(object) if kind in "mM" else array
 
 
-def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
+def table_values(y: object) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     """(n, T) values and the names of the columns, if y has columns; else None."""
     if sp.issparse(y):
-        return y.toarray(), None
+        return sp.csr_array(y).toarray(), None
     if is_frame(y):
         frame = nw.from_native(y, eager_only=True)
         columns = np.empty((len(frame), len(frame.columns)), dtype=object)
@@ -114,19 +114,19 @@ def table_values(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None] | None:
     return rows, None
 
 
-def raw_labels(y: Any) -> tuple[np.ndarray, tuple[str, ...] | None]:
+def raw_labels(y: object) -> tuple[np.ndarray, tuple[str, ...] | None]:
     """The `table_values` of labels in columns, the `flat_values` of others."""
     return table_values(y) or (flat_values(y), None)
 
 
-def is_missing(value: Any) -> bool:
+def is_missing(value: object) -> bool:
     """None, NaN, and what data frames have for them."""
     if isinstance(value, float | np.floating | np.datetime64 | np.timedelta64):
         return bool(value != value)
     return value is None or type(value).__name__ in ("NAType", "NaTType")
 
 
-def name_array(names: Iterable[Any]) -> np.ndarray:
+def name_array(names: Iterable[object]) -> np.ndarray:
     """Names of classes or columns. Texts are objects where numpy's strings would take much memory, or lose zeros at
     the end and with them the difference between two names."""
     items = list(names)
@@ -134,7 +134,7 @@ def name_array(names: Iterable[Any]) -> np.ndarray:
     return np.array(items, dtype=None if plain else object)
 
 
-def check_names(argument: str, names: Iterable[Any], problems: Problems) -> None:
+def check_names(argument: str, names: Iterable[object], problems: Problems) -> None:
     """Names must be texts that can be written to a file."""
     if strange := [name for name in names if isinstance(name, str) and _HALF_CHARACTERS.search(name)]:
         problems.add(
@@ -142,7 +142,7 @@ def check_names(argument: str, names: Iterable[Any], problems: Problems) -> None
         )
 
 
-def quoted(names: Sequence[Any]) -> str:
+def quoted(names: Sequence[object]) -> str:
     """The first few names, and how many more there are."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(map(repr, names[:SHOWN])) + more

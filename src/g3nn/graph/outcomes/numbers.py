@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -48,15 +48,17 @@ class NumberOutcome(Outcome):
         """Which of the values are of this kind."""
 
     @classmethod
-    def read(cls, y: Any, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False) -> Labels | None:
+    def read(
+        cls, y: object, n: int, problems: Problems, argument: str = "y", *, in_table: bool = False
+    ) -> Labels | None:
         """One column (n,) or several (n, T); NaN and None are unknown values."""
         before, labels = len(problems.found), cls._read(y, n, argument, problems)
         if labels is not None:
-            cls._differ(labels, np.arange(n), argument, "", problems)
+            cls._check_differ(labels, np.arange(n), argument, "", problems)
         return labels if len(problems.found) == before else None
 
     @classmethod
-    def encode(cls, y: Any, names: np.ndarray, problems: Problems) -> np.ndarray | None:
+    def encode(cls, y: object, names: np.ndarray, problems: Problems) -> np.ndarray | None:
         """(m, T) values; each row must have a known one."""
         labels, T = cls._read(y, None, "y", problems), len(names)
         if labels is None:
@@ -73,7 +75,7 @@ class NumberOutcome(Outcome):
 
     @classmethod
     def task_labels(
-        cls, labels: Any, n: int, columns: int | None, split: Split, problems: Problems
+        cls, labels: object, n: int, columns: int | None, split: Split, problems: Problems
     ) -> tuple[np.ndarray, int]:
         """(n, T) float64, NaN where unknown. Raises at once if there are no such numbers at all."""
         numbers = cls._read(labels, n, "labels", problems)
@@ -83,13 +85,15 @@ class NumberOutcome(Outcome):
         T = len(numbers.names)
         if columns is not None and columns != T:
             problems.add("num_classes", columns, f"{T}, the number of columns of the labels")
-        parts = cls.check_parts(numbers.values, split, problems)
-        if "train" in parts:
-            cls._check_train(numbers, parts["train"], "val" in parts, problems)
+        train = cls.check_parts(numbers.values, split, problems).get("train")
+        if train is not None and train.size == 0:
+            problems.add("train", "no labelled node", "at least two labelled nodes that differ")
+        elif train is not None:
+            cls._check_differ(numbers, train, "labels", " among the training nodes", problems)
         return numbers.values, T
 
     @classmethod
-    def _read(cls, y: Any, n: int | None, argument: str, problems: Problems) -> Labels | None:
+    def _read(cls, y: object, n: int | None, argument: str, problems: Problems) -> Labels | None:
         """Labels of n nodes, if their number is known; None where they are no numbers at all."""
         raw, names = raw_labels(y)
         if raw.ndim not in (1, 2) or raw.size == 0 or (n is not None and len(raw) != n):
@@ -107,17 +111,6 @@ class NumberOutcome(Outcome):
             shown = ", ".join(f"{value:g}" for value in np.unique(values[wrong])[:SHOWN])
             problems.add(argument, f"{int(wrong.sum())} values such as {shown}", cls.allowed, cls.advice)
         return Labels(name_array(names or range(values.shape[1])), values, raw.ndim == 1)
-
-    @classmethod
-    def _check_train(cls, labels: Labels, train: np.ndarray, validated: bool, problems: Problems) -> None:
-        values = labels.values
-        if train.size == 0:
-            problems.add("train", "no labelled node", "at least two labelled nodes that differ")
-            return
-        if validated and train.size == len(values) and not np.isnan(values).any():
-            advice = "Nothing is left to predict."
-            problems.add("train", f"all {train.size} nodes", "at least one unlabelled node", advice)
-        cls._differ(labels, train, "labels", " among the training nodes", problems)
 
     @classmethod
     def _floats(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
@@ -138,20 +131,19 @@ class NumberOutcome(Outcome):
         return np.array([np.nan if item is None else _float(item) for item in items]).reshape(raw.shape)
 
     @classmethod
-    def _differ(cls, labels: Labels, nodes: np.ndarray, argument: str, where: str, problems: Problems) -> bool:
-        """Whether every column has two different values among these nodes."""
+    def _check_differ(cls, labels: Labels, nodes: np.ndarray, argument: str, where: str, problems: Problems) -> None:
+        """Every column must have two different values among these nodes."""
         same = ~varies(labels.values[nodes])
         if same.any():
             column = "" if labels.flat else f" in column {quoted(labels.names[same].tolist())}"
             given = "1 sample" if len(nodes) == 1 else "the same value, or none"
             problems.add(argument, f"{given}{where}{column}", "values that differ", cls.constant)
-        return not same.any()
 
     @classmethod
     def check_validation(cls, labels: Labels, val: np.ndarray, problems: Problems) -> None:
         super().check_validation(labels, val, problems)
         rest = np.setdiff1d(labels.labelled, val)
-        cls._differ(labels, rest, "val", " left to train on", problems)
+        cls._check_differ(labels, rest, "val", " left to train on", problems)
 
     @classmethod
     def hold_out(cls, labels: Labels, share: float, rng: np.random.RandomState, problems: Problems) -> np.ndarray:
@@ -243,14 +235,16 @@ class NumberOutcome(Outcome):
 
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """rmse, mae, r2, log_prob (mean log-probability or density of a value) and coverage (share of the values
         inside 90 % intervals). Of several columns these are means, and `columns` has them for each."""
         targets = self.targets(labels, np.zeros(0, dtype=np.int64), "cpu", torch.float64)
         log_prob = (self.log_prob(as_stack(answer), targets.values)[0] - targets.scale.log()).numpy()
         parts = labels.T, self.moments(answer)[0].T, log_prob.T, region[:, :, 0].T, region[:, :, 1].T
         columns = [_measures(*column) for column in zip(*parts, strict=True)]
-        means: dict[str, Any] = {name: float(np.nanmean([column[name] for column in columns])) for name in columns[0]}
+        means: dict[str, object] = {
+            name: float(np.nanmean([column[name] for column in columns])) for name in columns[0]
+        }
         return means if flat else {**means, "columns": dict(zip(map(str, names.tolist()), columns, strict=True))}
 
     def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -296,7 +290,7 @@ def _measures(
     }
 
 
-def _float(number: Any) -> float:
+def _float(number: float) -> float:
     """Infinite where it is too large, so that it is refused as such."""
     try:
         return float(number)

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from scipy.special import expit, logit
 from torch import Tensor
 
 from g3nn.base.options import choice
+from g3nn.base.parse import LARGEST
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import PanelModel, as_stack
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
@@ -22,9 +23,6 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """The standard deviation is clamped to [1/150, 12] times that of the labels."""
-
-LARGEST = 1e150
-"""The squares of larger numbers overflow."""
 
 _OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
 """The expected share of outliers, how many labels that counts as, and how often it is estimated again."""
@@ -137,20 +135,24 @@ class Real(NormalOutcome):
         return np.abs(values) <= LARGEST
 
     @classmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
         return cls(columns, options or RealOptions(), location, scale, zeros, ones)
 
     @property
+    def _noise_of_nodes(self) -> bool:
+        return isinstance(self.options, RealOptions) and self.options.noise == "node"
+
+    @property
     def num_scores(self) -> int:
-        return 2 * self.columns if self.options.noise == "node" else self.columns
+        return 2 * self.columns if self._noise_of_nodes else self.columns
 
     def answer(self, scores: Tensor, start: Tensor | None) -> Tensor:
         assert start is not None
         mean = scores[:, :, : self.columns]
         log_variance = start.unsqueeze(1).expand_as(mean)
-        if self.options.noise == "node":
+        if self._noise_of_nodes:
             log_variance = log_variance + scores[:, :, self.columns :]
         return torch.cat([mean, log_variance.clamp(*_LOG_VARIANCE)], dim=2)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -63,7 +63,7 @@ class Tags(NumberOutcome):
         )
 
     @classmethod
-    def of(cls, labels: np.ndarray, columns: int, options: Any = None) -> Self:
+    def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
         """The share of a tag is taken with one node more that has it and one more that has not."""
         known = ~np.isnan(labels)
         share = (np.where(known, labels, 0.0).sum(0) + 1) / (known.sum(0) + 2)
@@ -123,7 +123,7 @@ class Tags(NumberOutcome):
 
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         """accuracy (share of known tags that are right), nll and brier (means over known tags), f1_micro, f1_macro.
 
         f1_macro is the mean over tags that some node has or was given.
@@ -149,7 +149,7 @@ class Tags(NumberOutcome):
         return np.full(len(labels), UNKNOWN, dtype=np.int64), shares / shares.sum(1, keepdims=True)
 
 
-def tag_table(values: np.ndarray, probabilities: np.ndarray) -> list[dict[str, Any]]:
+def tag_table(values: np.ndarray, probabilities: np.ndarray) -> list[dict[str, float | None]]:
     """For each tag: nodes (for which it is known), share, precision, recall and f1 at a threshold of one half.
 
     values, probabilities: (n, T). A ratio without a denominator is None: no node has the tag, or none was given it.

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 
 from g3nn.base.errors import DataError, G3NNError
-from g3nn.base.threads import free_memory
+from g3nn.base.threads import host_memory
 from g3nn.graph.tables.remarks import Remarks, counted
 
 DELIMITERS = (",", ";", "\t")
@@ -39,7 +39,7 @@ _MOST_BAD_ROWS = 1000
 
 def check_memory(path: Path, needed: int) -> None:
     """Raise if a file would take more memory than there is; a small one may hold very much, well compressed."""
-    if needed > (free := free_memory()):
+    if needed > (free := host_memory()[0]):
         amounts = f"reading it takes more than {needed / 1e9:.3g} GB of memory, and {free / 1e9:.3g} GB are free"
         advice = "Leave out rows or columns, or use a larger machine."
         raise DataError(f"{path}: is too large for the memory of this machine: {amounts}. {advice}")
@@ -68,7 +68,7 @@ def _read_text(path: Path, remarks: Remarks) -> bytes:
 
     A file is in UTF-8, in UTF-16 if it says so, else in what Windows uses in the West; anything but UTF-8 is noted.
     """
-    whole, needed, decoder, is_utf8 = io.BytesIO(), 0, codecs.getincrementaldecoder("utf-8")(), True
+    whole, needed = io.BytesIO(), 0
     with readable(path):
         with path.open("rb") as file:
             gzipped = file.read(2) == b"\x1f\x8b"
@@ -78,30 +78,19 @@ def _read_text(path: Path, remarks: Remarks) -> bytes:
                 needed += PER_BYTE * len(chunk) + PER_CELL * sum(cells)
                 check_memory(path, needed)
                 whole.write(chunk)
-                # Zeros are valid UTF-8 but in no text.
-                is_utf8 = is_utf8 and b"\0" not in chunk and _decodes(chunk, decoder)
     content = whole.getvalue()
-    if is_utf8 and _decodes(b"", decoder, final=True):
-        return content
-    says_utf16 = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    # Some bytes mean nothing in Windows-1252; Latin-1 has a sign for each.
-    for encoding in ("utf-16", "cp1252", "latin-1") if says_utf16 else ("cp1252", "latin-1"):
-        if encoding != "utf-16" and b"\0" in content:
-            break
+    encodings = ["utf-16"] if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else []
+    # Zeros are valid UTF-8 but in no text. Some bytes mean nothing in Windows-1252; Latin-1 has a sign for each.
+    encodings += ["utf-8", "cp1252", "latin-1"] if b"\0" not in content else []
+    for encoding in encodings:
         with suppress(UnicodeDecodeError):
             text = content.decode(encoding)
+            if encoding == "utf-8":
+                return content
             done = f"read as {encoding}"
             remarks.note(str(path), "text that is not UTF-8", "UTF-8", done, "Look at words with accents.")
             return text.encode()
     raise DataError(f"{path}: is not text. {SAVE_AS}")
-
-
-def _decodes(content: bytes, decoder: codecs.IncrementalDecoder, final: bool = False) -> bool:
-    try:
-        decoder.decode(content, final)
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def open_csv(path: Path, remarks: Remarks) -> tuple[bytes, list[str], str]:
@@ -124,7 +113,7 @@ def open_csv(path: Path, remarks: Remarks) -> tuple[bytes, list[str], str]:
 
 
 def read_csv(
-    path: Path, content: bytes, delimiter: str, columns: list[str], text: Sequence[str], nulls: Sequence[str]
+    path: Path, content: bytes, delimiter: str, columns: list[str], text: list[str], nulls: Sequence[str]
 ) -> pa.Table:
     """Some columns, of which those in `text` stay text. nulls: what stands for a missing value among numbers."""
     bad: list[Any] = []
@@ -137,12 +126,13 @@ def read_csv(
     kinds = dict.fromkeys(text, pa.large_string())
     convert = pa_csv.ConvertOptions(include_columns=columns, column_types=kinds, null_values=list(nulls))
     table = pa.table({name: pa.nulls(0) for name in columns})
-    try:
-        table = pa_csv.read_csv(pa.BufferReader(content), pa_csv.ReadOptions(block_size=_BLOCK), parse, convert)
-    except pa.ArrowInvalid as error:
-        if "Empty CSV" not in str(error) and not bad:
-            _check_quotes(path, content, delimiter)
-            raise
+    with readable(path):
+        try:
+            table = pa_csv.read_csv(pa.BufferReader(content), pa_csv.ReadOptions(block_size=_BLOCK), parse, convert)
+        except pa.ArrowInvalid as error:
+            if "Empty CSV" not in str(error) and not bad:
+                _check_quotes(path, content, delimiter)
+                raise
     quotes, ends = content.count(b'"'), content.count(b"\n") + content.count(b"\r") - content.count(b"\r\n")
     lines = ends + (not content.endswith((b"\n", b"\r")))
     # A value may have swallowed rows.
@@ -158,15 +148,11 @@ def read_csv(
 
 def _check_quotes(path: Path, content: bytes, delimiter: str) -> None:
     """Without its second quote, a value would swallow the rows up to the next quote in the file."""
-    row, separators, line, limit = list[str](), 0, 1, csv.field_size_limit(2 * _BLOCK)
+    row, separators, line, limit = list[str](), 0, 1, csv.field_size_limit(_BLOCK)
 
     def noted(lines: Iterator[str]) -> Iterator[str]:
-        size = 0
         for text in lines:
-            size = len(text) + (size if row else 0)
             row.append(text)
-            if size > _BLOCK:
-                raise csv.Error
             yield text
 
     def refuse(line: int) -> NoReturn:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,7 +49,7 @@ class EdgeTable:
     typed: bool = True
 
 
-def load_edges(table: Any, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
+def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
     """Read an edge table; None if its ids cannot be read."""
     source = Source.open(table, "edges", remarks)
     before, ends, weights, asked = len(remarks.found), list[pa.Array](), None, columns.weight

@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from g3nn.base.errors import refuse
+from g3nn.base.parse import LARGEST
 from g3nn.graph.tables.cells import date_formats, dates, decimal_of, floats, is_number, is_text, numbers, some, texts
 from g3nn.graph.tables.remarks import Oddity, counted, listed
-
-LARGEST = 1e150
-"""Squares of larger numbers overflow."""
 
 MOST_WORDS = 2000
 FEWEST_ROWS = 2
@@ -261,7 +259,7 @@ def _decimal(given: pa.Array) -> str:
 
 
 def _numbers(place: str, cells: pa.Array, decimal: Any) -> Column | Oddity:
-    values = floats(numbers(cells, decimal) if is_text(cells.type) else as_numbers(cells))
+    values = Number(decimal=decimal).encode(cells)[:, 0]
     values = values[~np.isnan(values)]
     if values.size == 0:
         return EMPTY

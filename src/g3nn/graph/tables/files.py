@@ -11,9 +11,11 @@ import io
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import narwhals as nw
@@ -29,7 +31,6 @@ from g3nn.graph.tables.csv_files import PER_BYTE, SAVE_AS, check_memory, open_cs
 from g3nn.graph.tables.remarks import Remarks, listed
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
-NEEDS_OPENPYXL = "Excel files need the package openpyxl: pip install 'g3nn[excel]'"
 
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 """Among cells of several types; no code such as 007, and no number that a float would round."""
@@ -48,37 +49,38 @@ class Source:
     names: the columns as they are called in the table, by their names without blanks around them. The column of row
            numbers that pandas writes by default is left out.
     typed: whether the table says what each column holds, as Parquet and data frames do; a CSV file holds text only.
-    path: of a Parquet or CSV file. text, delimiter: the content of a CSV file. content: of any other table.
+    load:  reads some columns by their names in the table. In a CSV file, some of them stay text, and some words stand
+           for missing values among numbers.
     """
 
     name: str
     names: dict[str, str]
+    load: Callable[[list[str], list[str], Sequence[str]], pa.Table]
     typed: bool = True
-    path: Path | None = None
-    text: bytes = b""
-    delimiter: str = ""
-    content: pa.Table | None = None
 
     @classmethod
-    def open(cls, table: Any, argument: str, remarks: Remarks) -> Source:
+    def open(cls, table: object, argument: str, remarks: Remarks) -> Source:
         """table: the path of a file, any data frame, or what this has returned before."""
         if isinstance(table, Source):
             return table
         if not isinstance(table, str | Path):
             content = from_frame(table, argument)
-            return cls(f"{argument} (data frame)", _distinct(argument, content.column_names), content=content)
-        path = Path(table)
-        start, name = _first_bytes(path), str(path)
+            names = _distinct(argument, content.column_names)
+            return cls(f"{argument} (data frame)", names, lambda columns, text, nulls: content.select(columns))
+        path, name = Path(table), str(Path(table))
+        start = _first_bytes(path)
         if start.startswith(b"PAR1"):
             with readable(path), pa_parquet.ParquetFile(path) as file:
-                return cls(name, _distinct(name, file.schema_arrow.names), path=path)
+                names = _distinct(name, file.schema_arrow.names)
+            return cls(name, names, lambda columns, text, nulls: _read_parquet(path, columns))
         if start.startswith(b"PK\x03\x04"):
-            content = read_excel(path)
-            return cls(name, _distinct(name, content.column_names), content=content)
+            sheet = read_excel(path)
+            names = _distinct(name, sheet.column_names)
+            return cls(name, names, lambda columns, text, nulls: sheet.select(columns))
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
-        text, raw, delimiter = open_csv(path, remarks)
-        return cls(name, _distinct(name, raw), False, path, text, delimiter)
+        content_bytes, raw, delimiter = open_csv(path, remarks)
+        return cls(name, _distinct(name, raw), partial(read_csv, path, content_bytes, delimiter), typed=False)
 
     def place(self, column: str | None) -> str:
         """Where a problem is."""
@@ -102,18 +104,8 @@ class Source:
         nulls: what stands for a missing value among the numbers of a CSV file.
         """
         chosen = {name: raw for name, raw in self.names.items() if only is None or name in only}
-        columns = list(chosen.values())
-        if self.path is None:
-            assert self.content is not None
-            table = self.content.select(columns)
-        else:
-            with readable(self.path):
-                if self.typed:
-                    table = _read_parquet(self.path, columns)
-                else:
-                    kept = [self.names[name] for name in text if name in self.names]
-                    table = read_csv(self.path, self.text, self.delimiter, columns, kept, nulls)
-        return table.rename_columns(list(chosen))
+        kept = [self.names[name] for name in text if name in self.names]
+        return self.load(list(chosen.values()), kept, nulls).rename_columns(list(chosen))
 
 
 def _distinct(table: str, raw: Sequence[str]) -> dict[str, str]:
@@ -132,7 +124,7 @@ def _distinct(table: str, raw: Sequence[str]) -> dict[str, str]:
 def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
     # In a choice of columns, a dot would lead into a nested one.
     choice = None if any("." in name for name in columns) else columns
-    with pa_parquet.ParquetFile(path) as file:
+    with readable(path), pa_parquet.ParquetFile(path) as file:
         metadata = file.metadata
         # At least, as numbers or, of a whole table, as it is stored once decompressed. To ask for the size of a single
         # column of a damaged file may end the process.
@@ -140,7 +132,7 @@ def _read_parquet(path: Path, columns: list[str]) -> pa.Table:
         stored = sum(metadata.row_group(place).total_byte_size for place in groups)
         check_memory(path, max(stored, 8 * metadata.num_rows * len(columns)))
         table = file.read(columns=choice).select(columns)
-    table.validate(full=True)
+        table.validate(full=True)
     return table
 
 
@@ -157,8 +149,8 @@ def _first_bytes(path: Path) -> bytes:
     return start
 
 
-def from_frame(frame: Any, argument: str) -> pa.Table:
-    """Any data frame. A column of mixed objects becomes text."""
+def from_frame(frame: object, argument: str) -> pa.Table:
+    """object data frame. A column of mixed objects becomes text."""
     if not is_frame(frame):
         raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
     try:
@@ -171,14 +163,14 @@ def from_frame(frame: Any, argument: str) -> pa.Table:
         raise DataError(f"{argument}: holds halves of characters, such as {error.object[error.start]!r}.") from error
 
 
-def _array(column: Any) -> Any:
+def _array(column: nw.Series[Any]) -> pa.Array:
     try:
         return column.to_arrow()
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return _from_objects(column.to_list())
 
 
-def _from_objects(items: Sequence[Any]) -> pa.Array:
+def _from_objects(items: Sequence[object]) -> pa.Array:
     """Values of one type as they are, of several types as text, or as numbers if all of them are."""
     items = [None if is_missing(item) else item for item in items]
     try:
@@ -188,12 +180,18 @@ def _from_objects(items: Sequence[Any]) -> pa.Array:
     return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
 
 
-def read_excel(path: Path) -> pa.Table:
-    """The first sheet; its first row holds the names of the columns."""
+def openpyxl_for(path: Path) -> ModuleType:
+    """The package that reads and writes an Excel file."""
     try:
         import openpyxl
     except ImportError as error:
-        raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
+        raise DataError(f"{path}: Excel files need the package openpyxl: pip install 'g3nn[excel]'") from error
+    return openpyxl
+
+
+def read_excel(path: Path) -> pa.Table:
+    """The first sheet; its first row holds the names of the columns."""
+    openpyxl: Any = openpyxl_for(path)
     try:
         # A path would have to end as Excel wants it.
         with path.open("rb") as file:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,12 +12,13 @@ import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError
 from g3nn.base.parse import NO_EDGES
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, check_types, join, load_edges, of_one_type
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import NodeColumns, TableGraph, load_nodes
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class FittedTables:
     typed: bool
     read: tuple[ColumnRead, ...]
     test: list[int]
-    test_values: list[Any]
+    test_values: list[object]
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
@@ -55,13 +55,13 @@ class FittedTables:
         """(n,) int64 or text."""
         return pc.cast(pa.array(self.ids, pa.large_string()), pa.int64() if self.whole else pa.large_string())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
-        content: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        content: dict[str, object] = json.loads(json.dumps(asdict(self)))
         return content
 
     @classmethod
-    def from_json(cls, content: Any) -> FittedTables:
+    def from_json(cls, content: object) -> FittedTables:
         """What `to_json` gave. Nothing in it is trusted."""
         from pydantic import TypeAdapter, ValidationError
 
@@ -78,25 +78,24 @@ class NewNodes:
     """Rows to answer for. With n nodes in the fit, number i < n is one of those and n + j the j-th new one.
 
     ids, numbers: (m,) of all rows. features: of the new ones. edges: (2, E) numbers. weights: (E,) or None.
-    content: all columns of the table. known: whether rows have ids, so that nodes of the fit are recognised.
+    content: all columns of the table.
     """
 
     ids: pa.Array
     numbers: np.ndarray
-    features: Encoded
+    features: FeatureTable
     edges: np.ndarray
     weights: np.ndarray | None
     content: pa.Table
-    known: bool = True
 
     @property
     def count(self) -> int:
         """How many are new."""
-        return int(self.features.matrix.shape[0])
+        return self.features.num_nodes
 
 
 def read_new_nodes(
-    tables: FittedTables, nodes_table: Any, edges_table: Any, remarks: Remarks, *, drop_unknown: bool = False
+    tables: FittedTables, nodes_table: object, edges_table: object, remarks: Remarks, *, drop_unknown: bool = False
 ) -> NewNodes | None:
     """Read and check both tables; None if there are problems. A row with an id of the fit is that node."""
     before, nodes, edges, pairs, weights = len(remarks.found), None, None, NO_EDGES, None
@@ -118,19 +117,20 @@ def read_new_nodes(
         ids = pa.array(len(fitted) + np.arange(len(ids)))
     position = pc.index_in(ids, value_set=fitted)
     new = position.is_null().to_numpy(zero_copy_only=False)
-    features = tables.schema.encode(nodes.name, nodes.features.filter(pa.array(new)), remarks)
+    described = nodes.features.filter(pa.array(new))
+    tables.schema.check(nodes.name, described, remarks)
     if edges is not None:
         everyone = pa.concat_arrays([fitted, pc.filter(ids, pa.array(new))])
         with remarks.gathered():
             pairs, weights = join(edges, everyone, tables.typed and nodes.typed, remarks, drop_unknown=drop_unknown)
-    if features is None or len(remarks.found) > before:
+    if len(remarks.found) > before:
         return None
     if not new.all():
         share = f"{int((~new).sum()):,} of {new.size:,} ids were in the fit"
         remarks.notes.append(f"{nodes.name}: {share}; their answers are those of the fit")
     numbers = np.where(new, len(fitted) + np.cumsum(new) - 1, pc.fill_null(position, 0).to_numpy())
-    known = tables.node_columns.id is not None
-    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content, known)
+    features = tables.schema.encode(described)
+    return NewNodes(nodes.ids, numbers, features, pairs, weights, nodes.content)
 
 
 def _columns(tables: FittedTables, source: Source) -> NodeColumns:

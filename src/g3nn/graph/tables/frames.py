@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,11 +11,11 @@ import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import scipy.sparse as sp
 
-from g3nn.base.errors import DataError, Problems
+from g3nn.base.errors import Problems
 from g3nn.base.folders import check_new_folder, new_folder
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.outcomes import Classes
-from g3nn.graph.tables.files import NEEDS_OPENPYXL, PARQUET_SUFFIXES
+from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
 
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
@@ -49,10 +48,7 @@ def _flat(table: pa.Table) -> pa.Table:
 def check_excel(path: Path) -> None:
     """Raise, before any work is done, if this Excel file could not be written."""
     if path.suffix.lower() == ".xlsx":
-        try:
-            import openpyxl  # noqa: F401
-        except ImportError as error:
-            raise DataError(f"{path}: {NEEDS_OPENPYXL}") from error
+        openpyxl_for(path)
 
 
 def _write_excel(table: pa.Table, path: Path) -> None:
@@ -62,7 +58,7 @@ def _write_excel(table: pa.Table, path: Path) -> None:
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet("answers")
 
-    def cell(value: Any) -> Any:
+    def cell(value: object) -> object:
         """Text that begins like a formula stays text."""
         if not (isinstance(value, str) and value.startswith("=")):
             return value
@@ -88,11 +84,11 @@ def html_table(table: pa.Table, caption: str, most: int = 20) -> str:
     return f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def native_frame(table: pa.Table) -> Any:
+def native_frame(table: pa.Table) -> object:
     """A pandas data frame where pandas is installed, else the Arrow table."""
     try:
         import pandas  # noqa: F401

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from g3nn.base.errors import DataError, InputError, Problems, refuse
 from g3nn.base.parse import NO_EDGES
+from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
@@ -22,7 +22,7 @@ from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.remarks import Remarks, counted, listed
-from g3nn.graph.tables.schema import ColumnRead, Encoded, FeatureSchema
+from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 
 SPLIT = "split"
 
@@ -83,7 +83,7 @@ class NodeTable:
         return len(self.ids)
 
 
-def load_nodes(table: Any, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
+def load_nodes(table: object, columns: NodeColumns, remarks: Remarks) -> NodeTable | None:
     """Read a node table; None if its ids cannot be read."""
     source = Source.open(table, "nodes", remarks)
     roles = {"id": (columns.id,), "label": columns.labels, "split": (columns.split,)}
@@ -147,13 +147,13 @@ class TableGraph:
     edges:    (2, E) row numbers, from `edge_columns`. weights: (E,), or None if all edges count alike.
     labels:   of the nodes, without those of test nodes; None if no column was named.
     val:      labelled nodes for validation, None if a share of them is to be split off.
-    test:     labelled nodes to evaluate the answers on, with the labels `test_labels`.
+    test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
     """
 
     nodes: NodeTable
     schema: FeatureSchema
-    features: Encoded
+    features: FeatureTable
     edges: np.ndarray
     weights: np.ndarray | None
     edge_columns: EdgeColumns
@@ -161,7 +161,6 @@ class TableGraph:
     labels: Labels | None
     val: np.ndarray | None
     test: np.ndarray
-    test_labels: Labels | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -169,21 +168,25 @@ class TableGraph:
         return self.nodes.columns.outcome
 
     @property
+    def test_labels(self) -> Labels | None:
+        """Of the test nodes, in their order."""
+        labels = self.nodes.labels
+        return None if labels is None else replace(labels, values=labels.values[self.test])
+
+    @property
     def columns(self) -> tuple[ColumnRead, ...]:
         """How each column of the node table was read, in the order of the table."""
-        nodes, columns, read = self.nodes, self.nodes.columns, {one.column: one for one in self.schema.read}
+        columns, read = self.nodes.columns, {one.column: one for one in self.schema.read}
+        roles = {name: (f"label ({self.outcome})", self._title()) for name in columns.labels}
+        if columns.split is not None:
+            roles[columns.split] = "split", "which labels train, validate and test"
         rows = []
-        for name in nodes.content.column_names:
-            cells = plain(nodes.content[name], typed=False)
+        for name in self.nodes.content.column_names:
+            kind, became = roles.get(name, ("ignored", "not used"))
+            cells = plain(self.nodes.content[name], typed=False)
             missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
-            if name == columns.id:
-                rows.append(ColumnRead(name, "id", 0, "names of the nodes"))
-            elif name in columns.labels:
-                rows.append(ColumnRead(name, f"label ({self.outcome})", missing, self._title()))
-            elif name == columns.split:
-                rows.append(ColumnRead(name, "split", missing, "which labels train, validate and test"))
-            else:
-                rows.append(read.get(name, ColumnRead(name, "ignored", missing, "not used")))
+            own = ColumnRead(name, "id", 0, "names of the nodes") if name == columns.id else read.get(name)
+            rows.append(own or ColumnRead(name, kind, missing, became))
         return tuple(rows)
 
     def _title(self) -> str:
@@ -196,8 +199,8 @@ class TableGraph:
 
 
 def read_tables(
-    nodes: Any,
-    edges: Any = None,
+    nodes: object,
+    edges: object = None,
     *,
     id: str | None = None,
     label: str | Sequence[str] = (),
@@ -245,7 +248,7 @@ def read_tables(
     )
     edge_columns = EdgeColumns(source, target, weight)
     read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
-    labels: tuple[Any, ...] = (None, None, np.zeros(0, dtype=np.int64), None)
+    labels, val, test = None, None, np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
     if edges is not None:
@@ -254,8 +257,7 @@ def read_tables(
     if read is not None:
         columns = read.columns
         if read.labels is not None:
-            kept, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
-            labels = kept, val, test, replace(read.labels, values=read.labels.values[test])
+            labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
         schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
         if not schema.columns:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
@@ -268,7 +270,5 @@ def read_tables(
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
-    features = schema.encode(read.name, read.features, remarks, quiet=True)
-    assert features is not None
-    graph = TableGraph(read, schema, features, pairs, weights, edge_columns, directed, *labels)
-    return replace(graph, notes=tuple(remarks.notes))
+    features, notes = schema.encode(read.features), tuple(remarks.notes)
+    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, notes)

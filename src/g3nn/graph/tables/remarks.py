@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
 
 from g3nn.base.errors import DataError, G3NNWarning, Problems
 from g3nn.graph.outcomes.labels import quoted
@@ -15,9 +18,9 @@ from g3nn.graph.outcomes.labels import quoted
 _LONGEST = 60
 
 
-def listed(values: Any) -> str:
+def listed(values: Sequence[object] | np.ndarray) -> str:
     """The first values of a sequence or an array, not too long, and how many more there are."""
-    items = values if isinstance(values, list | tuple) else values.tolist()
+    items = values.tolist() if isinstance(values, np.ndarray | pa.Array | pa.ChunkedArray) else values
     short = [f"{item[:_LONGEST]}..." if isinstance(item, str) and len(item) > _LONGEST else item for item in items]
     return quoted(short)
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from g3nn.base.parse import Matrix
+from g3nn.graph.features import AS_IS, GUESS, NUMBER, FeatureTable
 from g3nn.graph.tables.cells import NULL_WORDS, date_formats, is_text, known, means_text, texts
 from g3nn.graph.tables.encoders import MISSING, SENTENCES, Category, Column, Date, Text, check_kind, learned
 from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
@@ -27,19 +28,6 @@ class ColumnRead(NamedTuple):
     kind: str
     missing: int
     became: str
-
-
-class Encoded(NamedTuple):
-    """Features of n nodes.
-
-    matrix: (n, d) float64, NaN where a number is missing; a scipy CSR array if most features are zero, else dense.
-    kinds:  (d,) "as-is" for 0 and 1 and weighted words, "number" for what is to be scaled, "guess" where values decide.
-    names:  (d,)
-    """
-
-    matrix: Matrix
-    kinds: np.ndarray
-    names: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -88,36 +76,33 @@ class FeatureSchema:
     def left_out(self) -> set[str]:
         return {one.column for one in self.read if one.kind == LEFT_OUT}
 
-    def encode(self, name: str, table: pa.Table, remarks: Remarks, quiet: bool = False) -> Encoded | None:
-        """None where a column is absent or cannot be read. `quiet`: on the table of the fit, which was remarked on."""
-        before, present, left_out = len(remarks.found), set(table.column_names), self.left_out
-        absent = [column for column in self.columns if column not in present]
+    def check(self, name: str, table: pa.Table, remarks: Remarks) -> None:
+        """Record columns of a later table that are absent or cannot be read, and remark on the others."""
+        for column in table.column_names:
+            if column not in self.columns and column not in self.left_out:
+                remarks.column(name, column, EXTRA)
+        absent = [column for column in self.columns if column not in table.column_names]
         if absent:
             remarks.add(name, f"no column {listed(absent)}", "the columns that the model was fitted with")
-        for column in table.column_names:
-            if column not in self.columns and column not in left_out:
-                remarks.column(name, column, EXTRA)
-        blocks = []
         for column, how in self.columns.items():
-            if column not in present:
-                continue
-            cells = _cells(table[column].combine_chunks(), self.nulls)
-            if not quiet:
+            if column not in absent:
+                cells = _cells(table[column].combine_chunks(), self.nulls)
                 with remarks.gathered():
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
-            if len(remarks.found) == before:
-                blocks.append(how.encode(cells))
-        if len(remarks.found) > before:
-            return None
-        widths = [block.shape[1] for block in blocks]
-        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], widths)
-        names = [feature for column, how in self.columns.items() for feature in how.names(column)]
-        return Encoded(_side_by_side(blocks, table.num_rows), kinds.astype("U8"), tuple(names))
+
+    def encode(self, table: pa.Table) -> FeatureTable:
+        """The features (n, d) of a table without problems, float64, NaN where a number is missing; a scipy CSR array if
+        most of them are zero, else dense."""
+        columns = self.columns.items()
+        blocks = [how.encode(_cells(table[column].combine_chunks(), self.nulls)) for column, how in columns]
+        kinds = np.repeat([_KINDS[how.kind] for how in self.columns.values()], [block.shape[1] for block in blocks])
+        names = tuple(feature for column, how in columns for feature in how.names(column))
+        return FeatureTable(_side_by_side(blocks, table.num_rows), names, kinds.astype("U8"))
 
 
-_KINDS = {"numeric": "guess", "boolean": "as-is", "categorical": "as-is", "text": "as-is", "date": "number"}
-"""What is to be done with the values of each kind of column; as `Encoded.kinds` says."""
+_KINDS = {"numeric": GUESS, "boolean": AS_IS, "categorical": AS_IS, "text": AS_IS, "date": NUMBER}
+"""What the features of each kind of column hold."""
 
 
 def _side_by_side(blocks: list[Any], n: int) -> Matrix:

@@ -12,7 +12,7 @@ from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import number
 from g3nn.graph.outcomes import Classes, Outcome, Tags, Targets
-from g3nn.graph.outcomes.classes import TEMPERATURES
+from g3nn.graph.outcomes.classes import TEMPERATURE_STEPS
 from g3nn.model.channels.base import NEVER, LabelChannel
 from g3nn.model.replicas import Replicas, Scalar, Sizes
 
@@ -82,7 +82,7 @@ class Flips(LabelChannel):
         """At the best of some temperatures of q, as `Classes` does."""
         if self._has_tags:
             return super().calibrated_loss(answer, targets, nodes)
-        rows, steps = answer.index_select(1, nodes), torch.linspace(-1.0, 1.0, TEMPERATURES).tolist()
+        rows, steps = answer.index_select(1, nodes), torch.linspace(-1.0, 1.0, TEMPERATURE_STEPS).tolist()
         tempered = (self.outcome.tempered(rows, 10.0**step) for step in steps)
         return torch.stack([self._loss(one, targets, nodes) for one in tempered]).amin(0)
 

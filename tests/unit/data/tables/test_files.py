@@ -156,7 +156,7 @@ def test_a_column_name_that_is_no_text(tmp_path):
 
 class TestMemory:
     def test_a_file_that_holds_more_than_fits_is_refused_before_it_is_read(self, tmp_path, monkeypatch):
-        monkeypatch.setattr(csv_files, "free_memory", lambda: 10**6)
+        monkeypatch.setattr(csv_files, "host_memory", lambda: (10**6, 10**9))
         text = tmp_path / "n.csv.gz"
         text.write_bytes(gzip.compress(b"id,x\n" + b"1,2\n" * 50_000, mtime=0))
         repeated = parquet_file(tmp_path, {"id": np.zeros(10**6, dtype=np.int64)})

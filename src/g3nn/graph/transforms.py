@@ -1,8 +1,8 @@
-"""Forms of features: how they are kept with a graph, without losing anything, and how models may look at them."""
+"""Features as they are kept with a graph, without losing anything, and the transforms that models read them in."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,17 +11,19 @@ from scipy.special import ndtri
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
-from g3nn.graph.given import AS_IS, COUNT, GUESS, NUMBER, FeatureTable
+from g3nn.graph.features import AS_IS, COUNT, GUESS, NUMBER, FeatureTable, counts_in_columns
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
 """Share of zeros in each column of word counts, and in all of them together."""
 _SAME_RATIO = 1e-5
+_CELLS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
 class Form:
-    """What happens to each of d columns; missing values stay missing. How models look at the result is up to `View`.
+    """What happens to each of d columns; missing values stay missing. Models read the result in a
+    `FeatureTransform`.
 
     - Numbers: (x - mean) / scale, mean and standard deviation of the known values. A column that never changes becomes
       0. In a sparse matrix, a column that is mostly zero is not centred, so that it stays sparse; its scale is then the
@@ -43,7 +45,7 @@ class Form:
         mean, scale = np.zeros(len(kinds)), np.ones(len(kinds))
         numbers = kinds == NUMBER
         if sp.issparse(x):
-            stored = np.bincount(x.indices[x.data != 0], minlength=len(kinds))
+            stored = counts_in_columns(x, _is_not_zero)
             full = numbers & (2 * stored >= table.num_nodes)
             scale[numbers] = _stored_scales(x, stored)[numbers]
             mean[full], scale[full] = _moments(x[:, np.flatnonzero(full)].toarray())
@@ -56,29 +58,25 @@ class Form:
 
     def apply(self, table: FeatureTable, problems: Problems) -> FeatureTable:
         """(n, d) float32. A sparse table stays sparse, unless most columns have to be centred."""
-        self._check_counts(table, problems)
+        negative = self.counts & (counts_in_columns(table.matrix, lambda values: values < 0) > 0)
+        if negative.any():
+            given = f"negative counts in column {table.title(negative)}"
+            problems.add("X", given, "values like those of the fit, where these columns held word counts")
         with np.errstate(over="ignore", invalid="ignore"):
             matrix = self._sparse(table.matrix) if sp.issparse(table.matrix) else self._dense(table.matrix)
-        far = _columns_with(matrix, np.isinf)
+        far = counts_in_columns(matrix, np.isinf) > 0
         if far.any():
             given = f"numbers that are infinite or far from all those of the fit in column {table.title(far)}"
             problems.add("X", given, "values like those of the fit")
         return replace(table, matrix=matrix)
 
-    def _check_counts(self, table: FeatureTable, problems: Problems) -> None:
-        negative = self.counts & _columns_with(table.matrix, lambda values: values < 0)
-        if negative.any():
-            given = f"negative counts in column {table.title(negative)}"
-            problems.add("X", given, "values like those of the fit, where these columns held word counts")
-
     def _dense(self, x: np.ndarray) -> np.ndarray:
         treated = np.empty(x.shape, dtype=np.float32)
-        height = max(1, _CELLS_AT_ONCE // x.shape[1])
-        for start in range(0, len(x), height):
-            rows = x[start : start + height].astype(np.float64)
+        for place in _row_blocks(x):
+            rows = x[place].astype(np.float64)
             rows -= self.mean
             rows /= self.scale
-            treated[start : start + height] = rows
+            treated[place] = rows
         return treated
 
     def _sparse(self, x: sp.csr_array) -> Matrix:
@@ -109,17 +107,9 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
     given = np.full(x.shape[1], GUESS) if table.kinds is None else table.kinds
     kinds = given.astype(f"<U{len(NUMBER)}")  # Numpy cuts longer texts off.
     guessed = kinds == GUESS
-    if sp.issparse(x):
-
-        def counted(entries: np.ndarray) -> np.ndarray:
-            return np.bincount(x.indices[entries], minlength=x.shape[1])
-
-        ones, zeros = counted(x.data == 1), x.shape[0] - counted(x.data != 0)
-        known = x.shape[0] - counted(np.isnan(x.data))
-        countable = counted(~(x.data >= 0)) == 0
-    else:
-        ones, zeros, known = (part.sum(axis=0) for part in (x == 1, x == 0, ~np.isnan(x)))
-        countable = (x >= 0).all(axis=0)
+    ones, zeros = counts_in_columns(x, lambda values: values == 1), x.shape[0] - counts_in_columns(x, _is_not_zero)
+    known = x.shape[0] - table.missing
+    countable = counts_in_columns(x, lambda values: ~(values >= 0)) == 0
     counts = guessed & countable & (zeros >= LEAST_ZEROS * x.shape[0])
     if counts.sum() < FEWEST_COUNTS or zeros[counts].mean() < LEAST_ZEROS_IN_ALL * x.shape[0]:
         counts[:] = False
@@ -162,11 +152,14 @@ def _ends(x: sp.csr_array) -> tuple[np.ndarray, np.ndarray]:
     return np.where(empty, 0.0, low), np.where(empty, 0.0, high)
 
 
-def _columns_with(matrix: Matrix, test: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """(d,) booleans: the columns in which some value, other than a zero that is not stored, passes a test."""
-    if not sp.issparse(matrix):
-        return np.asarray(test(matrix).any(axis=0))
-    return np.bincount(matrix.indices[test(matrix.data)], minlength=matrix.shape[1]) > 0
+def _is_not_zero(values: np.ndarray) -> np.ndarray:
+    return np.asarray(values != 0)
+
+
+def _row_blocks(matrix: Matrix) -> Iterator[slice]:
+    """All rows, in parts whose copies fit into memory."""
+    height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
+    return (slice(start, start + height) for start in range(0, matrix.shape[0], height))
 
 
 def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -184,7 +177,7 @@ def _moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _stored_scales(x: sp.csr_array, stored: np.ndarray) -> np.ndarray:
     """(d,): the root mean square of the values that are not zero; infinite where there is none."""
     squares = np.bincount(x.indices, np.nan_to_num(x.data.astype(np.float64)) ** 2, minlength=x.shape[1])
-    known = stored - np.bincount(x.indices[np.isnan(x.data)], minlength=x.shape[1])
+    known = stored - counts_in_columns(x, np.isnan)
     scale = np.sqrt(squares / np.maximum(known, 1))
     return np.where(scale > 0, scale, np.inf)
 
@@ -193,18 +186,17 @@ LENGTH = 4.0
 """The Euclidean length of a row of counts, where rows are scaled."""
 HEAVY_TAIL = 10.0
 """A standardised value beyond this one lies in a heavy tail."""
-NAMES = ("length", "given", "tfidf", "columns", "present", "ranks")
+TRANSFORMS = ("length", "given", "tfidf", "columns", "present", "ranks")
 PRESENT_COLUMNS = "present columns"
 _OF_PRESENCE = frozenset({"present", "length", "tfidf", "ranks", PRESENT_COLUMNS})
 _OF_LENGTH = frozenset({"length", "tfidf", "ranks"})
 _MOST_KNOTS = 1000
-_CELLS_AT_ONCE = 1 << 22
 _SAME = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class View:
-    """What a model sees of d columns in the form that `Form` gives them, without missing values.
+class FeatureTransform:
+    """What a model reads of d columns in the form that `Form` gives them, without missing values.
 
     name says what becomes of the columns of counts; all others stay as they are, unless it says so.
 
@@ -231,7 +223,7 @@ class View:
     knots: np.ndarray
 
     @classmethod
-    def fit(cls, name: str, matrix: Matrix, counts: np.ndarray, numbers: np.ndarray | None = None) -> View:
+    def fit(cls, name: str, matrix: Matrix, counts: np.ndarray, numbers: np.ndarray | None = None) -> FeatureTransform:
         """counts, numbers: (d,) booleans, the columns of each kind; only `ranks` needs the numbers."""
         weights = np.ones(len(counts))
         if name == "tfidf":
@@ -259,9 +251,7 @@ class View:
         seen = np.array(matrix, dtype=np.float32)
         for c in np.flatnonzero(np.diff(self.starts)).tolist():
             seen[:, c] = self._scores(matrix[:, c], c)
-        height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
-        for start in range(0, len(matrix), height):
-            rows = slice(start, start + height)
+        for rows in _row_blocks(matrix):
             counted = sp.csr_array(np.where(self.counts, matrix[rows], 0))
             seen[rows, self.counts] = self._sparse(counted).toarray()[:, self.counts]
         return seen
@@ -288,56 +278,50 @@ class View:
         return np.interp(values, *self.knots[:, self.starts[column] : self.starts[column + 1]])
 
 
-def views_of(matrix: Matrix, counts: np.ndarray, numbers: np.ndarray) -> tuple[View, ...]:
-    """The views of a matrix that are worth trying, the likeliest first; none looks like an earlier one.
+def transforms_of(matrix: Matrix, counts: np.ndarray, numbers: np.ndarray) -> tuple[FeatureTransform, ...]:
+    """The transforms of a matrix that are worth trying, the likeliest first; no two give the same values.
 
-    Counts are looked at in several ways if they differ between rows, and numbers by rank if some lie in a heavy tail.
+    Counts are transformed in several ways if they differ between rows, and numbers by rank if some lie in a heavy tail.
     """
-    names = set(NAMES) if _deviations(matrix)[counts].any() else {"given", "ranks"}
+    names = set(TRANSFORMS) if _deviations(matrix)[counts].any() else {"given", "ranks"}
     if not _has_heavy_tails(matrix, numbers):
         names.discard("ranks")
-    views: list[View] = []
-    for name in NAMES:
+    found: list[FeatureTransform] = []
+    for name in TRANSFORMS:
         if name in names:
             scaled = name == "columns" and _rows_were_scaled(matrix, counts)
-            view = View.fit(PRESENT_COLUMNS if scaled else name, matrix, counts, numbers)
-            if not any(_look_alike(view, other, matrix) for other in views):
-                views.append(view)
-    return tuple(views)
+            made = FeatureTransform.fit(PRESENT_COLUMNS if scaled else name, matrix, counts, numbers)
+            if not any(_are_same(made, other, matrix) for other in found):
+                found.append(made)
+    return tuple(found)
 
 
 def _rows_were_scaled(matrix: Matrix, counts: np.ndarray) -> bool:
     """Whether the counts of each row are all equal, where they are not zero, but not all of them 1."""
-    height, all_ones = max(1, _CELLS_AT_ONCE // matrix.shape[1]), True
-    for start in range(0, matrix.shape[0], height):
-        rows = matrix[start : start + height]
+    all_ones = True
+    for place in _row_blocks(matrix):
+        rows = matrix[place]
         rows = sp.csr_array(rows if sp.issparse(rows) else np.where(counts, rows, 0))
         counted = counts[rows.indices] & (rows.data != 0)
         row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[counted]
         values = rows.data[counted]
         first = np.zeros(rows.shape[0])
         first[row[::-1]] = values[::-1]
-        if not np.allclose(values, first[row], rtol=1e-5, atol=0):
+        if not np.allclose(values, first[row], rtol=_SAME_RATIO, atol=0):
             return False
         all_ones = all_ones and bool((values == 1).all())
     return not all_ones
 
 
 def _has_heavy_tails(matrix: Matrix, numbers: np.ndarray) -> bool:
-    if sp.issparse(matrix):
-        return bool((np.abs(matrix.data[numbers[matrix.indices]]) > HEAVY_TAIL).any())
-    return any(bool((np.abs(matrix[:, c]) > HEAVY_TAIL).any()) for c in np.flatnonzero(numbers))
+    far = counts_in_columns(matrix, lambda values: (values > HEAVY_TAIL) | (values < -HEAVY_TAIL))
+    return bool(far[numbers].any())
 
 
-def _look_alike(one: View, other: View, matrix: Matrix) -> bool:
-    """Rows are looked at one by one, so the first that differ decide."""
-    height = max(1, _CELLS_AT_ONCE // matrix.shape[1])
-    for start in range(0, matrix.shape[0], height):
-        rows = matrix[start : start + height]
-        difference = abs(one.apply(rows) - other.apply(rows))
-        if difference.max() > _SAME:
-            return False
-    return True
+def _are_same(one: FeatureTransform, other: FeatureTransform, matrix: Matrix) -> bool:
+    """The first block of rows that differ decides."""
+    blocks = (matrix[place] for place in _row_blocks(matrix))
+    return all(abs(one.apply(rows) - other.apply(rows)).max() <= _SAME for rows in blocks)
 
 
 def _deviations(x: Matrix) -> np.ndarray:
@@ -350,9 +334,8 @@ def _deviations(x: Matrix) -> np.ndarray:
     else:
         mean = x.mean(axis=0, dtype=np.float64)
         squares = np.zeros(d)
-        height = max(1, _CELLS_AT_ONCE // d)
-        for start in range(0, n, height):
-            squares += ((x[start : start + height] - mean) ** 2).sum(axis=0)
+        for rows in _row_blocks(x):
+            squares += ((x[rows] - mean) ** 2).sum(axis=0)
     return np.asarray(np.sqrt(squares / n))
 
 
