@@ -61,6 +61,10 @@ class GenerativeModel(nn.Module):
         self.label_channel = next((one for one in channels if isinstance(one, LabelChannel)), None)
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
+    @property
+    def channels(self) -> list[Channel]:
+        return [channel for channel in (self.label_channel, self.edge_channel) if channel is not None]
+
     def emission(self, outcome: Outcome, members: int = 1) -> Emission:
         """The distribution of observed labels. members: how many replicas in a row are averaged."""
         return outcome if self.label_channel is None else self.label_channel.averaged(members)

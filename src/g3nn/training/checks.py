@@ -117,7 +117,7 @@ def check_batches(
     if objective.pairs == "all" or objective.negatives == "degrees":
         given = f"{objective.pairs}, {objective.negatives}"
         problems.add("pairs, negatives", given, "sampled, and non-edges or uniform")
-    if Objective._wants(objective.consistency_weight):
+    if np.any(objective.consistency_weight):
         problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
     if training.validation != "graph":
         problems.add("validation", repr(training.validation), "graph in batches", advice)

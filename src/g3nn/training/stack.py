@@ -14,9 +14,10 @@ from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import moving_buffers
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.pairs import DrawsPairs, PairSource
 from g3nn.model.replicas import Noise, Replicas, Scalar
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training.adam import StackedAdam
 from g3nn.training.track import Track
 

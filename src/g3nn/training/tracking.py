@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from g3nn.base.errors import G3NNError, G3NNWarning, InputError, Problem, Problems
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training.result import FitResult
 from g3nn.training.stack import HISTORY_NAMES, Stack
 

@@ -12,9 +12,9 @@ import g3nn
 from g3nn import FitResult, ModelSpec, Objective
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError
 from g3nn.model.inputs import Inputs
-from g3nn.model.objective import TERM_NAMES
 from g3nn.model.posteriors import ModulePosterior
 from g3nn.model.replicas import Replicas, Sizes
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training import plan
 from g3nn.training.stack import HISTORY_NAMES, Endings, Stack, TrainingOptions
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -16,9 +16,9 @@ from g3nn.model.replicas import Noise, Replicas, Sizes
 class GivenPrior(LabelPrior):
     """p(y_i | x_i) is the belief about node i that came with the task, the same for all replicas: nothing to learn."""
 
-    uses_features: ClassVar[bool] = True
-    uses_beliefs: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = True
+    uses_beliefs = True
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__(sizes, replicas)

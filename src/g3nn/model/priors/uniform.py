@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -16,8 +16,8 @@ from g3nn.model.replicas import Noise, Replicas, Sizes
 class UniformPrior(LabelPrior):
     """p(y_i = k | x_i) = 1 / K; for other outcomes, the distribution of the training labels."""
 
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = False
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
         super().__init__(sizes, replicas)
