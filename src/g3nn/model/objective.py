@@ -168,14 +168,13 @@ class Objective:
         samples = [self._node_terms(emission, log_q, log_p, inputs, of_posterior) for log_q in log_qs]
         beliefs = [labels for _, labels in samples]
         beliefs = [_mean(beliefs)] if inputs.outcome.pooled else beliefs
-        sums = NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))
         terms = {"graph": _mean([self._graph(model, inputs, source, labels, noise) for labels in beliefs])}
-        terms |= sums._asdict()
+        terms |= NodeSums(*_mean([sums for sums, _ in samples]).unbind(1))._asdict()
         if inputs.targets.weight is not None:
-            rows = [(log_q, log_p, inputs.targets) for log_q in log_qs]
-            prior = [self._over_labels(emission.observed_prior(*row), inputs) for row in rows]
-            supervised = [self._over_labels(emission.supervised(q, targets), inputs) for q, _, targets in rows]
-            terms |= {"prior": -_mean(prior), "supervised": -_mean(supervised)}
+            targets = inputs.targets
+            supervised = [self._over_labels(emission.supervised(log_q, targets), inputs) for log_q in log_qs]
+            prior = [self._over_labels(emission.observed_prior(log_q, log_p, targets), inputs) for log_q in log_qs]
+            terms |= {"supervised": -_mean(supervised), "prior": -_mean(prior)}
         if log_evidence is not None:
             terms["features"] = -self._reduce(log_evidence)
         if np.any(self.distillation_weight):
