@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.base.errors import Problems, any_of
+from g3nn.base.errors import G3NNWarning, Problems, any_of
 from g3nn.base.options import known_names, rules
 from g3nn.graph.outcomes import OUTCOMES, Classes
 from g3nn.graph.task import NodeTask
@@ -20,7 +21,7 @@ from g3nn.model.posteriors import POSTERIORS
 from g3nn.model.priors import PRIORS, LabelPrior
 from g3nn.model.priors.base import FeaturePrior
 from g3nn.model.replicas import Replicas, Sizes
-from g3nn.training.stack import TrainingOptions
+from g3nn.training.options import TrainingOptions
 from g3nn.training.workers import Workers
 
 CUSTOM = "custom"
@@ -147,6 +148,13 @@ def check_kept(training: TrainingOptions, replicas: int, problems: Problems) -> 
         advice = "A stack of several is short work; one that is not is trained with trials=1 and ensemble=1."
         given = f"{replicas} networks that train as one stack"
         problems.add("checkpoint", given, "one, or a training in batches", advice)
+
+
+def warn_without_edges(task: NodeTask) -> None:
+    """At the caller of `Plan.fit`, or of the function that called it."""
+    if task.num_edges == 0:
+        text = "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)"
+        warnings.warn(text, G3NNWarning, stacklevel=4)
 
 
 def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:
