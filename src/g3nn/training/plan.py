@@ -58,7 +58,7 @@ class Plan:
     objective: Objective
     objective_name: str
     training: TrainingOptions
-    options: dict[str, Any]
+    options: dict[str, object]
     seeds: tuple[int, ...]
     device: torch.device
     start: GenerativeModel | None = None
@@ -72,7 +72,7 @@ class Plan:
         seed: int | Sequence[int],
         prior: str | type[LabelPrior],
         device: str,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         channels: Channels = None,
     ) -> Plan:
         """A plan, or one error that lists every problem."""
@@ -94,7 +94,7 @@ class Plan:
             declared = known_names(spec.option_groups())
             given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
         changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
-        target = Objective(**changes) if preset == checks.CUSTOM else Objective.named(preset, **changes)
+        target = Objective.named("elbo" if preset == checks.CUSTOM else preset, **changes)
         spec = spec.without_clear_channels(given)
         return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
 
@@ -206,7 +206,7 @@ class Plan:
         told, live = track if self.workers.leads else None, self.training.ensemble == 1
         return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)
 
-    def _choices(self, task: NodeTask) -> dict[str, Any]:
+    def _choices(self, task: NodeTask) -> dict[str, object]:
         named = {"model": self.spec.name, "objective": self.objective_name}
         return {**named, **self.hyperparameters(task.outcome)}
 
@@ -291,7 +291,7 @@ class Plan:
             return BatchStack(model, objective, inputs, replicas, training, self.workers)
         return Stack(model, objective, inputs, replicas, training)
 
-    def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:
+    def _outcome(self, task: NodeTask, options: Mapping[str, object]) -> Outcome:
         return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome
 
     def _result(self, task: NodeTask, inputs: Inputs, parts: list[Trained], seconds: float) -> FitResult:
@@ -334,10 +334,10 @@ class Plan:
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         return mixed(answers, self.training.ensemble, inputs.outcome)
 
-    def hyperparameters(self, outcome: str) -> dict[str, Any]:
+    def hyperparameters(self, outcome: str) -> dict[str, object]:
         """Every option with the value it had, defaults included."""
         groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
-        values: dict[str, Any] = {}
+        values: dict[str, object] = {}
         for group in [*groups, self.objective, self.training]:
             values.update(dataclasses.asdict(group))
         if self.spec.likelihood is not None:

@@ -54,7 +54,7 @@ class FitResult:
     setting: str
     model_name: str
     objective: str
-    hyperparameters: dict[str, Any]
+    hyperparameters: dict[str, object]
     seeds: tuple[int, ...]
     test_score: np.ndarray
     val_score: np.ndarray
@@ -113,7 +113,9 @@ class FitResult:
     @property
     def members(self) -> int:
         """How many networks answer together for a trial."""
-        return int(self.hyperparameters["ensemble"])
+        members = self.hyperparameters["ensemble"]
+        assert isinstance(members, int)
+        return members
 
     def select(self, keep: Sequence[int] | np.ndarray) -> FitResult:
         """The trials at these positions; this result stays as it was."""
@@ -154,7 +156,7 @@ class FitResult:
             model=GenerativeModel.join([result.model for result in results]),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The numbers as plain types, as `g3nn train --json` prints them. A missing number is null."""
         score = self.outcome.score_key
         beyond_classes = {"outcome": self.outcome.name, "test_log_prob": _numbers(self.test_log_prob)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -83,7 +83,7 @@ class GraphLikelihood(nn.Module, ABC):
     cost: ClassVar[float] = 2.0
     """About how much longer an epoch takes with it on a CPU, as a multiple of an epoch of gcn."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__()
         self.sizes = sizes
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -20,7 +18,7 @@ class GivenPrior(LabelPrior):
     uses_beliefs = True
     outcomes = (Outcome,)
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__(sizes, replicas)
         del self.head  # It makes answers of scores, of which there are none.
         self.each = ReplicaCount(replicas)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -19,7 +17,7 @@ class UniformPrior(LabelPrior):
     uses_features = False
     outcomes = (Outcome,)
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__(sizes, replicas)
         self.each = ReplicaCount(replicas)
 
