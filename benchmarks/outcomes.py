@@ -97,7 +97,7 @@ def plain_figures(task: g3nn.NodeTask, seed: int, device: str) -> Row:
         rates = outcome.mean(answer)[0].double().cpu().numpy()
     found = poisson.logpmf(task.labels[task.test], rates[task.test]).mean()
     figures = {"test_log_prob": float(found), "deviance_explained": float(score[0])}
-    return figures | {"epochs": int(ended.epochs[0])}
+    return figures | {"epochs": int(ended["epochs"][0])}
 
 
 def table(rows: list[Row]) -> str:

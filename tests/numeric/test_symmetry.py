@@ -9,9 +9,10 @@ from small_graph import CLASS_LIKELIHOODS, make_model
 
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource
 from g3nn.model.replicas import Noise, Replicas
+from g3nn.model.terms import TERM_NAMES
 
 EXACT = {
     "elbo": Objective.elbo(reduction="sum", pairs="all", laplacian_weight=1.0),

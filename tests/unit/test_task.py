@@ -396,7 +396,6 @@ def test_beliefs_go_with_the_nodes_and_stay_with_their_split():
     for same in (task, task.with_edges(task.edges[:, :2]), task.without_edges_of([0]), task.without_test()):
         np.testing.assert_array_equal(same.beliefs, BELIEFS)
     assert task.with_split(task.val, task.train, task.test).beliefs is None
-    assert task.with_classes(np.arange(N) % 3, 3).beliefs is None
     with pytest.raises(InputError, match="beliefs: got 8 rows"):
         replace(task, features=task.features[:5])
     assert build(labels=X[:, :2], outcome="real", beliefs=np.zeros((N, 4))).beliefs.shape == (N, 4)

@@ -17,7 +17,7 @@ from g3nn.estimator.problem import Problem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
-from g3nn.graph.outcomes import Outcome, has_label, unlabelled
+from g3nn.graph.outcomes import Classes, Outcome, has_label, unlabelled
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
@@ -179,7 +179,9 @@ class Fitted:
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
         codes, beliefs, merged = self._merged_groups()
-        return self.task.with_classes(merged.codes(codes), merged.count), merged.beliefs(beliefs)
+        labels = merged.codes(codes)
+        task = replace(self.task, labels=labels, num_classes=merged.count, outcome=Classes.name, beliefs=None)
+        return task, merged.beliefs(beliefs)
 
     def weighed_groups(self) -> tuple[NodeTask, np.ndarray]:
         """The same, with edges that count as much as the member with the largest weight believes them: if validation

@@ -27,8 +27,8 @@ from g3nn.model.inferring import can_infer
 from g3nn.model.tabular import CrossFitted
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
+from g3nn.training.options import LAST
 from g3nn.training.progress import Course
-from g3nn.training.stack import LAST
 
 _LEAN = "sbm-appnp"
 """It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""

@@ -78,11 +78,11 @@ class Candidate:
         """What an epoch of one replica of a network costs, as a multiple of an epoch of gcn."""
         spec = checked_spec(self.model, self.prior, Problems())
         assert spec is not None
-        parts = spec.components()
-        own = _WIDE_PRICE if self._sends_features else parts.get("posterior", LabelPosterior).cost
+        costs = {kind: float(getattr(part, "cost", 0.0)) for kind, part in spec.components().items()}
+        own = _WIDE_PRICE if self._sends_features else costs.get("posterior", LabelPosterior.cost)
         own *= _NEAR_LABELS if set(str(self.options.get("fan_out", "all"))) <= set("0/") else 1.0
         price = own * int(self.options.get("samples", 1))
-        return float(price + (parts["likelihood"].cost if "likelihood" in parts else 0.0))
+        return float(price + costs.get("likelihood", 0.0))
 
     @property
     def _sends_features(self) -> bool:

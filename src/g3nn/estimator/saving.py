@@ -45,9 +45,10 @@ from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form
 from g3nn.model.generative import POSTERIOR, REGISTRIES, GenerativeModel, ModelSpec
 from g3nn.model.likelihoods.near import NearValues
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas, Sizes
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
+from g3nn.model.terms import TERM_NAMES
 from g3nn.queries import GraphAudit
 from g3nn.training.checks import checked_device, plain
 

@@ -173,8 +173,7 @@ class NodeTask:
             if data.get(key) is None:
                 problems.add(f"data.{key}", "nothing", "a tensor", f"Set data.{key} before converting.")
         problems.raise_if_any()
-        test = data.get("test_mask")
-        directed = data.is_directed()
+        test, directed = data.get("test_mask"), data.is_directed()
         if weights is None:
             weights, directed = pyg_weights(data, directed)
         split = (data.train_mask, data.val_mask, () if test is None else test)
@@ -184,18 +183,9 @@ class NodeTask:
     def to_pyg(self) -> Data:
         """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs, as PyG
         expects."""
-        import torch
-        from torch_geometric.data import Data
+        from g3nn.graph.pyg import as_data  # PyG takes long to import.
 
-        x = self.features.toarray() if sp.issparse(self.features) else self.features
-        arcs = self.edges if self.directed else np.concatenate([self.edges, self.edges[::-1]], axis=1)
-        nodes, parts = np.arange(self.num_nodes), {"train": self.train, "val": self.val, "test": self.test}
-        masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
-        if self.weights is not None:
-            of_arcs = np.resize(self.weights, arcs.shape[1]).astype(np.float32)
-            masks["edge_weight"] = torch.from_numpy(of_arcs)
-        y = torch.from_numpy(self.labels)
-        return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
+        return as_data(self)
 
     def with_edges(
         self, edges: np.ndarray, weights: np.ndarray | None = None, *, setting: str | None = None
@@ -211,10 +201,6 @@ class NodeTask:
         elif weights is None and self.weights is not None:
             refuse("weights", "none", "one for each of the other edges of a graph with weights")
         return replace(self, edges=edges, weights=weights, setting=setting or self.setting)
-
-    def with_classes(self, labels: np.ndarray, num_classes: int) -> NodeTask:
-        """The same graph with classes (n,) as labels."""
-        return replace(self, labels=labels, num_classes=num_classes, outcome=Classes.name, beliefs=None)
 
     def without_edges_of(self, nodes: np.ndarray, *, setting: str | None = None) -> NodeTask:
         """The same task on the graph without the edges that touch `nodes`."""

@@ -61,6 +61,10 @@ class GenerativeModel(nn.Module):
         self.label_channel = next((one for one in channels if isinstance(one, LabelChannel)), None)
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
+    @property
+    def channels(self) -> list[Channel]:
+        return [channel for channel in (self.label_channel, self.edge_channel) if channel is not None]
+
     def emission(self, outcome: Outcome, members: int = 1) -> Emission:
         """The distribution of observed labels. members: how many replicas in a row are averaged."""
         return outcome if self.label_channel is None else self.label_channel.averaged(members)
@@ -175,7 +179,7 @@ class ModelSpec:
         """With a plus between them."""
         return "+".join(map(_name, self.channels))
 
-    def components(self) -> dict[str, Any]:
+    def components(self) -> dict[str, type[GraphLikelihood | LabelPrior | LabelPosterior]]:
         """The classes of the parts that the model has. A module of the caller's own is none of them."""
         kinds = ("posterior",) if self.likelihood is None else tuple(PARTS)
         sources = {kind: getattr(self, kind) for kind in kinds}
@@ -189,7 +193,7 @@ class ModelSpec:
         """The classes of the channels."""
         return tuple(CHANNELS[channel] if isinstance(channel, str) else channel for channel in self.channels)
 
-    def without_clear_channels(self, options: Mapping[str, Any]) -> ModelSpec:
+    def without_clear_channels(self, options: Mapping[str, object]) -> ModelSpec:
         """The same model without the channels that, with these options, change nothing in any replica."""
         made = zip(self.channels, self.channel_components(), strict=True)
         kept = (channel for channel, component in made if not component.is_clear(pick(options, component.Options)))
@@ -201,9 +205,9 @@ class ModelSpec:
         groups = groups if self.likelihood is None else [*groups[:2], ModelOptions, *groups[2:]]
         return [*groups, *(channel.Options for channel in self.channel_components())]
 
-    def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, Any]) -> GenerativeModel:
+    def build(self, sizes: Sizes, replicas: Replicas, options: Mapping[str, object]) -> GenerativeModel:
         """Fresh replicas. Each part takes from `options` those that it declares."""
-        parts = {
+        parts: dict[str, Any] = {
             kind: component(sizes, replicas.within(kind), pick(options, component.Options))
             for kind, component in self.components().items()
         }
@@ -222,7 +226,7 @@ def listed_channels(channels: Channels) -> tuple[str | type[Channel], ...]:
     return () if channels is None else tuple(channels) if isinstance(channels, Sequence) else (channels,)
 
 
-def serves(component: Any, outcome: str) -> bool:
+def serves(component: type[GraphLikelihood | LabelPrior | LabelPosterior | Channel], outcome: str) -> bool:
     """Whether a likelihood, prior, posterior or channel can be used with an outcome."""
     return issubclass(OUTCOMES[outcome], component.outcomes)
 

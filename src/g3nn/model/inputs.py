@@ -112,7 +112,8 @@ class Inputs:
     """X, G and Y_L of one task.
 
     val, unlabelled: node numbers. targets: the labels, of which training sees some. beliefs: (n, width), those of the
-    task.
+    task. counted: the number of nodes, the first, that count in the terms of nodes; None for all. repeats: how many
+    nodes each node of L and of U stands for.
     """
 
     task: NodeTask
@@ -122,6 +123,8 @@ class Inputs:
     outcome: Outcome
     targets: Targets
     beliefs: Tensor | None = None
+    counted: int | None = None
+    repeats: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
     def of(
@@ -189,16 +192,6 @@ class Inputs:
     def own(self, x: Rowwise) -> Rowwise:
         """Of a whole graph all nodes remain."""
         return x
-
-    @property
-    def counted(self) -> int | None:
-        """So many nodes, the first, count in the terms of nodes; None for all."""
-        return None
-
-    @property
-    def repeats(self) -> tuple[float, float]:
-        """How many nodes each node of L and of U stands for."""
-        return 1.0, 1.0
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` gives, computed on first use: something about this graph that one component needs."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -30,12 +31,11 @@ class DrawsPairs(Protocol):
     @property
     def edges(self) -> Pairs: ...
 
-    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
-        """`count` edges, or all of them if it is 0, and how many edges each of them represents."""
+    def observed(self, noise: Noise, count: int) -> Pairs:
+        """`count` edges, or all of them if it is 0."""
 
-    def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
-        """Non-edges, and how many each of them represents: all of them, or `count`, or as many as there are edges if it
-        is 0, drawn as `how` says."""
+    def absent(self, noise: Noise, count: int, how: str) -> Pairs:
+        """Non-edges: all of them, or `count`, or as many as there are edges if it is 0, drawn as `how` says."""
 
 
 class PairSource:
@@ -73,17 +73,17 @@ class PairSource:
         """Counts unordered pairs on an undirected graph and ordered pairs on a directed one, without self-pairs."""
         return len(self._free) if self.directed else len(self._free) // 2
 
-    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
+    def observed(self, noise: Noise, count: int) -> Pairs:
         if count == 0 or count >= self.num_edges:
-            return self.edges, 1.0
-        return self.sample_edges(noise, count), self.num_edges / count
+            return self.edges
+        return replace(self.sample_edges(noise, count), repeats=self.num_edges / count)
 
-    def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
+    def absent(self, noise: Noise, count: int, how: str) -> Pairs:
         if how == "all":
-            return self.all_non_edges, 1.0
+            return self.all_non_edges
         sample = {"non-edges": self.sample_non_edges, "uniform": self.sample_uniform, "degrees": self.sample_by_degree}
         count = min(count or self.num_edges, self.num_edges)
-        return sample[how](noise, count), self.num_non_edges / count
+        return replace(sample[how](noise, count), repeats=self.num_non_edges / count)
 
     def sample_edges(self, noise: Noise, count: int) -> Pairs:
         """`count` edges for each replica, uniform and independent; an edge may be drawn twice."""

@@ -44,7 +44,7 @@ class Sizes:
     nodes: int = 0
 
     @classmethod
-    def of(cls, task: NodeTask, options: Mapping[str, Any] | None = None) -> Sizes:
+    def of(cls, task: NodeTask, options: Mapping[str, object] | None = None) -> Sizes:
         """The sizes of a task; `options` may contain those of its outcome."""
         return cls(task.num_features, task.num_classes, task.directed, task.outcome_model(options), task.num_nodes)
 

@@ -32,8 +32,9 @@ from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log
 from g3nn.queries.survey import SampledGraph, Survey, likely_pairs, sample_graph
 from g3nn.training import TrainingOptions
 from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.options import LAST
 from g3nn.training.progress import Course
-from g3nn.training.stack import LAST, Stack
+from g3nn.training.stack import Stack
 
 
 @dataclass(frozen=True)

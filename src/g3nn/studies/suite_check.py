@@ -17,7 +17,7 @@ from g3nn.studies.records import Option
 from g3nn.studies.suite import CLEANED, ESTIMATOR, NO_STACKS, AxisValue, Suite, axis_options
 from g3nn.training.catalogue import all_options
 from g3nn.training.checks import checked_spec
-from g3nn.training.stack import TrainingOptions
+from g3nn.training.options import TrainingOptions
 
 _OF_ESTIMATOR = {field.name for field in fields(G3NNClassifier)} - {"device", "random_state", "verbose"}
 """The parameters of the estimator that a suite may set; `fit` checks their values."""

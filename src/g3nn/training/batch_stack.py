@@ -17,7 +17,8 @@ from g3nn.model.replicas import Noise, Replicas
 from g3nn.training.batches import BatchSource
 from g3nn.training.batches.sampled import Sampled
 from g3nn.training.batches.source import NO_PAIRS, drawn_ahead
-from g3nn.training.stack import Stack, TrainingOptions, validated
+from g3nn.training.options import TrainingOptions
+from g3nn.training.stack import Stack
 from g3nn.training.workers import Workers
 
 _DRAWING = 0x5DEECE66D
@@ -119,7 +120,7 @@ class BatchStack(Stack):
         # All but one process add zeros.
         answer = self._workers.sum(torch.cat(answers, dim=1))
         emission = self.model.emission(self.inputs.outcome)
-        return self._workers.as_first(validated(answer, self.inputs, emission, self.options.calibrated))
+        return self._workers.as_first(self.options.validated(answer, self.inputs, emission))
 
     def _answered(self, nodes: Tensor, number: int) -> Tensor:
         noise = Noise(self._checking, number)

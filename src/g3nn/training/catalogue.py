@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 from g3nn.base.options import Rule, known_names, rules
 from g3nn.graph.datasets import ALL_DATASETS, ALL_SETTINGS
@@ -12,10 +11,10 @@ from g3nn.model.generative import REGISTRIES, ModelOptions, model_names, registe
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.training import TrainingOptions
 
-Options = dict[str, dict[str, Any]]
+Options = dict[str, dict[str, object]]
 
 
-def available() -> dict[str, Any]:
+def available() -> dict[str, object]:
     """The names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
     return {
         "datasets": list(ALL_DATASETS),

@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -38,7 +37,7 @@ class Checkpoints:
     """
 
     folder: Path
-    training: dict[str, Any]
+    training: dict[str, object]
     every: float = EVERY
     workers: Workers = field(default_factory=Workers.current)
     _written: float = field(default_factory=time.monotonic)
@@ -85,7 +84,7 @@ class Checkpoints:
         except (AttributeError, LookupError, OSError, RecursionError, SafetensorError, TypeError, ValueError) as error:
             raise DataError(f"{file}: cannot be read: {error}. Delete it to begin anew.") from None
 
-    def _compare(self, stored: Mapping[str, Any]) -> None:
+    def _compare(self, stored: Mapping[str, object]) -> None:
         """Refuse a checkpoint of another training, and say what differs."""
         now = json.loads(json.dumps(self.training))
         names = [name for name in {**stored, **now} if stored.get(name) != now.get(name)]
@@ -97,7 +96,7 @@ class Checkpoints:
         raise InputError([Problem("checkpoint", given, "the same training", advice)])
 
 
-def check_folder(folder: Any, every: Any) -> None:
+def check_folder(folder: str | Path, every: object) -> None:
     """Make the folder, unless it is there, and try to write into it."""
     problems = Problems()
     if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
@@ -113,7 +112,7 @@ def check_folder(folder: Any, every: Any) -> None:
     problems.raise_if_any()
 
 
-def described(task: NodeTask) -> dict[str, Any]:
+def described(task: NodeTask) -> dict[str, object]:
     """What tells a task from another."""
     sizes = {"nodes": task.num_nodes, "edges": task.num_edges, "features": task.num_features}
     split = {"training nodes": len(task.train), "validation nodes": len(task.val)}
@@ -132,5 +131,5 @@ def _digest(task: NodeTask) -> str:
     return digest.hexdigest()[:16]
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     return "not set" if value is None else str(value)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
 
-from g3nn.base.errors import Problems, any_of
+from g3nn.base.errors import G3NNWarning, Problems, any_of
 from g3nn.base.options import known_names, rules
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.task import NodeTask
@@ -20,7 +21,7 @@ from g3nn.model.posteriors import POSTERIORS
 from g3nn.model.priors import PRIORS, LabelPrior
 from g3nn.model.priors.base import FeaturePrior
 from g3nn.model.replicas import Replicas, Sizes
-from g3nn.training.stack import TrainingOptions
+from g3nn.training.options import TrainingOptions
 from g3nn.training.workers import Workers
 
 CUSTOM = "custom"
@@ -30,7 +31,7 @@ _SEED_LIMIT = 2**63
 _SEEDS = "a whole number that fits into 64 bits"
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """numpy scalars as Python numbers, and a sequence with one number for each trial as a tuple of them."""
     if isinstance(value, np.generic):
         return value.item()
@@ -39,7 +40,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def checked_spec(model: Any, prior: Any, problems: Problems, channels: Channels = None) -> ModelSpec | None:
+def checked_spec(model: object, prior: object, problems: Problems, channels: Channels = None) -> ModelSpec | None:
     """The parts of the model, or None if they are not known. Channels of a `ModelSpec` stay unless others are given."""
     before = len(problems.found)
     if isinstance(model, ModelSpec):
@@ -57,11 +58,11 @@ def checked_spec(model: Any, prior: Any, problems: Problems, channels: Channels 
         spec = ModelSpec.parse(model)
     spec = replace(spec, channels=listed_channels(channels))
     spec.check(problems)
-    return None if len(problems.found) > before else replace(spec, prior=prior)
+    return None if len(problems.found) > before else replace(spec, prior=cast("str | type[LabelPrior]", prior))
 
 
 def check_outcome(
-    outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, Any], problems: Problems
+    outcome: str, spec: ModelSpec, objective: Objective, options: Mapping[str, object], problems: Problems
 ) -> None:
     """Whether model, objective and options make sense for an outcome."""
     spec.check_outcome(outcome, problems)
@@ -88,7 +89,7 @@ def check_outcome(
 def check_beliefs(task: NodeTask, spec: ModelSpec, problems: Problems) -> None:
     """Whether the task has what the prior needs."""
     prior = spec.components().get("prior")
-    if prior is not None and prior.uses_beliefs and task.beliefs is None:
+    if prior is not None and getattr(prior, "uses_beliefs", False) and task.beliefs is None:
         advice = "NodeTask.build(..., beliefs=...) takes them; an estimator makes them with prior=LogisticRegression()."
         problems.add("prior", f"{prior.__name__} for a task without beliefs", "a task with beliefs", advice)
 
@@ -98,7 +99,7 @@ def check_batches(
     spec: ModelSpec,
     objective: Objective,
     training: TrainingOptions,
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     problems: Problems,
 ) -> None:
     """Whether this can be trained in batches, if it is to be."""
@@ -117,7 +118,7 @@ def check_batches(
     if objective.pairs == "all" or objective.negatives == "degrees":
         given = f"{objective.pairs}, {objective.negatives}"
         problems.add("pairs, negatives", given, "sampled, and non-edges or uniform")
-    if Objective._wants(objective.consistency_weight):
+    if np.any(objective.consistency_weight):
         problems.add("consistency_weight", repr(objective.consistency_weight), "0 in batches", advice)
     if training.validation != "graph":
         problems.add("validation", repr(training.validation), "graph in batches", advice)
@@ -149,7 +150,14 @@ def check_kept(training: TrainingOptions, replicas: int, problems: Problems) -> 
         problems.add("checkpoint", given, "one, or a training in batches", advice)
 
 
-def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str, Any]]:
+def warn_without_edges(task: NodeTask) -> None:
+    """At the caller of `Plan.fit`, or of the function that called it."""
+    if task.num_edges == 0:
+        text = "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)"
+        warnings.warn(text, G3NNWarning, stacklevel=4)
+
+
+def checked_objective(objective: object, problems: Problems) -> tuple[str, dict[str, object]]:
     """The name of a preset, or "custom" with the fields of an objective of the caller's own."""
     if isinstance(objective, Objective):
         return CUSTOM, {name: plain(value) for name, value in vars(objective).items()}
@@ -157,7 +165,7 @@ def checked_objective(objective: Any, problems: Problems) -> tuple[str, dict[str
     return str(objective), {}
 
 
-def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]:
+def checked_seeds(trials: object, seed: object, problems: Problems) -> tuple[int, ...]:
     """One for each trial: seed, seed + 1, ..., or the seeds given; empty where a problem was recorded."""
     trials, seed = plain(trials), plain(seed)
     before = len(problems.found)
@@ -173,15 +181,17 @@ def checked_seeds(trials: Any, seed: Any, problems: Problems) -> tuple[int, ...]
         return seed if len(problems.found) == before else ()
     if not _is_seed(seed, trials if isinstance(trials, int) else 0):
         problems.add("seed", repr(seed), _SEEDS)
-    return tuple(range(seed, seed + trials)) if len(problems.found) == before else ()
+    if len(problems.found) == before and isinstance(seed, int) and isinstance(trials, int):
+        return tuple(range(seed, seed + trials))
+    return ()
 
 
-def _is_seed(seed: Any, trials: int) -> bool:
+def _is_seed(seed: object, trials: int) -> bool:
     """Whether `seed` and the numbers after it, one for each trial, fit into 64 bits."""
     return isinstance(seed, int) and not isinstance(seed, bool) and -_SEED_LIMIT <= seed <= _SEED_LIMIT - trials
 
 
-def checked_device(device: Any, problems: Problems) -> torch.device:
+def checked_device(device: object, problems: Problems) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if not isinstance(device, str) or device.partition(":")[0] not in ("cpu", "cuda"):

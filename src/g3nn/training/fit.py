@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import Channels, ModelSpec
@@ -30,7 +29,7 @@ def fit(
     checkpoint: str | Path | None = None,
     checkpoint_every: float = EVERY,
     track: Tracker | str | None = None,
-    **options: Any,
+    **options: object,
 ) -> FitResult:
     """Train `trials` replicas at once and evaluate each at its lowest validation loss.
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import time
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 
-from g3nn.base.errors import DeviceMemoryError, G3NNWarning, Problems
+from g3nn.base.errors import DeviceMemoryError, Problems
 from g3nn.base.options import check, known_names, pick, rules
 from g3nn.base.threads import enough_for
 from g3nn.graph.outcomes import OUTCOMES, Outcome
@@ -29,9 +27,10 @@ from g3nn.training.batch_stack import BatchStack
 from g3nn.training.batches import BatchSource
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.memory import fits, gib, measured, replicas_that_fit, surely_fits, usable_memory
+from g3nn.training.options import LAST, TrainingOptions
 from g3nn.training.progress import Course, Watch, monitor
 from g3nn.training.result import FitResult, evaluated, joined, member_seeds, mixed, note_divergence, trial_endings
-from g3nn.training.stack import LAST, Endings, Stack, TrainingOptions
+from g3nn.training.stack import Endings, Stack
 from g3nn.training.tracking import Runs, Tracker, tracked, tracker
 from g3nn.training.workers import Workers
 
@@ -46,15 +45,7 @@ _REPLICAS_PER_STACK = {"cpu": 32, "cuda": 512}
 
 
 Trained = tuple[Endings, GenerativeModel]
-
-
-class Around(NamedTuple):
-    """What happens beside the steps of a training: it is shown, tracked and kept, and stopped at a deadline."""
-
-    watch: Watch
-    runs: Runs
-    checkpoints: Checkpoints | None
-    deadline: float
+"""How the replicas of a stack ended, and their parameters."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,7 +58,7 @@ class Plan:
     objective: Objective
     objective_name: str
     training: TrainingOptions
-    options: dict[str, Any]
+    options: dict[str, object]
     seeds: tuple[int, ...]
     device: torch.device
     start: GenerativeModel | None = None
@@ -81,7 +72,7 @@ class Plan:
         seed: int | Sequence[int],
         prior: str | type[LabelPrior],
         device: str,
-        options: Mapping[str, Any],
+        options: Mapping[str, object],
         channels: Channels = None,
     ) -> Plan:
         """A plan, or one error that lists every problem."""
@@ -103,7 +94,7 @@ class Plan:
             declared = known_names(spec.option_groups())
             given = {**{key: value for key, value in RELEASED_OPTIONS.items() if key in declared}, **given}
         changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
-        target = Objective(**changes) if preset == checks.CUSTOM else Objective.named(preset, **changes)
+        target = Objective.named("elbo" if preset == checks.CUSTOM else preset, **changes)
         spec = spec.without_clear_channels(given)
         return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
 
@@ -132,8 +123,12 @@ class Plan:
         """About how much memory one replica takes on this graph."""
         return measured(lambda: self._stack(task, self._inputs(task), [0]).advance(), self.device)
 
-    def _inputs(self, task: NodeTask) -> Inputs:
-        return Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
+    def _inputs(self, task: NodeTask, label_weights: np.ndarray | None = None) -> Inputs:
+        inputs = Inputs.of(task, self.device, outcome=self._outcome(task, self.options))
+        if label_weights is None:
+            return inputs
+        weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
+        return dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
 
     def fit(
         self,
@@ -157,24 +152,30 @@ class Plan:
         checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
         told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         problems.raise_if_any()
-        if task.num_edges == 0:
-            warnings.warn(
-                "the graph has no edges: the graph term is left out and labels come from the prior p(Y | X)",
-                G3NNWarning,
-                stacklevel=3,
-            )
+        checks.warn_without_edges(task)
         start = time.perf_counter()
-        inputs = self._inputs(task)
-        if label_weights is not None:
-            weight = torch.from_numpy(label_weights[task.train]).to(inputs.device, inputs.dtype)
-            inputs = dataclasses.replace(inputs, targets=dataclasses.replace(inputs.targets, weight=weight))
+        inputs = self._inputs(task, label_weights)
         source = self._batches(task, inputs, label_weights) if self.training.batch else inputs
         with (
             enough_for(task.extent, len(self.seeds) * self.training.ensemble),
             self._watched(progress) as watch,
             self._tracked(task, told, inputs.outcome) as runs,
         ):
-            parts = self._run(task, source, Around(watch, runs, checkpoints, deadline or math.inf))
+
+            def train(chunk: list[int]) -> Trained:
+                stack = self._stack(task, source, chunk)
+                if checkpoints is not None:
+                    checkpoints.resume(stack, chunk[0])
+                while not stack.finished and (stack.epoch == 0 or self._in_time(deadline)):
+                    before = stack.num_live
+                    stack.step()
+                    watch(stack, before - stack.num_live)
+                    runs.look(stack, chunk)
+                    if checkpoints is not None and not stack.finished:
+                        checkpoints.save(stack, chunk[0])
+                return stack.end(), stack.model
+
+            parts = self._in_stacks(train, self._stack_size(task, source))
             result = self._result(task, inputs, parts, time.perf_counter() - start)
             runs.end(result)
             return result
@@ -205,7 +206,7 @@ class Plan:
         told, live = track if self.workers.leads else None, self.training.ensemble == 1
         return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)
 
-    def _choices(self, task: NodeTask) -> dict[str, Any]:
+    def _choices(self, task: NodeTask) -> dict[str, object]:
         named = {"model": self.spec.name, "objective": self.objective_name}
         return {**named, **self.hyperparameters(task.outcome)}
 
@@ -221,17 +222,15 @@ class Plan:
             label_weights=label_weights,
         )
 
-    def _run(self, task: NodeTask, inputs: Inputs | BatchSource, around: Around) -> list[Trained]:
-        """Train all seeds, in as many stacks as memory requires."""
-        if isinstance(inputs, BatchSource):
-            self._check_batch(task, inputs)
+    def _in_stacks(self, train: Callable[[list[int]], Trained], largest: int) -> list[Trained]:
+        """Train all replicas, in as few stacks of about the same size as memory allows."""
         replicas = range(len(self.seeds) * self.training.ensemble)
-        waiting = _chunks(replicas, self._stack_size(task, inputs))
+        waiting = [chunk.tolist() for chunk in np.array_split(replicas, -(-len(replicas) // largest))]
         parts: list[Trained] = []
         while waiting:
             chunk = waiting.pop(0)
             try:
-                parts.append(self._train(task, inputs, chunk, around))
+                parts.append(train(chunk))
             except torch.cuda.OutOfMemoryError:
                 # The numbers of a replica do not depend on its stack, so halving it only changes the memory needed.
                 if len(chunk) == 1:
@@ -261,27 +260,16 @@ class Plan:
     def _stack_size(self, task: NodeTask, inputs: Inputs | BatchSource) -> int:
         """As many replicas as fit, judged by one epoch of the first; no more than keep the device busy. In batches one,
         since what a batch holds depends on the seed."""
+        if isinstance(inputs, BatchSource):
+            self._check_batch(task, inputs)
         if len(self.seeds) * self.training.ensemble == 1 or self.training.batch:
             return 1
         fitting = replicas_that_fit(lambda: self._stack(task, inputs, [0]).advance(), self.device)
         return min(_REPLICAS_PER_STACK[self.device.type], fitting)
 
-    def _train(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int], around: Around) -> Trained:
-        stack = self._stack(task, inputs, chunk)
-        if around.checkpoints is not None:
-            around.checkpoints.resume(stack, chunk[0])
-        while not stack.finished and (stack.epoch == 0 or self._in_time(around.deadline)):
-            before = stack.num_live
-            stack.step()
-            around.watch(stack, before - stack.num_live)
-            around.runs.look(stack, chunk)
-            if around.checkpoints is not None and not stack.finished:
-                around.checkpoints.save(stack, chunk[0])
-        return stack.end(), stack.model
-
-    def _in_time(self, deadline: float) -> bool:
+    def _in_time(self, deadline: float | None) -> bool:
         """By the clock of the first process."""
-        return deadline == math.inf or self.workers.told(lambda: time.monotonic() < deadline)
+        return deadline is None or self.workers.told(lambda: time.monotonic() < deadline)
 
     def _stack(self, task: NodeTask, inputs: Inputs | BatchSource, chunk: list[int]) -> Stack:
         """The replicas at these positions, untrained. The own options of a trial hold for all its members."""
@@ -303,7 +291,7 @@ class Plan:
             return BatchStack(model, objective, inputs, replicas, training, self.workers)
         return Stack(model, objective, inputs, replicas, training)
 
-    def _outcome(self, task: NodeTask, options: Mapping[str, Any]) -> Outcome:
+    def _outcome(self, task: NodeTask, options: Mapping[str, object]) -> Outcome:
         return task.outcome_model(options) if self.start is None else self.start.posterior.sizes.outcome
 
     def _result(self, task: NodeTask, inputs: Inputs, parts: list[Trained], seconds: float) -> FitResult:
@@ -315,12 +303,12 @@ class Plan:
             validation_answers = answers if judged is inputs else self._answered(parts, judged)
             emission = model.emission(inputs.outcome, self.training.ensemble)
             ended = trial_endings(ended, validation_answers, inputs, emission, self.training)
-        measured: dict[str, Any] = {name: part.numpy() for name, part in vars(ended).items()}
+        measured: dict[str, Any] = {name: part.numpy() for name, part in ended.items()}
         diverged, never = measured.pop("diverged"), measured["best_epoch"] == 0
         cost, test = (np.where(never, np.nan, values) for values in evaluated(answers, inputs))
         status = tuple(
             "diverged" if bad else "limit" if count >= self.training.epochs else "stopped"
-            for bad, count in zip(diverged, ended.epochs.tolist(), strict=True)
+            for bad, count in zip(diverged, measured["epochs"].tolist(), strict=True)
         )
         note_divergence(status, self.seeds)
         return FitResult(
@@ -346,11 +334,10 @@ class Plan:
         answers = torch.cat([model.predict_log_prob(inputs) for _, model in parts])
         return mixed(answers, self.training.ensemble, inputs.outcome)
 
-    def hyperparameters(self, outcome: str) -> dict[str, Any]:
+    def hyperparameters(self, outcome: str) -> dict[str, object]:
         """Every option with the value it had, defaults included."""
-        declared = [*self.spec.option_groups(), OUTCOMES[outcome].Options]
-        groups: list[Any] = [pick(self.options, group) for group in declared]
-        values: dict[str, Any] = {}
+        groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
+        values: dict[str, object] = {}
         for group in [*groups, self.objective, self.training]:
             values.update(dataclasses.asdict(group))
         if self.spec.likelihood is not None:
@@ -358,8 +345,3 @@ class Plan:
         if self.spec.channels:
             values["channels"] = self.spec.channel_names
         return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
-
-
-def _chunks(items: range, largest: int) -> list[list[int]]:
-    """As few chunks as possible, of about the same size."""
-    return [chunk.tolist() for chunk in np.array_split(items, -(-len(items) // largest))]

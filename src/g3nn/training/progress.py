@@ -7,11 +7,14 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from g3nn.base.errors import G3NNWarning
 from g3nn.training.stack import Stack
 from g3nn.training.tracking import Run, Tracker
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
 _EVERY = 10
@@ -51,7 +54,7 @@ class Course:
     To the trainings it is also a tracker, which numbers their runs and adds the stage.
     """
 
-    def __init__(self, bar: Any = None, track: Tracker | None = None) -> None:
+    def __init__(self, bar: Progress | None = None, track: Tracker | None = None) -> None:
         self._bar = bar
         self._track = track
         self._words, self._runs = "", 0
@@ -68,7 +71,7 @@ class Course:
     def track(self) -> Tracker | None:
         return None if self._track is None else self
 
-    def begin(self, name: str, options: Mapping[str, Any]) -> Run:
+    def begin(self, name: str, options: Mapping[str, object]) -> Run:
         """The next run. If the tracker fails after the first one, the fit goes on without it."""
         assert self._track is not None
         self._runs += 1
@@ -96,7 +99,7 @@ class Course:
     def _show(self, at: float, words: str | None = None) -> None:
         # Where memory is short a training takes several stacks, each from its first epoch on.
         self._at = min(max(self._at, at), self._end)
-        if self._bar is not None:
+        if self._bar is not None and self._row is not None:
             self._bar.update(self._row, completed=self._at, description=words)
 
 

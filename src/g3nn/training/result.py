@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +18,8 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
+from g3nn.training.options import TrainingOptions
+from g3nn.training.stack import HISTORY_NAMES, Endings
 
 _APART = 1 << 32
 """Between the seeds of two members: more than any run has trials."""
@@ -53,7 +54,7 @@ class FitResult:
     setting: str
     model_name: str
     objective: str
-    hyperparameters: dict[str, Any]
+    hyperparameters: dict[str, object]
     seeds: tuple[int, ...]
     test_score: np.ndarray
     val_score: np.ndarray
@@ -112,7 +113,9 @@ class FitResult:
     @property
     def members(self) -> int:
         """How many networks answer together for a trial."""
-        return int(self.hyperparameters["ensemble"])
+        members = self.hyperparameters["ensemble"]
+        assert isinstance(members, int)
+        return members
 
     def select(self, keep: Sequence[int] | np.ndarray) -> FitResult:
         """The trials at these positions; this result stays as it was."""
@@ -153,7 +156,7 @@ class FitResult:
             model=GenerativeModel.join([result.model for result in results]),
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The numbers as plain types, as `g3nn train --json` prints them. A missing number is null."""
         score = self.outcome.score_key
         beyond_classes = {"outcome": self.outcome.name, "test_log_prob": _numbers(self.test_log_prob)}
@@ -210,18 +213,18 @@ def trial_endings(
     terms of its history are means over the members that were still in training.
     """
     members = options.ensemble
-    best = endings.best_epoch.view(-1, members)
+    epochs, best, diverged = (endings[name].view(-1, members) for name in ("epochs", "best_epoch", "diverged"))
     usable = (best > 0).all(1)
-    scores = validated(validation_answers, inputs, emission, options.calibrated).cpu().double()
+    scores = options.validated(validation_answers, inputs, emission).cpu().double()
     val_loss, val_score = torch.where(usable, scores, torch.nan)
-    return Endings(
-        val_loss=val_loss,
-        val_score=val_score,
-        epochs=endings.epochs.view(-1, members).amax(1),
-        best_epoch=best.amax(1) * usable,
-        diverged=endings.diverged.view(-1, members).any(1),
-        history=endings.history.unflatten(2, (-1, members)).nanmean(3),
-    )
+    return {
+        "val_loss": val_loss,
+        "val_score": val_score,
+        "epochs": epochs.amax(1),
+        "best_epoch": best.amax(1) * usable,
+        "diverged": diverged.any(1),
+        "history": endings["history"].unflatten(2, (-1, members)).nanmean(3),
+    }
 
 
 def evaluated(answer: torch.Tensor, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
@@ -247,9 +250,8 @@ def note_divergence(status: tuple[str, ...], seeds: tuple[int, ...]) -> None:
 
 def joined(parts: Sequence[Endings]) -> Endings:
     """The endings of several stacks in a row."""
-    names = [field.name for field in fields(Endings) if field.name != "history"]
-    arrays = {name: torch.cat([getattr(part, name) for part in parts]) for name in names}
-    return Endings(**arrays, history=torch.from_numpy(_side_by_side([part.history.numpy() for part in parts])))
+    together = {name: torch.cat([part[name] for part in parts]) for name in parts[0] if name != "history"}
+    return together | {"history": torch.from_numpy(_side_by_side([part["history"].numpy() for part in parts]))}
 
 
 def _side_by_side(histories: Sequence[np.ndarray]) -> np.ndarray:

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from g3nn.base.options import choice, counts, flag, integer, number
-from g3nn.model.channels import Emission
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import moving_buffers
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.pairs import DrawsPairs, PairSource
-from g3nn.model.replicas import Noise, Replicas, Scalar
+from g3nn.model.replicas import Noise, Replicas
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training.adam import StackedAdam
+from g3nn.training.capture import Captured
+from g3nn.training.options import BEST, LAST, TrainingOptions
 from g3nn.training.track import Track
-
-BEST, LAST = "best", "last"
-"""Which parameters a replica ends with."""
 
 HISTORY_NAMES = (*TERM_NAMES, "val_loss", "val_score")
 """What is recorded in each epoch for each replica."""
-
-_WARM_UP = 3
-"""Calls before a function is captured."""
 
 _LARGE = 50_000_000
 """Nodes and edges, times replicas, from which on an epoch is not captured."""
@@ -36,58 +30,9 @@ _EPOCHS_PER_LOOK = 25
 """How many captured epochs run before the host checks which replicas have stopped."""
 
 
-@dataclass(frozen=True)
-class TrainingOptions:
-    lr: Scalar = number(0.01, "learning rate of Adam", low=0, open_ends=True, per_replica=True)
-    weight_decay: Scalar = number(5e-4, "L2 penalty on all parameters", low=0, per_replica=True)
-    epochs: int = integer(2000, "at most this many epochs", low=1)
-    patience: int = integer(200, "stop after this many epochs without a lower validation loss", low=1)
-    validation: str = choice(
-        "graph", ("graph", "isolated"), "validation nodes are answered with their edges, or as if they had none"
-    )
-    calibrated: bool = flag(False, "compare validation losses at the temperature that is best for each answer")
-    keep: str = choice(
-        BEST,
-        (BEST, LAST),
-        "keep the parameters of the lowest validation loss and stop early, or train all epochs and keep the last ones",
-    )
-    ensemble: int = integer(1, "networks of a trial, trained apart, whose mean probabilities are its answer", low=1)
-
-    batch: int = integer(
-        0, "labelled nodes of a step, and as many unlabelled nodes, edges and non-edges; 0 for the whole graph", low=0
-    )
-    fan_out: str = counts(
-        "15/10/5", "in batches, the most neighbours that each step over the graph takes of a node; 0 for all"
-    )
-
-    def validation_inputs(self, inputs: Inputs) -> Inputs:
-        """The graph on which validation nodes are answered."""
-        return inputs if self.validation == "graph" else inputs.without_edges_of(inputs.task.val)
-
-
-@torch.no_grad()
-def validated(answer: Tensor, inputs: Inputs, emission: Emission, calibrated: bool) -> Tensor:
-    """(2, R): loss and score of answers (R, n, width) on the validation nodes, whose labels `emission` judges; NaN
-    without such nodes, as where the last parameters are kept."""
-    if inputs.val.numel() == 0:
-        return answer.new_full((2, len(answer)), torch.nan)
-    where = inputs.targets, inputs.val
-    validation = emission.validation(answer, *where)
-    return torch.stack([emission.calibrated_loss(answer, *where), validation[1]]) if calibrated else validation
-
-
-@dataclass(frozen=True, eq=False)
-class Endings:
-    """How each of the R trainings ended, in the order of the seeds; tensors on the CPU, losses and scores in double
-    precision. All but `diverged` are fields of a `FitResult`."""
-
-    val_loss: Tensor
-    val_score: Tensor
-    epochs: Tensor
-    best_epoch: Tensor
-    diverged: Tensor
-    history: Tensor
-    """(epochs, len(HISTORY_NAMES), R), NaN after a replica stopped."""
+Endings = dict[str, Tensor]
+"""How each of R trainings ended, in the order of the seeds: `diverged`, and by their names the fields of a `FitResult`
+that follow from the training. Tensors on the CPU, losses and scores in double precision."""
 
 
 class Stack:
@@ -120,7 +65,7 @@ class Stack:
         captured = device.type == "cuda" and bool(self._adam.parameters) and self._capturable()
         self._stride = _EPOCHS_PER_LOOK if captured else 1
         self._recent = torch.empty(self._stride, len(HISTORY_NAMES), replicas.size, device=device, dtype=dtype)
-        self._repeated = Repeated(self.advance, captured)
+        self._epoch: Callable[[], None] = Captured(self.advance) if captured else self.advance
         self._score: Callable[..., tuple[Tensor, Tensor]] = self._scored
         self._gone: list[tuple[Tensor, Track]] = []
         self._history: list[tuple[Tensor, Tensor]] = []
@@ -158,7 +103,7 @@ class Stack:
     def step(self) -> None:
         """Some epochs for every live replica (one, except on a GPU); finished replicas then leave the stack."""
         for _ in range(self._stride):
-            self._repeated()
+            self._epoch()
         self.epoch += self._stride
         self._history.append((self._live, self._recent.to("cpu", torch.float32, copy=True)))
         active = self._track.active.cpu()
@@ -205,7 +150,7 @@ class Stack:
     def _validated(self) -> Tensor:
         """(2, R): loss and score on the validation nodes."""
         answer = self.model.predict_log_prob(self._validation_inputs)
-        return validated(answer, self.inputs, self.model.emission(self.inputs.outcome), self.options.calibrated)
+        return self.options.validated(answer, self.inputs, self.model.emission(self.inputs.outcome))
 
     def _ramp(self, step: int | Tensor) -> float | Tensor:
         """What the terms without observed labels are multiplied by in this epoch."""
@@ -226,7 +171,8 @@ class Stack:
         self._recent = self._recent[:, :, keep].contiguous()
         self.model.select(keep)
         self._adam.select(keep, self._trainable())
-        self._repeated.forget()
+        if self._stride > 1:
+            self._epoch = Captured(self.advance)
 
     def state(self) -> dict[str, Tensor]:
         """What `resume` needs, as tensors. Valid until a replica is dropped."""
@@ -283,50 +229,11 @@ class Stack:
         if self.options.keep == LAST:
             at = (best_epoch - 1).clamp_min(0).unsqueeze(0)
             val_loss = history[:, len(TERM_NAMES)].gather(0, at).squeeze(0)
-        return Endings(
-            val_loss=torch.where(best_epoch > 0, val_loss, torch.nan).double(),
-            val_score=track.best_score.cpu().double(),
-            epochs=epochs,
-            best_epoch=best_epoch,
-            diverged=track.diverged.cpu(),
-            history=history[: int(epochs.max())],
-        )
-
-
-class Repeated:
-    """Calls a function; if asked to, captures it as a CUDA graph after a few calls and replays the graph from then on.
-
-    The function must read and write the same tensors at every call and never wait for the device. `forget` must be
-    called when those tensors were replaced.
-    """
-
-    def __init__(self, function: Callable[[], None], capture: bool) -> None:
-        self._function = function
-        self._capture = capture
-        self.forget()
-
-    def forget(self) -> None:
-        self._calls = 0
-        self._graph: torch.cuda.CUDAGraph | None = None
-
-    def __call__(self) -> None:
-        if not self._capture:
-            self._function()
-        elif self._graph is not None:
-            self._graph.replay()
-        else:
-            self._warm_up()
-
-    def _warm_up(self) -> None:
-        """The first calls run on a stream of their own, as capturing requires; then the graph is recorded."""
-        stream = torch.cuda.Stream()
-        stream.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(stream):
-            self._function()
-        torch.cuda.current_stream().wait_stream(stream)
-        self._calls += 1
-        if self._calls == _WARM_UP:
-            graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(graph):
-                self._function()
-            self._graph = graph
+        return {
+            "val_loss": torch.where(best_epoch > 0, val_loss, torch.nan).double(),
+            "val_score": track.best_score.cpu().double(),
+            "epochs": epochs,
+            "best_epoch": best_epoch,
+            "diverged": track.diverged.cpu(),
+            "history": history[: int(epochs.max())],
+        }

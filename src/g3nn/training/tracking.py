@@ -16,8 +16,9 @@ import numpy as np
 import torch
 
 from g3nn.base.errors import G3NNError, G3NNWarning, InputError, Problem, Problems
-from g3nn.model.objective import TERM_NAMES, Objective
+from g3nn.model.objective import Objective
 from g3nn.model.replicas import Replicas
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training.result import FitResult
 from g3nn.training.stack import HISTORY_NAMES, Stack
 
@@ -41,11 +42,11 @@ class Run(Protocol):
 class Tracker(Protocol):
     """Takes in the numbers of any number of trainings, some of them at the same time."""
 
-    def begin(self, name: str, options: Mapping[str, Any]) -> Run:
+    def begin(self, name: str, options: Mapping[str, object]) -> Run:
         """A training begins. options: all that was chosen for it, by name."""
 
 
-def tracker(given: Any, problems: Problems) -> Tracker | None:
+def tracker(given: object, problems: Problems) -> Tracker | None:
     """The argument `track`: a tracker, its name with a place ("tensorboard:runs"), or None."""
     if given is None or isinstance(given, Tracker):
         return given
@@ -68,7 +69,7 @@ class TensorBoardTracker:
     def __post_init__(self) -> None:
         _check_installed("tensorboard")
 
-    def begin(self, name: str, options: Mapping[str, Any]) -> Run:
+    def begin(self, name: str, options: Mapping[str, object]) -> Run:
         from torch.utils.tensorboard import SummaryWriter
 
         return _TensorBoardRun(SummaryWriter(str(_new_folder(Path(self.folder), name))), dict(options))
@@ -77,7 +78,7 @@ class TensorBoardTracker:
 @dataclass
 class _TensorBoardRun:
     writer: Any
-    options: dict[str, Any]
+    options: dict[str, object]
 
     def values(self, epoch: int, values: Mapping[str, float]) -> None:
         from tensorboard.compat.proto.summary_pb2 import Summary
@@ -110,7 +111,7 @@ class MLflowTracker:
     def __post_init__(self) -> None:
         _check_installed("mlflow")
 
-    def begin(self, name: str, options: Mapping[str, Any]) -> Run:
+    def begin(self, name: str, options: Mapping[str, object]) -> Run:
         from mlflow import MlflowClient
         from mlflow.entities import Param
 
@@ -252,7 +253,7 @@ class Runs:
 def tracked(
     track: Tracker | None,
     seeds: tuple[int, ...],
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     objective: Objective,
     score: str,
     live: bool,
@@ -269,7 +270,7 @@ def tracked(
         runs.interrupt()
 
 
-def _begun(track: Tracker, seed: int, trial: int, options: Mapping[str, Any]) -> Run:
+def _begun(track: Tracker, seed: int, trial: int, options: Mapping[str, object]) -> Run:
     own = {key: value[trial] if isinstance(value, list) else value for key, value in options.items()}
     try:
         return track.begin(f"{own['model']} seed {seed}", {**own, "seed": seed})
@@ -279,5 +280,5 @@ def _begun(track: Tracker, seed: int, trial: int, options: Mapping[str, Any]) ->
         raise InputError([Problem("track", str(error), "a place that can be reached and written")]) from error
 
 
-def _finite(values: Mapping[str, Any]) -> dict[str, float]:
+def _finite(values: Mapping[str, float]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if math.isfinite(value)}

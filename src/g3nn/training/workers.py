@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -14,6 +14,8 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from g3nn.base.errors import G3NNError, Problems
+
+T = TypeVar("T")
 
 _STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells each process that it starts."""
@@ -59,7 +61,7 @@ class Workers:
             dist.broadcast(tensor, src=0)
         return tensor
 
-    def told(self, find: Callable[[], Any]) -> Any:
+    def told(self, find: Callable[[], T]) -> T:
         """What `find` gives in the first process, which alone calls it, for all. They also share its errors."""
         if self.size == 1:
             return find()
@@ -74,7 +76,7 @@ class Workers:
             raise found[1]
         return found[0]
 
-    def averaged(self, model: nn.Module, function: Callable[..., Any], unused: bool) -> Callable[..., Any]:
+    def averaged(self, model: nn.Module, function: Callable[..., T], unused: bool) -> Callable[..., T]:
         """A function of the model, such that a backward pass through it leaves the mean gradient of all processes.
 
         unused: whether some parameters do not enter the result."""

@@ -9,8 +9,9 @@ from g3nn.base.errors import InputError
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
+from g3nn.training.options import TrainingOptions
 from g3nn.training.result import member_seeds, trial_endings
-from g3nn.training.stack import HISTORY_NAMES, Endings, TrainingOptions, validated
+from g3nn.training.stack import HISTORY_NAMES, Endings
 
 QUICK = {"device": "cpu", "progress": False, "epochs": 30, "hidden": 8}
 
@@ -47,7 +48,7 @@ class TestAnswer:
     def test_is_judged_as_one_answer(self, learnable, trials):
         log_prob = torch.from_numpy(trials.probabilities).log()
         inputs = Inputs.of(learnable)
-        loss, accuracy = validated(log_prob, inputs, inputs.outcome, calibrated=False)
+        loss, accuracy = TrainingOptions().validated(log_prob, inputs, inputs.outcome)
         np.testing.assert_allclose(trials.val_loss, loss.numpy(), rtol=1e-5)
         np.testing.assert_allclose(trials.val_accuracy, accuracy.numpy(), rtol=1e-6)
         right = trials.probabilities[:, learnable.test].argmax(2) == learnable.labels[learnable.test]
@@ -78,7 +79,7 @@ def test_validation_nodes_without_edges_are_judged_so(learnable: NodeTask):
         answers = result.model.predict_log_prob(judged)
     together = OUTCOMES["classes"](learnable.num_classes).mixture(answers)
     inputs = Inputs.of(learnable)
-    loss, _ = validated(together, inputs, inputs.outcome, calibrated=True)
+    loss, _ = TrainingOptions(calibrated=True).validated(together, inputs, inputs.outcome)
     np.testing.assert_allclose(result.val_loss, loss.numpy(), rtol=1e-5)
 
 
@@ -103,11 +104,11 @@ def test_a_trial_has_no_numbers_if_one_member_never_had_a_finite_loss(learnable:
     even = torch.full((2, 60, 3), 1 / 3).log()
     inputs = Inputs.of(learnable)
     trials = trial_endings(endings, even, inputs, inputs.outcome, TrainingOptions(ensemble=2))
-    np.testing.assert_allclose(trials.val_loss, [np.nan, np.log(3)], rtol=1e-6)
-    assert trials.val_score.isnan().tolist() == [True, False]
-    assert trials.epochs.tolist() == [9, 8]
-    assert trials.best_epoch.tolist() == [0, 6]
-    assert trials.diverged.tolist() == [True, False]
+    np.testing.assert_allclose(trials["val_loss"], [np.nan, np.log(3)], rtol=1e-6)
+    assert trials["val_score"].isnan().tolist() == [True, False]
+    assert trials["epochs"].tolist() == [9, 8]
+    assert trials["best_epoch"].tolist() == [0, 6]
+    assert trials["diverged"].tolist() == [True, False]
 
 
 @pytest.mark.parametrize("outcome", ["tags", "real", "counts"])

@@ -52,8 +52,8 @@ def test_as_many_replicas_as_the_free_memory_holds(monkeypatch):
 def test_stacks_are_split_by_memory_and_give_the_same(learnable, monkeypatch):
     whole = g3nn.fit(learnable, "sbm-gcn", trials=5, epochs=5)
     sizes = []
-    original = plan.Plan._train
-    monkeypatch.setattr(plan.Plan, "_train", lambda self, *rest: sizes.append(len(rest[2])) or original(self, *rest))
+    original = plan.Plan._stack
+    monkeypatch.setattr(plan.Plan, "_stack", lambda self, *rest: sizes.append(len(rest[2])) or original(self, *rest))
     monkeypatch.setattr(plan, "replicas_that_fit", lambda epoch, device: 2)
     split = g3nn.fit(learnable, "sbm-gcn", trials=5, epochs=5)
     assert sorted(sizes) == [1, 2, 2]
@@ -62,4 +62,5 @@ def test_stacks_are_split_by_memory_and_give_the_same(learnable, monkeypatch):
 
 @pytest.mark.parametrize(("count", "largest", "expected"), [(10, 4, [3, 3, 4]), (4, 4, [4]), (5, 1, [1] * 5)])
 def test_chunks_are_even(count, largest, expected):
-    assert sorted(len(chunk) for chunk in plan._chunks(range(count), largest)) == expected
+    planned = plan.Plan.check("sbm-gcn", "elbo", count, 0, "mlp", "cpu", {})
+    assert sorted(planned._in_stacks(len, largest)) == expected

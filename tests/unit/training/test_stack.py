@@ -12,11 +12,12 @@ import g3nn
 from g3nn import FitResult, ModelSpec, Objective
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError
 from g3nn.model.inputs import Inputs
-from g3nn.model.objective import TERM_NAMES
 from g3nn.model.posteriors import ModulePosterior
 from g3nn.model.replicas import Replicas, Sizes
+from g3nn.model.terms import TERM_NAMES
 from g3nn.training import plan
-from g3nn.training.stack import HISTORY_NAMES, Endings, Stack, TrainingOptions
+from g3nn.training.options import TrainingOptions
+from g3nn.training.stack import HISTORY_NAMES, Endings, Stack
 
 VAL_LOSS = HISTORY_NAMES.index("val_loss")
 
@@ -57,12 +58,12 @@ class TestStackEqualsSingles:
         together, state = train_double(learnable, name, (0, 1, 2, 3), **options)
         for t in range(4):
             alone, own = train_double(learnable, name, (t,), **options)
-            length = int(alone.epochs)
-            assert together.epochs[t] == alone.epochs[0]
-            assert together.best_epoch[t] == alone.best_epoch[0]
-            torch.testing.assert_close(together.val_loss[t], alone.val_loss[0], rtol=0, atol=1e-10)
-            torch.testing.assert_close(together.val_score[t], alone.val_score[0], rtol=0, atol=1e-10)
-            torch.testing.assert_close(together.history[:length, :, t], alone.history[:, :, 0], rtol=0, atol=1e-6)
+            length = int(alone["epochs"])
+            assert together["epochs"][t] == alone["epochs"][0]
+            assert together["best_epoch"][t] == alone["best_epoch"][0]
+            torch.testing.assert_close(together["val_loss"][t], alone["val_loss"][0], rtol=0, atol=1e-10)
+            torch.testing.assert_close(together["val_score"][t], alone["val_score"][0], rtol=0, atol=1e-10)
+            torch.testing.assert_close(together["history"][:length, :, t], alone["history"][:, :, 0], rtol=0, atol=1e-6)
             for key, tensor in own.items():
                 torch.testing.assert_close(state[key][t], tensor[0], rtol=0, atol=1e-9)
 
@@ -114,14 +115,14 @@ class TestStackEqualsSingles:
 
     def test_where_a_stack_does_not_fit_in_memory(self, learnable, monkeypatch):
         whole = fit(learnable, "sbm-gcn", trials=3, epochs=3)
-        train = plan.Plan._train
+        step = Stack.step
 
-        def small_memory(self: plan.Plan, task: Any, inputs: Any, chunk: list[int], *rest: Any) -> Any:
-            if len(chunk) > 1:
+        def small_memory(self: Stack) -> None:
+            if self.num_live > 1:
                 raise torch.cuda.OutOfMemoryError
-            return train(self, task, inputs, chunk, *rest)
+            step(self)
 
-        monkeypatch.setattr(plan.Plan, "_train", small_memory)
+        monkeypatch.setattr(Stack, "step", small_memory)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
         parts = fit(learnable, "sbm-gcn", trials=3, epochs=3)
         for t in range(3):
@@ -131,7 +132,7 @@ class TestStackEqualsSingles:
         def no_memory(*_: Any) -> Any:
             raise torch.cuda.OutOfMemoryError
 
-        monkeypatch.setattr(plan.Plan, "_train", no_memory)
+        monkeypatch.setattr(Stack, "step", no_memory)
         monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
         with pytest.raises(DeviceMemoryError, match="device='cpu'"):
             fit(learnable, "sbm-gcn", trials=3, epochs=3)

@@ -8,7 +8,7 @@ import torch.distributed as dist
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.training.checks import check_workers
-from g3nn.training.stack import TrainingOptions
+from g3nn.training.options import TrainingOptions
 from g3nn.training.workers import Workers, joined_by_torchrun
 
 

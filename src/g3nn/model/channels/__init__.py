@@ -3,11 +3,8 @@
 from g3nn.base.registry import Registry
 from g3nn.model.channels.base import Channel, EdgeChannel, Emission, LabelChannel
 from g3nn.model.channels.confusion import Confusion, fit_confusion
-from g3nn.model.channels.edges import DoubtfulEdges
-from g3nn.model.channels.flips import Flips
-from g3nn.model.channels.outliers import Outliers
+from g3nn.model.components import components
 
-_OWN: dict[str, type[Channel]] = {"flips": Flips, "outliers": Outliers, "edges": DoubtfulEdges}
-CHANNELS = Registry("g3nn.channels", Channel, _OWN)
+CHANNELS = Registry("g3nn.channels", Channel, components(__name__, Channel, ("flips", "outliers", "edges")))
 
 __all__ = ["CHANNELS", "Channel", "Confusion", "EdgeChannel", "Emission", "LabelChannel", "fit_confusion"]

@@ -6,7 +6,7 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +34,7 @@ class Channel(nn.Module, ABC):
     clear: ClassVar[Mapping[str, float]]
     """The options with which what is seen is what is true. A model then has no such channel."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__()
         self.outcome = sizes.outcome
 
@@ -43,7 +43,7 @@ class Channel(nn.Module, ABC):
         return None
 
     @classmethod
-    def is_clear(cls, options: Any) -> bool:
+    def is_clear(cls, options: object) -> bool:
         """Whether what is seen is what is true, in all replicas."""
         values = {name: getattr(options, name) for name in cls.clear}
         each = {name: value if isinstance(value, Sequence) else (value,) for name, value in values.items()}

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import number
-from g3nn.graph.outcomes import Classes, Outcome, Tags, Targets
+from g3nn.graph.outcomes import Classes, Tags, Targets
 from g3nn.graph.outcomes.classes import TEMPERATURE_STEPS
 from g3nn.model.channels.base import NEVER, LabelChannel
 from g3nn.model.replicas import Replicas, Scalar, Sizes
@@ -36,7 +36,7 @@ class Flips(LabelChannel):
     """
 
     Options = FlipOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes, Tags)
+    outcomes = (Classes, Tags)
     clear: ClassVar[Mapping[str, float]] = {"wrong": 0.0}
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: FlipOptions | None = None) -> None:

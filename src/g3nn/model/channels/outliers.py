@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import number
-from g3nn.graph.outcomes import NormalOutcome, Outcome, Targets
+from g3nn.graph.outcomes import NormalOutcome, Targets
 from g3nn.model.channels.base import NEVER, LabelChannel
 from g3nn.model.replicas import Replicas, Scalar, Sizes
 
@@ -38,7 +38,7 @@ class Outliers(LabelChannel):
     """
 
     Options = OutlierOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (NormalOutcome,)
+    outcomes = (NormalOutcome,)
     clear: ClassVar[Mapping[str, float]] = {"wrong": 0.0}
     outcome: NormalOutcome
 

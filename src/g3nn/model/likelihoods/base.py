@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from torch.nn.functional import logsigmoid
 
 from g3nn.base.options import NoOptions, number
 from g3nn.graph.outcomes import Classes, Outcome
-from g3nn.kernels import Pattern, gather
+from g3nn.kernels import Pattern, gather, pair_dot, pair_sum
 from g3nn.model.inputs import Inputs
 from g3nn.model.replicas import Noise, Replicas, Scalar, Sizes
 
@@ -26,6 +26,7 @@ class Pairs:
 
     pattern: the same pairs in the same order as a sparse pattern, if they stay the same from step to step.
     weight: same shape as i; as how many edges or non-edges each pair counts. None: each as one.
+    repeats: how many edges or non-edges of the graph each pair stands for, where some were drawn.
     """
 
     i: Tensor
@@ -33,6 +34,7 @@ class Pairs:
     present: bool
     pattern: Pattern | None = None
     weight: Tensor | None = None
+    repeats: float = 1.0
 
     @property
     def index(self) -> tuple[Tensor, Tensor, Pattern | None]:
@@ -45,6 +47,15 @@ class Pairs:
     def log_prob(self, odds: Tensor) -> Tensor:
         """The log-probability of what was observed (an edge, or none), from the log-odds of an edge; any shape."""
         return logsigmoid(odds if self.present else -odds)
+
+    def squared_distance(self, nodes: Tensor) -> Tensor:
+        """(R, P): |x_i - x_j|^2 for the rows of nodes (R, n, h)."""
+        length = nodes.square().sum(2)
+        return pair_sum(length, length, *self.index) - 2 * pair_dot(nodes, nodes, *self.index)
+
+    def weighted(self, scores: Tensor) -> Tensor:
+        """(R, P): each score times the weight of its pair."""
+        return scores if self.weight is None else scores * self.weight
 
 
 def among_few(pairs: list[Pairs]) -> tuple[Tensor, list[Pairs]]:
@@ -72,7 +83,7 @@ class GraphLikelihood(nn.Module, ABC):
     cost: ClassVar[float] = 2.0
     """About how much longer an epoch takes with it on a CPU, as a multiple of an epoch of gcn."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__()
         self.sizes = sizes
 
@@ -89,6 +100,15 @@ class GraphLikelihood(nn.Module, ABC):
     def expectation(self) -> str:
         """How `expected_log_prob` is computed: "exact", a closed lower "bound", or from "samples" of q."""
         return "exact"
+
+    def values(self, beliefs: Tensor, noise: Noise) -> Tensor:
+        """What `expected_log_prob` takes as q: beliefs (R, n, ...) or, if it wants samples, values drawn from beliefs
+        (R, n, 2T), mean and variance, followed by a variance of zero."""
+        if self.expectation != "samples":
+            return beliefs
+        mean, variance = beliefs.chunk(2, dim=2)
+        values = mean + variance.sqrt() * noise.normal(mean)
+        return torch.cat([values, torch.zeros_like(values)], dim=2)
 
     @abstractmethod
     def log_odds(self, state: NodeState, values: Tensor, pairs: Pairs) -> Tensor:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from g3nn.kernels import expected_logistic, gather, linear, pair_dot
@@ -19,7 +17,7 @@ class BilinearLatentSpace(LatentSpace):
     (Ux_i)' M_uu (Ux_j) + (Ux_i)' M_uy[l] + M_yu[k] (Ux_j) + M_yy[k, l] + b.
     """
 
-    cost: ClassVar[float] = 4.0
+    cost = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentOptions | None = None) -> None:
         super().__init__(sizes, replicas, options)

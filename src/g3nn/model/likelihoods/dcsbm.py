@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -27,7 +26,7 @@ class DegreeCorrectedBlock(ClassLikelihood):
     """
 
     Options = DegreeCorrectedOptions
-    uses_features: ClassVar[bool] = True
+    uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: DegreeCorrectedOptions | None = None) -> None:
         super().__init__(sizes, replicas)

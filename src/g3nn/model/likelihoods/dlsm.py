@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from g3nn.kernels import expected_logistic, linear, pair_dot, pair_sum
+from g3nn.kernels import expected_logistic, linear
 from g3nn.model.likelihoods.base import NodeState, Pairs
 from g3nn.model.likelihoods.latent import LatentOptions, LatentSpace
 from g3nn.model.replicas import Replicas, Sizes
@@ -32,8 +32,7 @@ class DistanceLatentSpace(LatentSpace):
     def _parts(self, state: NodeState, pairs: Pairs) -> tuple[Tensor, Tensor, Tensor]:
         """b - |D|^2 as (R, P), 2 D' v as (R, P, K), and - |v_k - v_l|^2 as (R, K, K)."""
         assert state is not None
-        length = state.square().sum(2)
-        distance = pair_sum(length, length, *pairs.index) - 2 * pair_dot(state, state, *pairs.index)
+        distance = pairs.squared_distance(state)
         towards = 2 * linear(state, self.V)
         left, right = pairs.ends(towards)
         apart = (self.V.unsqueeze(3) - self.V.unsqueeze(2)).square().sum(1)

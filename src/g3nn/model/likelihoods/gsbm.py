@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from g3nn.kernels import linear, pair_dot
@@ -18,7 +16,7 @@ class StochasticBlock(ClassLikelihood):
     """
 
     Options = BlockOptions
-    uses_features: ClassVar[bool] = False
+    uses_features = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: BlockOptions | None = None) -> None:
         super().__init__(sizes, replicas)

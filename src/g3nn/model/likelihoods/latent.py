@@ -21,7 +21,7 @@ class LatentSpace(ClassLikelihood):
     """Features place the nodes at U x_i, and pairs have log-odds b if nothing else is known."""
 
     Options: ClassVar[type] = LatentOptions
-    uses_features: ClassVar[bool] = True
+    uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -32,8 +31,8 @@ class AdditiveLatentSpace(ClassLikelihood):
     """
 
     Options = LatentSpaceOptions
-    uses_features: ClassVar[bool] = True
-    cost: ClassVar[float] = 4.0
+    uses_features = True
+    cost = 4.0
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LatentSpaceOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from g3nn.base.options import choice
-from g3nn.graph.outcomes import NormalOutcome, Outcome
+from g3nn.graph.outcomes import NormalOutcome
 from g3nn.kernels import logistic_bound, pair_dot, pair_sum
 from g3nn.model.likelihoods.base import GraphLikelihood, NodeState, Pairs
 from g3nn.model.replicas import Replicas, Sizes
@@ -34,8 +33,8 @@ class NearValues(GraphLikelihood):
     """
 
     Options = NearOptions
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (NormalOutcome,)
+    uses_features = False
+    outcomes = (NormalOutcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

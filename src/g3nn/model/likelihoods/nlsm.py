@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -68,7 +67,7 @@ class NeighbourLatentSpace(ClassLikelihood):
     """
 
     Options = NeighbourOptions
-    uses_features: ClassVar[bool] = True
+    uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: NeighbourOptions | None = None) -> None:
         super().__init__(sizes, replicas)

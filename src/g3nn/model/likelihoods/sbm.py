@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from g3nn.base.options import flag, number
-from g3nn.graph.outcomes import Classes, Outcome, Tags
+from g3nn.graph.outcomes import Classes, Tags
 from g3nn.kernels import logistic_bound, pair_dot, tag_moments
 from g3nn.model.likelihoods.base import ClassLikelihood, NodeState, Pairs
 from g3nn.model.replicas import Replicas, Scalar, Sizes
@@ -34,8 +33,8 @@ class PlantedPartition(ClassLikelihood):
     """
 
     Options = PlantedPartitionOptions
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Classes, Tags)
+    uses_features = False
+    outcomes = (Classes, Tags)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PlantedPartitionOptions | None = None) -> None:
         super().__init__(sizes, replicas)

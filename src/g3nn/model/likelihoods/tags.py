@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from g3nn.base.options import choice, flag, number
-from g3nn.graph.outcomes import Outcome, Tags
+from g3nn.graph.outcomes import Tags
 from g3nn.kernels import Pattern, log_tag_rate, logistic_bound, pair_sum, tag_mean, tag_moments
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods.base import GraphLikelihood, NodeState, Pairs
@@ -54,8 +53,8 @@ class TagBlocks(GraphLikelihood):
     """
 
     Options = TagOptions
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Tags,)
+    uses_features = False
+    outcomes = (Tags,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: TagOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -26,8 +25,8 @@ class APPNP(LabelPosterior):
     """Z_0 = MLP(X); Z_t = (1 - a) A Z_{t-1} + a Z_0; q = softmax(Z_T), with teleport probability a."""
 
     Options = APPNPOptions
-    cost: ClassVar[float] = 2.5
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 2.5
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: APPNPOptions | None = None) -> None:
         super().__init__(sizes, replicas)

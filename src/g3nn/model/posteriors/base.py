@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -34,7 +34,7 @@ class LabelPosterior(nn.Module, ABC):
     cost: ClassVar[float] = 2.0
     """About how long an epoch takes on a CPU, as a multiple of that of gcn."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__()
         self.sizes = sizes
         self.head = Head(sizes, replicas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -34,7 +34,7 @@ class CorrectAndSmooth(LabelPosterior):
     then its answers are propagated together with the observed labels (smooth). PyG propagates all replicas at once."""
 
     Options = CorrectAndSmoothOptions
-    capturable: ClassVar[bool] = False
+    capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -36,9 +35,9 @@ class GAT(LabelPosterior):
     """
 
     Options = GATOptions
-    cost: ClassVar[float] = 4.0
-    steps: ClassVar[int | None] = 2
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 4.0
+    steps = 2
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GATOptions | None = None) -> None:
         super().__init__(sizes, replicas)

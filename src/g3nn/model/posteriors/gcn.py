@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -26,8 +25,8 @@ class GCN(LabelPosterior):
     """q = softmax(A relu(A X W_1 + b_1) W_2 + b_2) with A = D^-1/2 (A + I) D^-1/2; more layers are like the first."""
 
     Options = GCNOptions
-    cost: ClassVar[float] = 1.0
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 1.0
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNOptions | None = None) -> None:
         super().__init__(sizes, replicas)

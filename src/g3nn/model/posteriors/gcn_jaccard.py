@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -30,7 +29,7 @@ class GCNJaccard(LabelPosterior):
     """
 
     Options = GCNJaccardOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNJaccardOptions | None = None) -> None:
         super().__init__(sizes, replicas)

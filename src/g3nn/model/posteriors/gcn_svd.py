@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -50,7 +49,7 @@ class GCNSVD(LabelPosterior):
     """
 
     Options = GCNSVDOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNSVDOptions | None = None) -> None:
         super().__init__(sizes, replicas)

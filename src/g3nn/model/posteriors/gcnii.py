@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -33,8 +32,8 @@ class GCNII(LabelPosterior):
     """
 
     Options = GCNIIOptions
-    cost: ClassVar[float] = 12.0
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 12.0
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GCNIIOptions | None = None) -> None:
         super().__init__(sizes, replicas)

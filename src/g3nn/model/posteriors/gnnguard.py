@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import torch
@@ -36,7 +35,7 @@ class GNNGuard(LabelPosterior):
     """
 
     Options = GNNGuardOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GNNGuardOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -49,7 +48,7 @@ class Grand(LabelPosterior):
     """
 
     Options = GrandOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: GrandOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -31,9 +30,9 @@ class Hops(LabelPosterior):
     """
 
     Options = HopsOptions
-    cost: ClassVar[float] = 3.0
-    steps: ClassVar[int | None] = 2
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 3.0
+    steps = 2
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: HopsOptions | None = None) -> None:
         super().__init__(sizes, replicas)

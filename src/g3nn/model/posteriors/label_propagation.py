@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -27,7 +26,7 @@ class LabelPropagation(LabelPosterior):
     """
 
     Options = LabelPropagationOptions
-    capturable: ClassVar[bool] = False
+    capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
         super().__init__(sizes, replicas)

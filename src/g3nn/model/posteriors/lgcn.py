@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -29,7 +28,7 @@ class LabelGCN(LabelPosterior):
     """
 
     Options = LabelGCNOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelGCNOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import torch
 from torch import Tensor
 
@@ -23,8 +21,8 @@ class Linkx(LabelPosterior):
     """
 
     Options = PerceptronOptions
-    cost: ClassVar[float] = 1.5
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    cost = 1.5
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)

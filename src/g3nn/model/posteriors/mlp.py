@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -17,10 +15,10 @@ class MLPPosterior(LabelPosterior):
     """q(y_i | x_i): two layers with dropout before each."""
 
     Options = PerceptronOptions
-    uses_graph: ClassVar[bool] = False
-    cost: ClassVar[float] = 0.7
-    steps: ClassVar[int | None] = 0
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_graph = False
+    cost = 0.7
+    steps = 0
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -6,7 +6,7 @@ import copy
 import inspect
 import warnings
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,8 +29,8 @@ class ModulePosterior(LabelPosterior):
     step: the same plan gives the same numbers, but the noise of a replica depends on the rest of the stack.
     """
 
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
-    capturable: ClassVar[bool] = False
+    outcomes = (Outcome,)
+    capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, source: nn.Module | Callable[[], nn.Module]) -> None:
         super().__init__(sizes, replicas)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -28,7 +27,7 @@ class Sage(LabelPosterior):
     """
 
     Options = SageOptions
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: SageOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from torch import Tensor, nn
 
@@ -26,7 +26,7 @@ class LabelPrior(nn.Module, ABC):
     uses_beliefs: ClassVar[bool] = False
     """Whether it needs the beliefs of a task."""
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__()
         self.sizes = sizes
         self.head = Head(sizes, replicas)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
@@ -15,7 +13,7 @@ from g3nn.model.replicas import Replicas, Sizes
 class BernoulliFeatures(FeaturePrior):
     """x_id > 0 with probability sigmoid(b_d + theta_kd), independently: which words a text contains, not how often."""
 
-    uses_features: ClassVar[bool] = True
+    uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: FeatureOptions | None = None) -> None:
         super().__init__(sizes, replicas, options)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -15,7 +14,7 @@ from g3nn.model.replicas import Replicas, Sizes
 class GaussianFeatures(FeaturePrior):
     """x_id ~ Normal(s_d mu_kd, s_d^2), independently, with one scale for all classes."""
 
-    uses_features: ClassVar[bool] = True
+    uses_features = True
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: FeatureOptions | None = None) -> None:
         super().__init__(sizes, replicas, options)

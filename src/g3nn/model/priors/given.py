@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -16,11 +14,11 @@ from g3nn.model.replicas import Noise, Replicas, Sizes
 class GivenPrior(LabelPrior):
     """p(y_i | x_i) is the belief about node i that came with the task, the same for all replicas: nothing to learn."""
 
-    uses_features: ClassVar[bool] = True
-    uses_beliefs: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = True
+    uses_beliefs = True
+    outcomes = (Outcome,)
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__(sizes, replicas)
         del self.head  # It makes answers of scores, of which there are none.
         self.each = ReplicaCount(replicas)

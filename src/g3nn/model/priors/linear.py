@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from torch import Tensor
 
@@ -23,8 +22,8 @@ class LinearPrior(LabelPrior):
     """p(y_i | x_i) = softmax(W x_i + b)."""
 
     Options = LinearOptions
-    uses_features: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = True
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LinearOptions | None = None) -> None:
         super().__init__(sizes, replicas)

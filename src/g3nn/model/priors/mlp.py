@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -17,8 +15,8 @@ class MLPPrior(LabelPrior):
     """p(y_i | x_i) = softmax(W_2 relu(W_1 x_i + b_1) + b_2), with dropout before each layer."""
 
     Options = PerceptronOptions
-    uses_features: ClassVar[bool] = True
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = True
+    outcomes = (Outcome,)
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: PerceptronOptions | None = None) -> None:
         super().__init__(sizes, replicas)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
-
 from torch import Tensor
 
 from g3nn.graph.outcomes import Outcome
@@ -16,10 +14,10 @@ from g3nn.model.replicas import Noise, Replicas, Sizes
 class UniformPrior(LabelPrior):
     """p(y_i = k | x_i) = 1 / K; for other outcomes, the distribution of the training labels."""
 
-    uses_features: ClassVar[bool] = False
-    outcomes: ClassVar[tuple[type[Outcome], ...]] = (Outcome,)
+    uses_features = False
+    outcomes = (Outcome,)
 
-    def __init__(self, sizes: Sizes, replicas: Replicas, options: Any = None) -> None:
+    def __init__(self, sizes: Sizes, replicas: Replicas, options: object = None) -> None:
         super().__init__(sizes, replicas)
         self.each = ReplicaCount(replicas)
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.feature_selection import f_classif, f_regression
 from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
@@ -64,7 +63,7 @@ class CrossFitted:
     @classmethod
     def fit(
         cls,
-        estimator: Any,
+        estimator: BaseEstimator,
         X: Matrix,
         labels: np.ndarray,
         train: np.ndarray,
@@ -114,7 +113,7 @@ class _Learner:
     classes: how many there are in a column, 0 for numbers. first: the first one that answers say something about.
     """
 
-    estimator: Any
+    estimator: BaseEstimator
     X: Matrix
     train: np.ndarray
     weights: np.ndarray | None

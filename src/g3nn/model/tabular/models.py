@@ -74,12 +74,12 @@ _ITERATIONS = 1000
 """Scikit-learn warns where its 100 are too few."""
 
 
-def boosted_trees(outcome: type[Outcome]) -> Any:
+def boosted_trees(outcome: type[Outcome]) -> BaseEstimator:
     kind = HistGradientBoostingClassifier if outcome.learner == "classifier" else HistGradientBoostingRegressor
     return kind(max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
 
 
-def scaled_linear(outcome: type[Outcome]) -> Any:
+def scaled_linear(outcome: type[Outcome]) -> BaseEstimator:
     if outcome.learner == "classifier":
         last = LogisticRegression(max_iter=_ITERATIONS)
     else:
@@ -87,7 +87,7 @@ def scaled_linear(outcome: type[Outcome]) -> Any:
     return make_pipeline(StandardScaler(), last)
 
 
-NAMED: dict[str, Callable[[type[Outcome]], Any]] = {"trees": boosted_trees, "linear-model": scaled_linear}
+NAMED: dict[str, Callable[[type[Outcome]], BaseEstimator]] = {"trees": boosted_trees, "linear-model": scaled_linear}
 
 
 _CHUNK = 2**22
@@ -231,7 +231,7 @@ _COLUMNWISE: dict[str, tuple[type, ...]] = {
 """Arguments of boosted trees that name columns, and values of them that do not, besides the default."""
 
 
-def check_feature_model(estimator: Any, outcome: type[Outcome], problems: Problems, argument: str = "prior") -> None:
+def check_feature_model(estimator: object, outcome: type[Outcome], problems: Problems, argument: str = "prior") -> None:
     """Record why an estimator cannot learn such labels from features, or why it could not be saved afterwards."""
     wanted = outcome.learner
     allowed = f"a {wanted} of scikit-learn, such as HistGradientBoosting{wanted.capitalize()}()"
@@ -265,31 +265,31 @@ def check_feature_model(estimator: Any, outcome: type[Outcome], problems: Proble
         problems.add(argument, f"{given}, which cannot be saved without pickle", allowed, advice)
 
 
-def is_boosted(estimator: Any) -> bool:
+def is_boosted(estimator: BaseEstimator) -> bool:
     return type(estimator) in _BOOSTED
 
 
-def centres(estimator: Any) -> bool:
+def centres(estimator: BaseEstimator) -> bool:
     """Whether it subtracts the mean of each column, so that nothing stays sparse."""
     return any(isinstance(step, StandardScaler) and step.with_mean for step in _steps(estimator))
 
 
-def estimator_name(estimator: Any) -> str:
+def estimator_name(estimator: BaseEstimator) -> str:
     """The class of what learns: of a pipeline that is its last step."""
     return type((_steps(estimator) or [estimator])[-1]).__name__
 
 
-def _steps(estimator: Any) -> list[Any]:
+def _steps(estimator: BaseEstimator) -> list[Any]:
     return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
 
 
-def _is_linear(estimator: Any) -> bool:
+def _is_linear(estimator: BaseEstimator) -> bool:
     """A linear model, on its own or after scalers."""
     *scalers, last = _steps(estimator) or [None]
     return type(last) in sum(_LINEAR.values(), ()) and all(type(step) is StandardScaler for step in scalers)
 
 
-def converted(estimator: Any) -> FeatureModel:
+def converted(estimator: BaseEstimator) -> FeatureModel:
     """What a fitted estimator that passed `check_feature_model` has learned. It predicts the same."""
     if is_boosted(estimator):
         # Scikit-learn has no public access to trees, and formats that keep its objects need the same version to read

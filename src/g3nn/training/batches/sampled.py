@@ -112,16 +112,13 @@ class Sampled(Inputs):
     """Some nodes of a graph, with what a network needs to answer for them.
 
     Fields are those of `Inputs` for these nodes, numbered anew. wide: the same with the nodes around them, on which the
-    posterior computes. counted: so many of them, the first, count in the terms of nodes; the others are ends of pairs.
-    repeats: how many nodes of L and of U each of those counted stands for.
+    posterior computes. The nodes that do not count are ends of pairs.
     """
 
     degrees: Tensor
     log_degrees: Tensor
     wide: Sampled | None = None
     steps: tuple[SampledHop, ...] = ()
-    counted: int | None = None
-    repeats: tuple[float, float] = (1.0, 1.0)
 
     @property
     def graph(self) -> NodeTask:

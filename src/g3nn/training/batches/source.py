@@ -100,11 +100,11 @@ class BatchPairs:
     num_edges: int
     num_non_edges: int
 
-    def observed(self, noise: Noise, count: int) -> tuple[Pairs, float]:
-        return self.edges, self.num_edges / max(self.edges.i.numel(), 1)
+    def observed(self, noise: Noise, count: int) -> Pairs:
+        return self.edges
 
-    def absent(self, noise: Noise, count: int, how: str) -> tuple[Pairs, float]:
-        return self.non_edges, self.num_non_edges / max(self.non_edges.i.numel(), 1)
+    def absent(self, noise: Noise, count: int, how: str) -> Pairs:
+        return self.non_edges
 
 
 _NONE = torch.zeros(0, dtype=torch.int64)
@@ -196,12 +196,14 @@ class BatchSource:
         others, other_weights = self._draws.non_edges(noise, size, negatives)
         inputs, near = self._sampled(nodes, torch.cat([edges.flatten(), others.flatten()]), len(labelled), noise)
         ends = self._sampler.positions(near, torch.cat([edges, others], dim=1)).to(self.device).split(size, dim=1)
-        pairs = [self._pairs(*part) for part in zip(ends, (True, False), (weights, other_weights), strict=True)]
-        return inputs, BatchPairs(pairs[0], pairs[1], self._draws.num_edges, self._draws.num_non_edges)
-
-    def _pairs(self, ends: Tensor, present: bool, weight: Tensor | None) -> Pairs:
-        weight = None if weight is None else weight.to(self.device, self.dtype)
-        return Pairs(ends[0], ends[1], present=present, weight=weight)
+        counts = self._draws.num_edges, self._draws.num_non_edges
+        weights, other_weights = (
+            None if weight is None else weight.to(self.device, self.dtype) for weight in (weights, other_weights)
+        )
+        (i, j), (k, m) = ends
+        linked = Pairs(i, j, present=True, weight=weights, repeats=counts[0] / max(size, 1))
+        apart = Pairs(k, m, present=False, weight=other_weights, repeats=counts[1] / max(size, 1))
+        return inputs, BatchPairs(linked, apart, *counts)
 
     @cached_property
     def validation(self) -> Sampled:

@@ -1,0 +1,20 @@
+"""The components of a package: one in each file, which has its name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from importlib import import_module
+from typing import TypeVar, cast
+
+T = TypeVar("T")
+
+
+def components(package: str, contract: Callable[..., T], names: tuple[str, ...]) -> dict[str, type[T]]:
+    """The class derived from `contract` in each module of a package; a dash in a name is an underscore there."""
+    found: dict[str, type[T]] = {}
+    for name in names:
+        module = import_module(f"{package}.{name.replace('-', '_')}")
+        own = [part for part in vars(module).values() if inspect.isclass(part) and part.__module__ == module.__name__]
+        [found[name]] = [part for part in own if issubclass(part, cast(type[T], contract))]
+    return found
