@@ -19,7 +19,7 @@ from g3nn.cli.options import AsJson, Device, ExecutorName, Options, Track, comma
 from g3nn.cli.results import kept
 from g3nn.graph.datasets import SETTINGS, load
 from g3nn.studies.executors import EXECUTORS
-from g3nn.studies.training_ray import SharedTraining
+from g3nn.studies.training_ray import train_on_ray
 from g3nn.training import FitResult
 from g3nn.training.catalogue import all_options
 from g3nn.training.checkpoint import EVERY
@@ -112,7 +112,7 @@ class TrainOptions(Options):
         if on_ray:
             folder = None if self.checkpoint is None else self.checkpoint.absolute()
             reads = partial(load, self.dataset, setting=self.setting)
-            return SharedTraining(reads, plan, folder, self.checkpoint_every).fit(self.device, self.workers)
+            return train_on_ray(reads, plan, folder, self.checkpoint_every, self.device, self.workers)
         with joined_by_torchrun(self.device) as joined:
             if joined.size > 1 and not plan.training.batch:
                 advice = "Only a training in batches can be shared: pass --batch, or start one process."

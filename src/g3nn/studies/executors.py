@@ -18,7 +18,7 @@ from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
 from typing import Any, Self
 
-from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError
+from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError, refuse
 from g3nn.base.threads import cores
 from g3nn.graph.datasets import NOISE, load, seeded
 from g3nn.graph.task import NodeTask
@@ -273,9 +273,7 @@ def share(device: str, workers: int | None, resources: Mapping[str, float]) -> t
         jobs = workers or gpus
         return "cuda", jobs, 1 / math.ceil(jobs / gpus)
     if device == "cuda":
-        problems = Problems()
-        problems.add("device", "'cuda'", "cpu", "The cluster has no GPU: use device='cpu' or 'auto'.")
-        problems.raise_if_any()
+        refuse("device", "'cuda'", "cpu", "The cluster has no GPU: use device='cpu' or 'auto'.")
     return "cpu", workers or max(1, int(resources.get("CPU", 1))), 0
 
 
