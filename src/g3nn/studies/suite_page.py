@@ -29,27 +29,33 @@ FULL_COLOUR = 0.03
 """A difference from the published value of this size or more has the strongest colour."""
 
 
-@dataclass(frozen=True)
 class CellView:
     """One cell, ready to print.
 
     label: what a screen reader says. bold: no mean of its dataset is higher; a discriminative model is compared with
-    the generative ones of every objective, which the page narrows down to those that the reader looks at. strength: how
-    much of the full colour its difference has, in percent.
+    the generative ones of every objective, which the page narrows down to those that the reader looks at. direction,
+    strength: where its difference from the published value points, and how much of the full colour it has, in percent.
     """
 
-    id: str
-    result: CellResult
-    label: str
-    bold: bool
-    strength: int
-
-    @property
-    def direction(self) -> str:
-        difference = self.result.difference
-        if difference is None or signed(difference) == signed(0.0):
-            return "same"
-        return "above" if difference > 0 else "below"
+    def __init__(self, suite: Suite, cell: CellResult) -> None:
+        difference, generative = cell.difference or 0.0, kind_of(cell) == GENERATIVE
+        self.id, self.result = cell_id(cell), cell
+        self.bold = cell.bold if generative else set(cell.best_in) == set(suite.objectives)
+        self.direction = "above" if difference > 0 else "below"
+        if signed(difference) == signed(0.0):
+            self.direction = "same"
+        self.strength = round(100 * min(abs(difference) / FULL_COLOUR, 1))
+        where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
+        where += f", {cell.objective} objective" if generative else ""
+        measured = "quoted" if cell.quoted else "not measured"
+        said = [measured if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"]
+        if cell.published is not None:
+            said.append(f"published {_spread(cell.published, cell.published_std)}")
+        if cell.difference is not None:
+            said.append(f"difference {signed(cell.difference)}")
+        if cell.selected and cell.counterpart:
+            said.append("chosen by validation")
+        self.label = f"{where}: {', '.join(said)}"
 
 
 @dataclass(frozen=True)
@@ -97,7 +103,7 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         full_colour=FULL_COLOUR,
         level=LEVEL,
         layouts=layouts(cells),
-        view=partial(view, suite),
+        view=partial(CellView, suite),
         protocol=protocol(suite),
         environments=made_in,
     )
@@ -153,23 +159,6 @@ def kind_of(cell: CellResult) -> str:
 
 def cell_id(cell: CellResult) -> str:
     return ".".join((cell.table, cell.setting, cell.dataset, cell.label, cell.objective))
-
-
-def view(suite: Suite, cell: CellResult) -> CellView:
-    where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
-    bold = cell.bold
-    if kind_of(cell) == GENERATIVE:
-        where += f", {cell.objective} objective"
-    else:
-        bold = set(cell.best_in) == set(suite.objectives)
-    measured = (
-        "quoted" if cell.quoted else "not measured" if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"
-    )
-    published = "" if cell.published is None else f", published {_spread(cell.published, cell.published_std)}"
-    difference = "" if cell.difference is None else f", difference {signed(cell.difference)}"
-    strength = round(100 * min(abs(cell.difference or 0.0) / FULL_COLOUR, 1))
-    chosen = ", chosen by validation" if cell.selected and cell.counterpart else ""
-    return CellView(cell_id(cell), cell, f"{where}: {measured}{published}{difference}{chosen}", bold, strength)
 
 
 def _spread(mean: float, std: float | None) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from g3nn.base.errors import check_name
 from g3nn.studies.comparison import CellResult, Comparison
@@ -21,10 +21,6 @@ _ESCAPES = str.maketrans(
     {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
     | {character: f"\\{character}" for character in "&%$#_{}"}
 )
-
-
-WriteCell = Callable[[CellResult, str], str]
-"""The text of a cell that was measured, in a table under an objective."""
 
 
 class Row(NamedTuple):
@@ -61,19 +57,20 @@ class PrintedTable(NamedTuple):
     groups: list[list[list[str]]]
 
 
-@dataclass(frozen=True)
 class Summary:
-    """A comparison summed up for the discriminative models, or for the generative ones under one objective."""
+    """Cells summed up: those of the discriminative models, of the estimator, or of the generative models under one
+    objective."""
 
-    name: str
-    cells: int
-    measured: int
-    published: int
-    close: int
-    underlined: int
-    reproduced: int
-    trials: tuple[int, int]
-    failed: int
+    def __init__(self, name: str, cells: Sequence[CellResult]) -> None:
+        own = [cell for cell in cells if not cell.quoted]
+        trials = [cell.trials for cell in own if cell.mean is not None]
+        differences = [cell.difference for cell in own if cell.difference is not None]
+        underlined = [cell for cell in own if cell.published_underline and cell.above is not None]
+        self.name, self.cells, self.measured, self.published = name, len(own), len(trials), len(differences)
+        self.close = sum(round(difference, 9) >= -REPRODUCED_WITHIN for difference in differences)
+        self.underlined, self.reproduced = len(underlined), sum(cell.underline for cell in underlined)
+        self.trials = min(trials, default=0), max(trials, default=0)
+        self.failed = sum(cell.failed for cell in own)
 
     def __str__(self) -> str:
         text = f"{self.name}: {self.measured} of {self.cells} cells measured"
@@ -117,8 +114,13 @@ def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
     return groups
 
 
-def printed_tables(comparison: Comparison, write: WriteCell, missing: str = "-") -> list[PrintedTable]:
-    """The tables in the order of the suite, each once for every objective. missing: where there is no number."""
+def printed_tables(
+    comparison: Comparison, write: Callable[[CellResult, str], str], missing: str = "-"
+) -> list[PrintedTable]:
+    """The tables in the order of the suite, each once for every objective.
+
+    write: the text of a cell that was measured, in a table under an objective. missing: where there is no number.
+    """
 
     def text(cell: CellResult | None, objective: str) -> str:
         if cell is not None and cell.quoted:
@@ -138,26 +140,8 @@ def printed_tables(comparison: Comparison, write: WriteCell, missing: str = "-")
 
 
 def summaries(comparison: Comparison) -> list[Summary]:
-    """For the discriminative models, then for the generative ones under each objective."""
-    return [_summary(name, cells) for name, cells in grouped(comparison.cells).items()]
-
-
-def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
-    cells = [cell for cell in cells if not cell.quoted]
-    trials = [cell.trials for cell in cells if cell.mean is not None]
-    differences = [cell.difference for cell in cells if cell.difference is not None]
-    underlined = [cell for cell in cells if cell.published_underline and cell.above is not None]
-    return Summary(
-        name=name,
-        cells=len(cells),
-        measured=len(trials),
-        published=len(differences),
-        close=sum(round(difference, 9) >= -REPRODUCED_WITHIN for difference in differences),
-        underlined=len(underlined),
-        reproduced=sum(cell.underline for cell in underlined),
-        trials=(min(trials, default=0), max(trials, default=0)),
-        failed=sum(cell.failed for cell in cells),
-    )
+    """Of each group of models."""
+    return [Summary(name, cells) for name, cells in grouped(comparison.cells).items()]
 
 
 def _noted(cell: CellResult) -> str:
@@ -263,11 +247,11 @@ def _json(comparison: Comparison) -> str:
     return json.dumps({"suite": comparison.suite, "cells": cells}, indent=1, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Numbers to six digits, and types that JSON has."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
-    return dict(value) if hasattr(value, "items") else value
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {

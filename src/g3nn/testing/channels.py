@@ -52,8 +52,8 @@ def a_clear_channel_changes_nothing(case: Case) -> None:
     channel = case.part(case.model(case.component.clear))
     if isinstance(channel, EdgeChannel):
         likelihood = likelihood_for(channel)
+        q = beliefs_of(channel.outcome, answers_of(channel), case.inputs)
         for pairs in judged_pairs(case.R):
-            q = beliefs_of(channel, case.inputs)
             expected = likelihood.expected_log_prob(None, q, pairs)
             close(channel.expected_log_prob(likelihood, None, q, pairs), expected, atol=1e-9)
         return
@@ -116,7 +116,7 @@ def a_channel_has_the_right_gradient(case: Case) -> None:
     channel, targets = case.part(case.model()), case.inputs.targets
     if isinstance(channel, EdgeChannel):
         likelihood = likelihood_for(channel)
-        q = beliefs_of(channel, case.inputs).clone().requires_grad_()
+        q = beliefs_of(channel.outcome, answers_of(channel), case.inputs).clone().requires_grad_()
         for pairs in judged_pairs(case.R, few=True):
             assert gradcheck(lambda q, pairs=pairs: channel.expected_log_prob(likelihood, None, q, pairs), q)
         return

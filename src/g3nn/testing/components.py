@@ -207,8 +207,7 @@ def _lost_edge(task: NodeTask) -> int:
 
 def edges_are_normalised(case: Case) -> None:
     """The probabilities of an edge and of no edge sum to 1, for every pair of labels."""
-    likelihood = case.part(case.model())
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
         both = [dataclasses.replace(pairs, present=present) for present in (True, False)]
         total = torch.stack([likelihood.log_prob(state, one).exp() for one in both]).sum(0)
@@ -217,9 +216,9 @@ def edges_are_normalised(case: Case) -> None:
 
 def renumbering_the_nodes_renumbers_the_pairs(case: Case) -> None:
     """The order of the nodes means nothing: the term of a pair moves with its ends."""
-    likelihood = case.part(case.model())
+    likelihood, here = case.likelihood()
     moved, place = renumbered(case.inputs)
-    here, there = likelihood.node_state(case.inputs, None), likelihood.node_state(moved, None)
+    there = likelihood.node_state(moved, None)
     for pairs in case.pairs():
         other = Pairs(place[pairs.i], place[pairs.j], pairs.present)
         if case.of_classes:
@@ -233,23 +232,20 @@ def renumbering_the_nodes_renumbers_the_pairs(case: Case) -> None:
 
 def the_two_ends_of_an_undirected_pair_are_alike(case: Case) -> None:
     """On an undirected graph (i, j) and (j, i) are one pair: `self.symmetric(matrix)` makes a matrix so."""
-    model = case.model()
-    likelihood = case.part(model)
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
         turned = Pairs(pairs.j, pairs.i, pairs.present)
         if case.of_classes:
             close(likelihood.log_prob(state, turned).transpose(2, 3), likelihood.log_prob(state, pairs))
         else:
-            beliefs = case.beliefs(model)
+            beliefs = case.beliefs()
             there, back = (likelihood.expected_log_prob(state, beliefs, one) for one in (pairs, turned))
             close(back, there, rtol=1e-13)
 
 
 def the_expectation_is_the_sum_over_all_labels(case: Case) -> None:
     """`expected_log_prob` is sum_kl q_ik q_jl log p(e_ij | k, l), of certain and of uncertain labels."""
-    likelihood, q = case.part(case.model()), case.soft_labels()
-    state = likelihood.node_state(case.inputs, None)
+    (likelihood, state), q = case.likelihood(), case.soft_labels()
     certain = torch.arange(0, n, 2)
     q[:, certain] = one_hot(q[:, certain].argmax(2), case.K).double()
     for pairs in case.pairs():
@@ -264,10 +260,9 @@ def the_expectation_is_the_sum_over_all_labels(case: Case) -> None:
 
 def the_plug_in_score_is_a_finite_score_of_each_pair(case: Case) -> None:
     """`plug_in_score` is (R, P) and finite."""
-    likelihood, soft = case.part(case.model()), case.soft_labels()
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
-        score = likelihood.plug_in_score(state, soft, pairs)
+        score = likelihood.plug_in_score(state, case.soft_labels(), pairs)
         assert score.shape == (case.R, pairs.i.shape[-1]), f"the shape is {tuple(score.shape)}"
         assert torch.isfinite(score).all(), "some scores are not finite"
 
@@ -277,14 +272,12 @@ def the_plug_in_score_is_a_finite_score_of_each_pair(case: Case) -> None:
 
 def the_expectation_has_the_right_gradient(case: Case) -> None:
     """The gradient of `expected_log_prob` by q is that of finite differences."""
-    model = case.model()
-    likelihood = case.part(model)
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     state = None if state is None else state.detach()
     first = 0 if case.of_classes else 9  # Numbers of labelled nodes are certain, and have no gradient.
     few = Pairs(first + torch.tensor([0, 1, 2, 0]), first + torch.tensor([3, 2, 4, 3]), present=True)
     own = Pairs(few.i.expand(case.R, -1), few.j.expand(case.R, -1), present=False)
-    beliefs = case.soft_labels()[:, :5] if case.of_classes else case.beliefs(model)
+    beliefs = case.soft_labels()[:, :5] if case.of_classes else case.beliefs()
     beliefs = beliefs.clone().requires_grad_()
     for pairs in (few, own):
         assert torch.autograd.gradcheck(functools.partial(likelihood.expected_log_prob, state, pairs=pairs), beliefs)
@@ -292,10 +285,9 @@ def the_expectation_has_the_right_gradient(case: Case) -> None:
 
 def with_certain_numbers_the_expectation_is_the_log_probability(case: Case) -> None:
     """Where q is certain, `expected_log_prob` is the log-probability at these values, however it is computed."""
-    likelihood = case.part(case.model())
+    likelihood, state = case.likelihood()
     values = case.values(likelihood)
     parts = [values, *([torch.zeros_like(values)] * (case.outcome.numbers_per_column - 1))]
-    state = likelihood.node_state(case.inputs, None)
     for pairs in case.pairs():
         odds = likelihood.log_odds(state, values, pairs)
         found = likelihood.expected_log_prob(state, torch.cat(parts, dim=2), pairs)

@@ -12,13 +12,14 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
 from g3nn.base.errors import Problems
-from g3nn.graph.outcomes import Classes, Counts, Outcome, Real, Tags
+from g3nn.graph.outcomes import Classes, Counts, Labels, Outcome, Real, Tags
 from g3nn.graph.task import NodeTask
 from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.model.generative import GenerativeModel
@@ -48,7 +49,7 @@ OPPOSITES: Rows = (((False, 3, 4), (True, 1, 2)), ((False, 1, 2), (True, 3, 4)))
 DIRECTIONS: Rows = (((False, 3, 4), (True, 3, 4)),)
 UNDIRECTED: Rows = (((False, 1, 4), (False, 3, 2)),)
 
-LabelsOf = Callable[[int, int], Any]
+LabelsOf = Callable[[int, int], npt.ArrayLike]
 """Makes labels of n nodes, of K classes or in K columns, as a caller may have them."""
 
 
@@ -120,6 +121,11 @@ class Case:
     def part(self, model: GenerativeModel) -> Any:
         return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
 
+    def likelihood(self) -> tuple[Any, Tensor | None]:
+        """A fresh likelihood and the state of the nodes."""
+        part = self.part(self.model())
+        return part, part.node_state(self.inputs, None)
+
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """(R, n, width), or for a likelihood its terms for all pairs: (R, P, K, K), or (R, P) at given numbers; for a
         channel its terms for nodes and pairs, with the same answers in all replicas."""
@@ -146,12 +152,10 @@ class Case:
         generator = torch.Generator().manual_seed(0)
         return torch.randn(self.R, n, self.K, dtype=torch.float64, generator=generator).softmax(2)
 
-    def beliefs(self, model: GenerativeModel) -> Tensor:
+    def beliefs(self) -> Tensor:
         """What enters the graph term for random answers, labelled nodes with their values."""
-        generator = torch.Generator().manual_seed(0)
-        outcome = model.posterior.sizes.outcome
-        scores = torch.randn(self.R, n, outcome.num_scores, dtype=torch.float64, generator=generator)
-        return outcome.beliefs(model.posterior.answer(scores).detach(), self.inputs.targets)  # type: ignore[attr-defined]
+        outcome = Sizes.of(self.inputs.task).outcome
+        return beliefs_of(outcome, random_answers(outcome, self.R), self.inputs)
 
     def pairs(self) -> Iterator[Pairs]:
         """Edges shared by the replicas, and non-edges of their own."""
@@ -210,23 +214,25 @@ def listed_cases(
     return list(dict.fromkeys(cases))
 
 
-# Inputs of channels, the same for all replicas
+# Random answers, and other inputs of channels, which are the same for all replicas
+
+
+def random_answers(outcome: Outcome, R: int, seed: int = 0, nodes: int = n) -> Tensor:
+    """(R, nodes, width)"""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(R, nodes, outcome.num_scores, dtype=torch.float64, generator=generator)
+    start = torch.tensor(outcome.start, dtype=torch.float64).expand(R, -1) if outcome.start else None
+    return outcome.answer(scores, start)
 
 
 def answers_of(channel: Channel, seed: int = 0) -> Tensor:
-    """(R, n, width): random answers."""
-    outcome, R = channel.outcome, next(channel.parameters()).shape[0]
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(1, n, outcome.num_scores, dtype=torch.float64, generator=generator)
-    start = torch.tensor([outcome.start], dtype=torch.float64) if outcome.start else None
-    return outcome.answer(scores, start).expand(R, -1, -1)
+    """(R, n, width)"""
+    return random_answers(channel.outcome, 1, seed).expand(next(channel.parameters()).shape[0], -1, -1)
 
 
-def beliefs_of(channel: Channel, inputs: Inputs) -> Tensor:
-    """(R, n, width): what enters the graph term for random answers."""
-    q = answers_of(channel)
-    _, beliefs = channel.outcome.node_terms(q, q, inputs.targets, True, (1.0, 1.0))
-    return beliefs
+def beliefs_of(outcome: Outcome, answers: Tensor, inputs: Inputs) -> Tensor:
+    """(R, n, width): what enters the graph term."""
+    return outcome.node_terms(answers, answers, inputs.targets, True, (1.0, 1.0))[1]
 
 
 def likelihood_for(channel: Channel) -> GraphLikelihood:
@@ -251,7 +257,7 @@ def _through(channel: Any, inputs: Inputs) -> Tensor:
         sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
         return torch.cat([sums, channel.supervised(q, targets), beliefs.flatten(1)], dim=1)
     assert isinstance(channel, EdgeChannel)
-    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel, inputs)
+    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel.outcome, q, inputs)
     terms = (channel.expected_log_prob, channel.expected_edge)
     return torch.cat(
         [term(likelihood, None, beliefs, pairs) for term in terms for pairs in judged_pairs(len(q))], dim=1
@@ -261,14 +267,20 @@ def _through(channel: Any, inputs: Inputs) -> Tensor:
 # The task
 
 
+def read_labels(outcome: type[Outcome], given: npt.ArrayLike) -> Labels:
+    """Labels of nodes as the outcome reads them."""
+    problems = Problems()
+    labels = outcome.read(given, len(np.asarray(given)), problems)
+    problems.raise_if_any()
+    assert labels is not None, "read gave None for good labels"
+    return labels
+
+
 @cache
 def _inputs(
     outcome: type[Outcome], directed: bool, K: int, make: LabelsOf, feature_seed: int, edge_seed: int
 ) -> Inputs:
-    problems = Problems()
-    labels = outcome.read(make(n, K), n, problems)
-    problems.raise_if_any()
-    assert labels is not None
+    labels = read_labels(outcome, make(n, K))
     rng = np.random.default_rng(feature_seed)
     x = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
     # The distribution that a model of the features predicts: log-probabilities, log-odds, or means and log-variances.

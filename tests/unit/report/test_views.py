@@ -33,7 +33,7 @@ def test_a_table_has_the_networks_above_and_one_group_for_each_objective(compari
 
 
 def view_of(suite, cell, **changes):
-    return views.view(suite, replace(cell, **changes))
+    return views.CellView(suite, replace(cell, **changes))
 
 
 def test_the_colour_of_a_difference(suite, comparison):
