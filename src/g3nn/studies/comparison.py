@@ -7,7 +7,6 @@ import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from g3nn.graph.calibrate import wilson_interval
 from g3nn.studies.records import Option, Point, Record
@@ -116,7 +115,7 @@ class CellResult:
         """Whether it is compared with its peers, or one of them. A variant of the estimator is a peer of it."""
         return self.counterpart is not None or (self.model == ESTIMATOR and not self.variant)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Its fields, but for the points of the selection and the records of the trials: there are thousands."""
         return {name: value for name, value in vars(self).items() if name not in ("selection", "runs")}
 

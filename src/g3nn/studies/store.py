@@ -107,7 +107,7 @@ class Store:
                 Record(
                     held.points[key],
                     **dict(zip(PLAIN, plain, strict=True)),
-                    evidence=Evidence.from_json(json.loads(zlib.decompress(blob))) if evidence and blob else None,
+                    evidence=Evidence.from_json(zlib.decompress(blob)) if evidence and blob else None,
                 )
                 for key, *plain, _, blob in held.rows
             ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -110,7 +110,7 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
     assets.write(out_path, text)
 
 
-def _details(cell: CellResult) -> dict[str, Any]:
+def _details(cell: CellResult) -> dict[str, object]:
     """What the drawer of a cell shows. A run is [seed, test accuracy, validation loss, epochs, status, error]."""
     return {
         **cell.facts(),
@@ -123,7 +123,7 @@ def _details(cell: CellResult) -> dict[str, Any]:
     }
 
 
-def _evidence(trials: Sequence[Evidence]) -> dict[str, Any]:
+def _evidence(trials: Sequence[Evidence]) -> dict[str, object]:
     """Averages over the trials of a cell, if there are any."""
     if not trials:
         return {}
@@ -137,7 +137,7 @@ def _evidence(trials: Sequence[Evidence]) -> dict[str, Any]:
     }
 
 
-def _grid(cell: CellResult) -> dict[str, Any]:
+def _grid(cell: CellResult) -> dict[str, object]:
     """The points of the grid: the options in which they differ, and for each point their values, its mean validation
     loss, its seeds and whether it was chosen."""
     options = [dict(point.options) for point in cell.selection]
@@ -188,7 +188,7 @@ def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
     return {name: values for name, values in offered.items() if len(values) > 1}
 
 
-def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
+def rates(cells: Sequence[CellResult]) -> list[dict[str, object]]:
     """For each kind of noise and dataset the accuracy of every model by the amount of noise, in percent.
 
     A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting, else
@@ -198,7 +198,7 @@ def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
     named = {cell.setting: found.groups() for cell in known if (found := _AMOUNT.fullmatch(cell.setting))}
     zeros = [setting for setting, (_, amount) in named.items() if int(amount) == 0]
     sound = "standard" if not zeros or any(cell.setting == "standard" for cell in known) else zeros[0]
-    panels = []
+    panels: list[dict[str, object]] = []
     for kind, dataset in _distinct((named[cell.setting][0], cell.dataset) for cell in known if cell.setting in named):
         own = [cell for cell in known if cell.dataset == dataset]
         at = {int(amount): setting for setting, (one, amount) in named.items() if one == kind}
@@ -217,7 +217,7 @@ _AMOUNT = re.compile(r"(\w+)-(\d+)")
 """A setting with noise: what kind, and how much in percent."""
 
 
-def _line(label: str, there: dict[int, CellResult]) -> dict[str, Any]:
+def _line(label: str, there: dict[int, CellResult]) -> dict[str, object]:
     first = next(iter(there.values()))
     return {
         "label": f"{label} (published)" if first.quoted else label,
@@ -282,7 +282,7 @@ def _range(numbers: Sequence[int], singular: str) -> str:
     return count(many, singular) if few == many else f"{few} to {count(many, singular)}"
 
 
-def datasets(suite: Suite) -> dict[str, Any]:
+def datasets(suite: Suite) -> dict[str, object]:
     """The table of datasets, for the script."""
     rows = [[row.dataset.capitalize(), row.nodes, row.edges, row.classes, row.mean_two_hop] for row in suite.datasets]
     columns = {"dataset": None, "nodes": 0, "edges": 0, "classes": 0, "in 2 hops": 1}

@@ -24,7 +24,8 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, Pairs
+from g3nn.model.likelihoods import LIKELIHOODS, ClassLikelihood, GraphLikelihood, Pairs
+from g3nn.model.likelihoods.base import NodeState
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.posteriors.mlp import MLPPosterior
 from g3nn.model.priors import LabelPrior
@@ -36,6 +37,8 @@ CONTRACTS: dict[str, type] = {
     "posterior": LabelPosterior,
     "channel": Channel,
 }
+
+Component = GraphLikelihood | LabelPrior | LabelPosterior | Channel
 
 n, d = 16, 5
 
@@ -72,7 +75,7 @@ class Case:
     """One component in one situation. make: its labels."""
 
     kind: str
-    component: Any
+    component: type[Component]
     outcome: type[Outcome]
     directed: bool
     R: int
@@ -102,7 +105,7 @@ class Case:
         """Those of the task, or with other features or other edges."""
         return _inputs(self.outcome, self.directed, self.K, self.make, feature_seed, edge_seed)
 
-    def model(self, options: Mapping[str, Any] | None = None) -> GenerativeModel:
+    def model(self, options: Mapping[str, float] | None = None) -> GenerativeModel:
         """Fresh replicas. Without options they are moved away from zero biases and from the symmetry of a start."""
         sizes, replicas = Sizes.of(self.inputs.task), Replicas(self.seeds)
         parts: dict[str, Any] = {"posterior": MLPPosterior(sizes, replicas.within("posterior"))}
@@ -118,29 +121,42 @@ class Case:
                 parameter.add_(0.3 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
         return model
 
-    def part(self, model: GenerativeModel) -> Any:
-        return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
+    def declares(self, flag: str) -> bool:
+        return bool(getattr(self.component, flag))
 
-    def likelihood(self) -> tuple[Any, Tensor | None]:
+    def part(self, model: GenerativeModel) -> Component:
+        found = model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
+        assert isinstance(found, Component)
+        return found
+
+    def likelihood(self) -> tuple[GraphLikelihood, NodeState]:
         """A fresh likelihood and the state of the nodes."""
         part = self.part(self.model())
+        assert isinstance(part, GraphLikelihood)
         return part, part.node_state(self.inputs, None)
+
+    def channel(self, options: Mapping[str, float] | None = None) -> LabelChannel | EdgeChannel:
+        """A fresh channel."""
+        part = self.part(self.model(options))
+        assert isinstance(part, LabelChannel | EdgeChannel)
+        return part
 
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """(R, n, width), or for a likelihood its terms for all pairs: (R, P, K, K), or (R, P) at given numbers; for a
         channel its terms for nodes and pairs, with the same answers in all replicas."""
         part = self.part(model)
-        if self.kind == "channel":
+        if isinstance(part, Channel):
             return _through(part, inputs)
-        if self.kind != "likelihood":
+        if not isinstance(part, GraphLikelihood):
             return part.log_prob(inputs, noise)
         i, j = torch.triu_indices(n, n, 1)
         pairs = Pairs(i, j, present=True)
         state = part.node_state(inputs, noise)
         return self.table(part, state, pairs) if self.of_classes else part.log_odds(state, self.values(part), pairs)
 
-    def table(self, likelihood: Any, state: Tensor | None, pairs: Pairs) -> Tensor:
+    def table(self, likelihood: GraphLikelihood, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P, K, K): log-probabilities of what was observed of each pair."""
+        assert isinstance(likelihood, ClassLikelihood), "a likelihood of classes derives from ClassLikelihood"
         return likelihood.log_prob(state, pairs).expand(-1, pairs.i.shape[-1], -1, -1)
 
     def values(self, part: torch.nn.Module) -> Tensor:
@@ -164,7 +180,7 @@ class Case:
         yield Pairs(i, j, present=False)
 
 
-def kind_of(component: Any) -> str:
+def kind_of(component: object) -> str:
     """likelihood, prior, posterior, channel or outcome; a TypeError for anything else."""
     for kind, contract in {**CONTRACTS, "outcome": Outcome}.items():
         if isinstance(component, type) and issubclass(component, contract):
@@ -174,7 +190,7 @@ def kind_of(component: Any) -> str:
 
 
 def listed_cases(
-    component: Any,
+    component: type[Component],
     rows: Rows,
     makers: Mapping[type[Outcome], LabelsOf],
     turn: int | None = None,
@@ -243,14 +259,14 @@ def likelihood_for(channel: Channel) -> GraphLikelihood:
     return likelihood.requires_grad_(False)
 
 
-def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
-    """Edges that the replicas share, and non-edges of their own. few: between some nodes without labels."""
-    i, j = 9 + torch.tensor([[0, 1, 2], [3, 2, 4]]) if few else torch.triu_indices(n, n, 1)
+def judged_pairs(R: int, first: int | None = None) -> Iterator[Pairs]:
+    """Edges that the replicas share, and non-edges of their own. first: only among the five nodes from this one on."""
+    i, j = torch.triu_indices(n, n, 1) if first is None else first + torch.tensor([[0, 1, 2, 0], [3, 2, 4, 3]])
     yield Pairs(i, j, present=True)
     yield Pairs(j.expand(R, -1), i.expand(R, -1), present=False)
 
 
-def _through(channel: Any, inputs: Inputs) -> Tensor:
+def _through(channel: Channel, inputs: Inputs) -> Tensor:
     """(R, ...): all terms of a channel."""
     q, targets = answers_of(channel), inputs.targets
     if isinstance(channel, LabelChannel):
