@@ -36,7 +36,7 @@ _MOST_COLUMNS = 40
 def fit_tables(options: FitOptions) -> None:
     """Read the tables, fit, write the results and print a summary."""
     start, problems, out = time.perf_counter(), Problems(), options.out
-    speaks = not (options.as_json or options.quiet)
+    verbose = not (options.as_json or options.quiet)
     check_out(out, [options.nodes, options.edges], options.dry_run, problems)
     check_share("alpha", options.alpha, problems)
     tracked = tracker(options.track, problems)
@@ -48,24 +48,24 @@ def fit_tables(options: FitOptions) -> None:
     shared = {field.name: getattr(options, field.name) for field in fields(TableOptions)}
     given = {name: value for name, value in shared.items() if value is not None}
     graph = read_tables(**given, split=options.split, outcome=options.outcome, problems=problems)
-    told: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
-    if speaks:
+    summary: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
+    if verbose:
         _show_columns(graph)
     if not options.dry_run:
         assert out is not None
         estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
-        told = _summary(estimator, graph) | told
-        if speaks:
+        summary = _summary(estimator, graph) | summary
+        if verbose:
             audits = not (options.no_audit or as_file(out))
             say("auditing edges and writing results" if audits else "writing results")
         with kept(lambda elsewhere: _write(estimator, graph, elsewhere / out.name, options)):
             _write(estimator, graph, out, options)
-        told |= {"out": str(out), "seconds": time.perf_counter() - start}
-    told["notes"] = list(NOTES)
+        summary |= {"out": str(out), "seconds": time.perf_counter() - start}
+    summary["notes"] = list(NOTES)
     if options.as_json:
-        print(json.dumps(told))
-    elif speaks and not options.dry_run:
-        _show(told)
+        print(json.dumps(summary))
+    elif verbose and not options.dry_run:
+        _show(summary)
 
 
 def _estimator(options: FitOptions, outcome: str) -> GraphEstimator:
@@ -127,7 +127,7 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity, the loss of a model that diverged, and no NaN, that of one without validation nodes."""
+    """JSON has no infinity, the loss of a model that diverged, and no NaN, that of a model without validation nodes."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
@@ -146,18 +146,19 @@ def _show_columns(graph: TableGraph) -> None:
         console.print(f"and {len(graph.columns) - _MOST_COLUMNS:,} more columns")
 
 
-def _show(told: dict[str, Any]) -> None:
-    outcome = OUTCOMES[told["outcome"]]
-    sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
-    what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
-    print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
-    score = told[f"val_{outcome.score_key}"]
+def _show(summary: dict[str, Any]) -> None:
+    outcome = OUTCOMES[summary["outcome"]]
+    sizes = f"{summary['nodes']:,} nodes, {summary['edges']:,} edges, {summary['features']:,} features"
+    what = f", {len(summary[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
+    print(f"{sizes}{what}; {summary['train']} labels to train on, {summary['val']} to validate on")
+    score = summary[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
-    print(f"model {told['model']}, {judged}")
-    if told["labels"] and told["labels"]["expected_wrong"] >= 1:
-        some = "; models were trained on what labels probably are" if told["labels"]["corrected"] else ""
-        print(f"about {told['labels']['expected_wrong']:.0f} of {told['labels']['judged']} labels may be wrong{some}")
-    if told["test"]:
-        print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
-    page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""
-    print(f"results in {told['out']}, {told['seconds']:.1f} s{page}")
+    print(f"model {summary['model']}, {judged}")
+    labels = summary["labels"]
+    if labels and labels["expected_wrong"] >= 1:
+        some = "; models were trained on what labels probably are" if labels["corrected"] else ""
+        print(f"about {labels['expected_wrong']:.0f} of {labels['judged']} labels may be wrong{some}")
+    if summary["test"]:
+        print("test " + ", ".join(f"{words} {summary['test'][name]:.4g}" for name, words in outcome.measures.items()))
+    page = f"; look at {Path(summary['out']) / PAGE}" if Path(summary["out"]).is_dir() else ""
+    print(f"results in {summary['out']}, {summary['seconds']:.1f} s{page}")

@@ -111,7 +111,7 @@ def _remembered(typed: LabelOptions, problems: Problems) -> LabelOptions:
         with Project.open(out) as project:
             options = replace(typed, **{**project.facts().get("options", {}), "strict": typed.strict})
     if lacking := [f"--{name}" for name in ("nodes", "edges", "id", "label") if getattr(options, name) is None]:
-        advice = "" if begun else "Only a project that has begun knows its tables by itself."
+        advice = "" if begun else "Only a project that has begun can go on without them."
         problems.add("options", f"no {', '.join(lacking)}", "tables and their columns", advice)
     if not begun and out.exists() and (not out.is_dir() or any(out.iterdir())):
         problems.add("out", f"{out}, which holds something else", "a new or an empty folder, or a labelling project")
@@ -145,7 +145,7 @@ def _serve(project: Project, records: Records, title: str, options: LabelOptions
 
 
 def _finish(desk: Desk, quiet: bool) -> None:
-    """The results, unless they are there already, or somebody has no time."""
+    """Write the results, unless they are there already; control-C leaves without them."""
     state, known, background = desk.state(), desk.known(), desk.background
     if not quiet:
         print(f"\n{state['labels']} labels on {state['answered']} answered nodes are kept")

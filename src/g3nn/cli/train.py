@@ -88,7 +88,7 @@ class TrainOptions(Options):
                 _show(result)
 
     def trained(self) -> FitResult | None:
-        """None where another process speaks for all."""
+        """None in all processes but the first."""
         options = {name: value for name, value in vars(self).items() if name in _RULES and value is not None}
         problems, on_ray = Problems(), self.executor == "ray"
         with problems.gathered():
@@ -106,7 +106,7 @@ class TrainOptions(Options):
             problems.add("workers", f"{self.workers} for executor {self.executor!r}", "executor ray", advice)
         tracked = tracker(self.track, problems)
         if self.track is not None and on_ray:
-            advice = "Processes on a cluster tell nobody."
+            advice = "Processes on a cluster are not tracked."
             problems.add("track", f"{self.track!r} for executor 'ray'", "executor local", advice)
         problems.raise_if_any()
         if on_ray:

@@ -151,7 +151,7 @@ class Environment:
 
 
 def _cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
-    """The name of the processor. Only Linux has the file; elsewhere the standard library knows the family at best."""
+    """The name of the processor. Only Linux has the file; elsewhere the standard library gives the family at best."""
     try:
         lines = description.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

@@ -78,7 +78,7 @@ class Schedule:
 
 
 def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = None) -> RunReport:
-    """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
+    """Train everything in a suite, or in a part of it, that is not in the store yet.
 
     The records of a job are stored together as soon as it is done. A training that failed is not tried again, unless it
     found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells whose files or

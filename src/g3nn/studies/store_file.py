@@ -270,7 +270,7 @@ _TROUBLE = {
 
 @contextmanager
 def explained(path: Path, access: str = "written") -> Iterator[None]:
-    """Say what a failure means for the store and what to do. Errors of a caller who writes pass through."""
+    """Say what a failure means for the store and what to do. Errors of the caller during a write pass through."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError, *_UNREADABLE) as error:

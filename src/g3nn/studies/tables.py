@@ -31,18 +31,21 @@ class Row(NamedTuple):
     cells: list[CellResult | None]
 
 
-class Layout(NamedTuple):
+class Layout:
     """One table as the paper prints it: models down, datasets across.
 
     groups: the rows of the discriminative models, then those of the estimator and of the generative ones under each
     objective, by the name of the group.
     """
 
-    table: str
-    setting: str
-    cells: list[CellResult]
-    datasets: list[str]
-    groups: dict[str, list[Row]]
+    def __init__(self, table: str, setting: str, cells: list[CellResult]) -> None:
+        self.table, self.setting, self.cells = table, setting, cells
+        self.datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+        self.groups: dict[str, list[Row]] = {}
+        for name, group in sorted(grouped(cells).items(), key=lambda item: item[0] != DISCRIMINATIVE):
+            place = {(cell.model, cell.variant, cell.dataset): cell for cell in group}
+            models = dict.fromkeys((model, variant) for model, variant, _ in place)
+            self.groups[name] = [Row(*model, [place.get((*model, one)) for one in self.datasets]) for model in models]
 
 
 class PrintedTable(NamedTuple):
@@ -92,17 +95,10 @@ def render(comparison: Comparison, format: str = "text") -> str:
 
 def layouts(cells: Sequence[CellResult]) -> list[Layout]:
     """The tables in the order of the suite."""
-    found = []
-    for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in cells):
-        members = [cell for cell in cells if (cell.table, cell.setting) == (table, setting)]
-        datasets = list(dict.fromkeys(cell.dataset for cell in members))
-        groups = {}
-        for name, group in sorted(grouped(members).items(), key=lambda item: item[0] != DISCRIMINATIVE):
-            place = {(cell.model, cell.variant, cell.dataset): cell for cell in group}
-            models = dict.fromkeys((model, variant) for model, variant, _ in place)
-            groups[name] = [Row(*model, [place.get((*model, dataset)) for dataset in datasets]) for model in models]
-        found.append(Layout(table, setting, members, datasets, groups))
-    return found
+    tables: dict[tuple[str, str], list[CellResult]] = {}
+    for cell in cells:
+        tables.setdefault((cell.table, cell.setting), []).append(cell)
+    return [Layout(*place, members) for place, members in tables.items()]
 
 
 def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
@@ -128,14 +124,14 @@ def printed_tables(
         return missing if cell is None or cell.mean is None else write(cell, objective)
 
     printed = []
-    for table, setting, cells, datasets, groups in layouts(comparison.cells):
-        for objective in dict.fromkeys(cell.objective for cell in cells):
+    for layout in layouts(comparison.cells):
+        for objective in dict.fromkeys(cell.objective for cell in layout.cells):
             rows = [
                 [[label(row.model, row.variant), *(text(cell, objective) for cell in row.cells)] for row in group]
-                for name, group in groups.items()
+                for name, group in layout.groups.items()
                 if name in (DISCRIMINATIVE, ESTIMATOR, objective)
             ]
-            printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, rows))
+            printed.append(PrintedTable(f"Table {layout.table}, {layout.setting}, {objective}", layout.datasets, rows))
     return printed
 
 

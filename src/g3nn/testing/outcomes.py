@@ -102,7 +102,7 @@ def declarations_are_complete(case: OutcomeCase) -> None:
 
 
 def labels_are_read_as_they_are(case: OutcomeCase) -> None:
-    """`read` keeps every value, and knows which are unknown; `encode` gives the same for labels to judge by."""
+    """`read` keeps every value and which are unknown; `encode` gives the same for labels to judge by."""
     y, labels = case.given, case.labels
     values = labels.values
     assert labels.labelled.tolist() == list(range(LABELLED)), "other nodes are labelled than those given"
