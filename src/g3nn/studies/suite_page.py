@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
@@ -58,19 +57,19 @@ class CellView:
         self.label = f"{where}: {', '.join(said)}"
 
 
-@dataclass(frozen=True)
 class Choice:
-    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers."""
+    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers, if there is one.
 
-    id: str
-    result: CellResult
-    peer: CellResult | None
+    p_value: of a t-test between the two, as the table prints it.
+    """
 
-    @property
-    def p_value(self) -> str:
-        """Of a t-test between the two, as the table prints it."""
-        p = None if self.peer is None else self.result.peers.get(self.peer.label)
-        return "< 0.001" if p is not None and p < 0.001 else number(p)
+    def __init__(self, cell: CellResult, cells: Sequence[CellResult]) -> None:
+        self.id, self.result = cell_id(cell), cell
+        beside = [peer for peer in cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
+        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
+        self.peer = max(peers, key=lambda peer: peer.mean or 0.0, default=None)
+        p = None if self.peer is None else cell.peers[self.peer.label]
+        self.p_value = "< 0.001" if p is not None and p < 0.001 else number(p)
 
 
 def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
@@ -167,14 +166,11 @@ def _spread(mean: float, std: float | None) -> str:
 
 def choices(comparison: Comparison) -> list[Choice]:
     """One for each setting and dataset of a suite that selects a model; none for other suites."""
-    settings, datasets = _distinct(cell.setting for cell in comparison.cells), _datasets(comparison.cells)
-    chosen = [cell for cell in comparison.cells if cell.selected]
-    choices = []
-    for cell in sorted(chosen, key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))):
-        beside = [peer for peer in comparison.cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
-        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
-        choices.append(Choice(cell_id(cell), cell, max(peers, key=lambda peer: peer.mean or 0.0, default=None)))
-    return choices
+    cells = comparison.cells
+    settings, datasets = _distinct(cell.setting for cell in cells), _datasets(cells)
+    chosen = [cell for cell in cells if cell.selected]
+    chosen.sort(key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset)))
+    return [Choice(cell, cells) for cell in chosen]
 
 
 def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
