@@ -16,7 +16,7 @@ from group_training import OPTIONS, loaded_by_ray, make_task
 
 import g3nn
 from g3nn.base.errors import InputError
-from g3nn.studies.training_ray import SharedTraining
+from g3nn.studies.training_ray import train_on_ray
 from g3nn.training.plan import Plan
 
 SCRIPT = Path(__file__).parents[1] / "support" / "group_training.py"
@@ -102,8 +102,7 @@ def test_a_process_that_is_killed_on_a_ray_cluster_is_started_again_and_goes_on(
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     options = {name: value for name, value in OPTIONS.items() if name not in ("device", "seed")}
     plan = Plan.check("sbm-gcn", "elbo", 1, OPTIONS["seed"], "mlp", "cpu", options)
-    shared = SharedTraining(partial(loaded_by_ray, tmp_path), plan, tmp_path / "kept", 0)
-    result = shared.fit("cpu", 2)
+    result = train_on_ray(partial(loaded_by_ray, tmp_path), plan, tmp_path / "kept", 0, "cpu", 2)
     np.testing.assert_array_equal(result.answers.numpy(), undisturbed[0].answers)
     assert (tmp_path / "steps-1").read_text().split() == [str(epoch) for epoch in (*range(8), *range(7, 12))]
 
@@ -111,5 +110,5 @@ def test_a_process_that_is_killed_on_a_ray_cluster_is_started_again_and_goes_on(
 def test_what_ray_cannot_train_is_refused_before_anything_starts(tmp_path):
     plan = Plan.check("sbm-gcn", "elbo", 1, 0, "mlp", "cpu", {"epochs": 3})
     with pytest.raises(InputError) as refused:
-        SharedTraining(make_task, plan, None, 60).fit("tpu", 0)
+        train_on_ray(make_task, plan, None, 60, "tpu", 0)
     assert {problem.argument for problem in refused.value.problems} == {"device", "workers", "batch"}

@@ -11,9 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
-from g3nn.base.errors import G3NNError, G3NNWarning, Problems
+from g3nn.base.errors import G3NNError, G3NNWarning, refuse
 from g3nn.base.version import __version__
 
 COMMANDS = {
@@ -54,14 +54,16 @@ class _OnDemand(TyperGroup):
         return name, command(str(name)), rest
 
 
-def command(name: str) -> Any:
+def command(name: str) -> TyperCommand | TyperGroup:
     """A command with all its options."""
     found = getattr(import_module(f"g3nn.cli.{name}"), name)
     if not isinstance(found, typer.Typer):
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(name)(found)
         found = single
-    return typer.main.get_command(found)
+    made = typer.main.get_command(found)
+    assert isinstance(made, TyperCommand | TyperGroup)
+    return made
 
 
 app = typer.Typer(
@@ -101,10 +103,8 @@ def _options(
 ) -> None:
     started = os.environ.get("WORLD_SIZE", "1")
     if ctx.invoked_subcommand != "train" and started != "1":
-        advice = "Only `g3nn train` shares its work among processes."
-        problems = Problems()
-        problems.add("torchrun", f"{started} processes for `g3nn {ctx.invoked_subcommand}`", "one", advice)
-        problems.raise_if_any()
+        given = f"{started} processes for `g3nn {ctx.invoked_subcommand}`"
+        refuse("torchrun", given, "one", "Only `g3nn train` shares its work among processes.")
 
 
 for _name, _help in COMMANDS.items():

@@ -57,7 +57,7 @@ def run_suite(
     The exit code is 0 if all is well, 1 if trainings failed now or earlier, 2 if nothing could be run, 130 after an
     interrupt. A training that found no memory is tried again by the next run, any other failure is not.
     """
-    _, report = train_missing(suite, store, Problems(), executor, device, workers, only, trials)
+    _, report = train_missing(suite, store, executor, device, workers, only=only, trials=trials)
     if as_json:
         print(json.dumps({**asdict(report), "seconds": round(report.seconds, 3), "store": str(store)}))
     else:
@@ -76,7 +76,7 @@ def table(
     """Measured beside published numbers, with differences and their significance."""
     problems = Problems()
     problems.name("format", form, FORMATS)
-    loaded, part = checked_results(suite, store, out, problems, only)
+    loaded, part = checked(suite, store, problems, only=only, out=out)
     with Store.read(store) as results:
         text = render(compare(loaded, results, part), form)
     if out is None:
@@ -92,7 +92,7 @@ def report_page(
     out: Annotated[Path, typer.Option(help="The HTML file to write.")],
 ) -> None:
     """One HTML file with all results, made only from the stored records."""
-    loaded, _ = checked_results(suite, store, out, Problems())
+    loaded, _ = checked(suite, store, Problems(), out=out)
     write_report(loaded, store, out)
     print(f"report in {out}")
 
@@ -143,17 +143,27 @@ def filters(texts: Sequence[str] | None, problems: Problems) -> dict[str, str]:
     return values
 
 
-def checked_results(
-    name: str, store: Path, out: Path | None, problems: Problems, only: Sequence[str] | None = None
+def checked(
+    name: str,
+    store: Path,
+    problems: Problems,
+    *,
+    only: Sequence[str] | None = None,
+    out: Path | None = None,
+    trials: int | None = None,
+    to_run: bool = False,
 ) -> tuple[Suite, dict[str, str]]:
-    """A suite and the part of it that is wanted. Raises if its results cannot be read, or not be written to `out`."""
+    """A suite and the part of it that is wanted. Raises all problems, also if the store cannot be used as it is needed,
+    or `out` not be written."""
     part = filters(only, problems)
     with problems.gathered():
-        suite = load_suite(name)
-        checked_part(suite, part, None, problems)
-    check_store(store, problems, exists=True)
+        suite = checked_part(load_suite(name, to_run), part, trials, problems)
+    check_store(store, problems, exists=not to_run)
     if out is not None:
-        check_out(out, store, problems)
+        with problems.gathered():
+            check_target(out)
+        if os.path.realpath(out) == os.path.realpath(store):
+            problems.add("out", out, "another file than the store")
     problems.raise_if_any()
     return suite, part
 
@@ -170,35 +180,25 @@ def check_store(path: Path, problems: Problems, exists: bool = False, argument: 
         problems.add(argument, path, "a store of results", str(error))
 
 
-def check_out(path: Path, store: Path, problems: Problems) -> None:
-    """Record it if the file cannot be written."""
-    with problems.gathered():
-        check_target(path)
-    if os.path.realpath(path) == os.path.realpath(store):
-        problems.add("out", path, "another file than the store")
-
-
 def train_missing(
     name: str,
     store: Path,
-    problems: Problems,
     executor: str,
     device: str,
     workers: int | None,
+    *,
     only: Sequence[str] | None = None,
+    out: Path | None = None,
     trials: int | None = None,
 ) -> tuple[Suite, RunReport]:
-    """Run a suite, unless there are problems, and note what went wrong. An interrupt says how to go on."""
+    """Run a suite and note what went wrong. An interrupt says how to go on."""
     from g3nn.studies import run
     from g3nn.studies.executors import make_executor
 
-    part = filters(only, problems)
-    with problems.gathered():
-        suite = checked_part(load_suite(name, to_run=True), part, trials, problems)
+    problems = Problems()
     with problems.gathered():
         place = make_executor(executor, device, workers)
-    check_store(store, problems)
-    problems.raise_if_any()
+    suite, part = checked(name, store, problems, only=only, out=out, trials=trials, to_run=True)
     try:
         report = run.run(suite, store, place, part)
     except KeyboardInterrupt:

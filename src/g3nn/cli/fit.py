@@ -2,91 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from g3nn.cli import options
+from g3nn.cli.options import column, option
 
-_TABLE = "CSV, Parquet or Excel (.xlsx)"
+LABEL = typer.Option(
+    metavar="COL", help="Column with the labels; empty where unknown. Repeatable: a column for each tag."
+)
 
 
-def fit(
-    nodes: Annotated[Path, typer.Option(metavar="FILE", help=f"Table with one row per node: {_TABLE}.")],
-    edges: Annotated[Path, typer.Option(metavar="FILE", help=f"Table with one row per edge: {_TABLE}.")],
-    id: Annotated[str, typer.Option(metavar="COL", help="Column of the node table with the ids.")],
-    label: Annotated[
-        list[str],
-        typer.Option(
-            metavar="COL", help="Column with the labels; empty where unknown. Repeatable: a column for each tag."
-        ),
-    ],
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR|FILE",
-            help="A new or empty folder for the results, or a file for the answers alone: .csv, .parquet or .xlsx.",
-        ),
-    ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column of words, which become TF-IDF features. Repeatable.")
-    ] = None,
-    categorical: options.CategoricalColumns = None,
-    ignore: options.IgnoredColumns = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COL", help="Column of train, val and test; by default one called split. Test labels only judge."
-        ),
-    ] = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
-    weight: options.WeightColumn = None,
-    directed: options.Directed = False,
-    outcome: Annotated[
-        str,
-        typer.Option(
-            help="What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if "
-            "there are fractions or many different whole numbers, else classes."
-        ),
-    ] = "auto",
-    na: options.NullWords = None,
-    keep_na: options.KeepNulls = False,
-    drop_unknown_edges: options.DropUnknownEdges = False,
-    strict: options.Strict = False,
-    model: Annotated[str, typer.Option(help="auto (try a panel of models), or a name such as sbm-gcn.")] = "auto",
-    objective: Annotated[str, typer.Option(help="auto, elbo, released or laplacian.")] = "auto",
-    prior: Annotated[
-        str,
-        typer.Option(
-            help="Who learns labels from features alone: auto (a network), trees (boosted trees of scikit-learn), or "
-            "linear-model (its logistic, ridge or Poisson regression)."
-        ),
-    ] = "auto",
-    effort: Annotated[str, typer.Option(help="How much is tried: quick, default or thorough.")] = "default",
-    budget: Annotated[float | None, typer.Option(help="Seconds that may be spent on trying models.")] = None,
-    denoise: Annotated[
-        str,
-        typer.Option(
-            help="Doubt edges that features and labels do not explain: auto (if validation says so), yes or no."
-        ),
-    ] = "auto",
-    label_noise: Annotated[
-        str,
-        typer.Option(help="Look for wrong labels and train on what they probably are: auto (if many are), yes or no."),
-    ] = "auto",
-    ensemble: Annotated[int, typer.Option(help="Number of replicas whose answers are averaged.")] = 5,
-    alpha: options.Alpha = 0.1,
-    no_audit: Annotated[bool, typer.Option("--no-audit", help="Do not judge the edges.")] = False,
-    keep: options.Keep = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how the tables are read, and stop.")] = False,
-    device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(help="Everything random follows from it.")] = 0,
-    track: options.Track = None,
-    quiet: options.Quiet = False,
-    as_json: options.AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class FitOptions(options.TableOptions):
     """Learn from the labels of some nodes and answer for all of them.
 
     Writes a folder with the model, predictions.parquet, edges.parquet (the least likely edges first), labels.parquet
@@ -96,7 +27,54 @@ def fit(
     ones and their probabilities; of numbers mean, deviation, and low and high ends of an interval that holds the true
     one 9 times in 10.
     """
-    given = dict(locals())
-    from g3nn.cli.fit_tables import fit_tables  # Here: `g3nn fit --help` loads nothing else.
 
-    fit_tables(given)
+    nodes: Annotated[Path, options.NODES]
+    edges: Annotated[Path, options.EDGES]
+    id: Annotated[str, options.ID]
+    label: Annotated[list[str], LABEL]
+    out: Path | None = option(
+        None,
+        "A new or empty folder for the results, or a file for the answers alone: .csv, .parquet or .xlsx.",
+        metavar="DIR|FILE",
+    )
+    split: str | None = column(
+        None, "Column of train, val and test; by default one called split. Test labels only judge."
+    )
+    outcome: str = option(
+        "auto",
+        "What labels are: classes, tags, real (numbers), counts, or auto: tags in several columns, numbers if there "
+        "are fractions or many different whole numbers, else classes.",
+    )
+    model: str = option("auto", "auto (try a panel of models), or a name such as sbm-gcn.")
+    objective: str = option("auto", "auto, elbo, released or laplacian.")
+    prior: str = option(
+        "auto",
+        "What learns labels from features alone: auto (a network), trees (boosted trees of scikit-learn), or "
+        "linear-model (its logistic, ridge or Poisson regression).",
+    )
+    effort: str = option("default", "How much is tried: quick, default or thorough.")
+    budget: float | None = option(None, "Seconds that may be spent on trying models.")
+    denoise: str = option(
+        "auto", "Doubt edges that features and labels do not explain: auto (if validation says so), yes or no."
+    )
+    label_noise: str = option(
+        "auto", "Look for wrong labels and train on what they probably are: auto (if many are), yes or no."
+    )
+    ensemble: int = option(5, "Number of replicas whose answers are averaged.")
+    alpha: options.Alpha = 0.1
+    no_audit: bool = option(False, "Do not judge the edges.", "--no-audit")
+    keep: options.Keep = False
+    dry_run: bool = option(False, "Say how the tables are read, and stop.", "--dry-run")
+    device: options.Device = "auto"
+    seed: int = option(0, "Everything random follows from it.")
+    track: options.Track = None
+    quiet: options.Quiet = False
+    as_json: options.AsJson = False
+
+    def run(self) -> None:
+        from g3nn.cli.fit_tables import fit_tables  # Here: `g3nn fit --help` loads nothing else.
+
+        fit_tables(self)
+
+
+fit = options.command_of(FitOptions)

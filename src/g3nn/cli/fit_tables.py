@@ -6,8 +6,7 @@ import json
 import math
 import shlex
 import time
-from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,8 @@ from rich.table import Table
 
 from g3nn.base.errors import Problems
 from g3nn.cli import NOTES, TYPED
+from g3nn.cli.fit import FitOptions
+from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
 from g3nn.estimator.problem import check_parameters, check_share
@@ -24,62 +25,75 @@ from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_resul
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.model.tabular import NAMED
+from g3nn.training.progress import say
 from g3nn.training.tracking import tracker
 
-_COLUMNS = ("id", "label", "text", "categorical", "ignore", "split", "source", "target", "weight")
-TABLES = ("nodes", "edges", *_COLUMNS, "directed", "outcome", "na", "keep_na", "drop_unknown_edges", "strict")
-"""The options that `read_tables` takes."""
-
-SWITCH = {"auto": "auto", "yes": True, "no": False}
+SWITCH: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
 
 _MOST_COLUMNS = 40
 
 
-def fit_tables(given: Mapping[str, Any]) -> None:
-    """given: the options of the command, by name."""
-    start, problems, out = time.perf_counter(), Problems(), given["out"]
-    speaks = not (given["as_json"] or given["quiet"])
-    check_out(out, [given["nodes"], given["edges"]], given["dry_run"], problems)
-    check_share("alpha", given["alpha"], problems)
-    tracked = tracker(given["track"], problems)
-    for name, allowed in {"prior": ("auto", *NAMED), "denoise": SWITCH, "label_noise": SWITCH}.items():
-        problems.name(name, given[name], allowed)
-    guessed = given["outcome"] if given["outcome"] in OUTCOMES else Classes.name
-    check_parameters(_estimator(given, guessed).get_params(deep=False), OUTCOMES[guessed], problems)
-    graph = read_tables(**{name: given[name] for name in TABLES if given[name] is not None}, problems=problems)
-    told: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
-    if speaks:
+def fit_tables(options: FitOptions) -> None:
+    """Read the tables, fit, write the results and print a summary."""
+    start, problems, out = time.perf_counter(), Problems(), options.out
+    verbose = not (options.as_json or options.quiet)
+    check_out(out, [options.nodes, options.edges], options.dry_run, problems)
+    check_share("alpha", options.alpha, problems)
+    tracked = tracker(options.track, problems)
+    problems.name("prior", options.prior, ("auto", *NAMED))
+    problems.name("denoise", options.denoise, SWITCH)
+    problems.name("label_noise", options.label_noise, SWITCH)
+    guessed = options.outcome if options.outcome in OUTCOMES else Classes.name
+    check_parameters(_estimator(options, guessed).get_params(deep=False), OUTCOMES[guessed], problems)
+    shared = {field.name: getattr(options, field.name) for field in fields(TableOptions)}
+    given = {name: value for name, value in shared.items() if value is not None}
+    graph = read_tables(**given, split=options.split, outcome=options.outcome, problems=problems)
+    summary: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
+    if verbose:
         _show_columns(graph)
-    if not given["dry_run"]:
-        estimator = _estimator(given, graph.outcome).fit(graph, track=tracked)
-        told = _summary(estimator, graph) | told
-        with kept(lambda elsewhere: _write(estimator, graph, elsewhere / out.name, given)):
-            _write(estimator, graph, out, given)
-        told |= {"out": str(out), "seconds": time.perf_counter() - start}
-    told["notes"] = list(NOTES)
-    if given["as_json"]:
-        print(json.dumps(told))
-    elif speaks and not given["dry_run"]:
-        _show(told)
+    if not options.dry_run:
+        assert out is not None
+        estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+        summary = _summary(estimator, graph) | summary
+        if verbose:
+            audits = not (options.no_audit or as_file(out))
+            say("auditing edges and writing results" if audits else "writing results")
+        with kept(lambda elsewhere: _write(estimator, graph, elsewhere / out.name, options)):
+            _write(estimator, graph, out, options)
+        summary |= {"out": str(out), "seconds": time.perf_counter() - start}
+    summary["notes"] = list(NOTES)
+    if options.as_json:
+        print(json.dumps(summary))
+    elif verbose and not options.dry_run:
+        _show(summary)
 
 
-def _estimator(given: Mapping[str, Any], outcome: str) -> GraphEstimator:
+def _estimator(options: FitOptions, outcome: str) -> GraphEstimator:
     """With a label prior of scikit-learn where one is named, of the kind that the outcome needs."""
-    names = ("objective", "ensemble", "device", "effort", "budget", "model", "directed")
-    parameters = {name: given[name] for name in names}
-    parameters |= {name: SWITCH.get(given[name], "auto") for name in ("denoise", "label_noise")}
-    parameters |= {"random_state": given["seed"], "verbose": not (given["as_json"] or given["quiet"])}
-    if given["prior"] in NAMED:
-        parameters["prior"] = NAMED[given["prior"]](OUTCOMES[outcome])
+    parameters = {
+        "objective": options.objective,
+        "ensemble": options.ensemble,
+        "device": options.device,
+        "effort": options.effort,
+        "budget": options.budget,
+        "model": options.model,
+        "directed": options.directed,
+        "denoise": SWITCH.get(options.denoise, "auto"),
+        "label_noise": SWITCH.get(options.label_noise, "auto"),
+        "random_state": options.seed,
+        "verbose": not (options.as_json or options.quiet),
+    }
+    if options.prior in NAMED:
+        parameters["prior"] = NAMED[options.prior](OUTCOMES[outcome])
     return estimator_for(outcome, parameters)
 
 
-def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, given: Mapping[str, Any]) -> None:
-    alpha, keep = given["alpha"], graph.nodes.content if given["keep"] else None
-    if as_file(given["out"]):
+def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, options: FitOptions) -> None:
+    alpha, keep = options.alpha, graph.nodes.content if options.keep else None
+    if options.out is not None and as_file(options.out):
         write_file(estimator.answer_table(alpha=alpha, keep=keep), out)
     else:
-        audited, command = not given["no_audit"], shlex.join(TYPED)
+        audited, command = not options.no_audit, shlex.join(TYPED)
         write_results(estimator, graph, out, alpha=alpha, keep=keep, audited=audited, command=command)
 
 
@@ -113,7 +127,7 @@ def _columns_key(outcome: Outcome | type[Outcome]) -> str:
 
 
 def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """JSON knows no infinity, the loss of a model that diverged, and no NaN, that of one without validation nodes."""
+    """JSON has no infinity, the loss of a model that diverged, and no NaN, that of a model without validation nodes."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in values.items()
     }
@@ -132,18 +146,19 @@ def _show_columns(graph: TableGraph) -> None:
         console.print(f"and {len(graph.columns) - _MOST_COLUMNS:,} more columns")
 
 
-def _show(told: dict[str, Any]) -> None:
-    outcome = OUTCOMES[told["outcome"]]
-    sizes = f"{told['nodes']:,} nodes, {told['edges']:,} edges, {told['features']:,} features"
-    what = f", {len(told[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
-    print(f"{sizes}{what}; {told['train']} labels to train on, {told['val']} to validate on")
-    score = told[f"val_{outcome.score_key}"]
+def _show(summary: dict[str, Any]) -> None:
+    outcome = OUTCOMES[summary["outcome"]]
+    sizes = f"{summary['nodes']:,} nodes, {summary['edges']:,} edges, {summary['features']:,} features"
+    what = f", {len(summary[_columns_key(outcome)])} {outcome.columns_title}" if outcome.pooled else ""
+    print(f"{sizes}{what}; {summary['train']} labels to train on, {summary['val']} to validate on")
+    score = summary[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
-    print(f"model {told['model']}, {judged}")
-    if told["labels"] and told["labels"]["expected_wrong"] >= 1:
-        some = "; models were trained on what labels probably are" if told["labels"]["corrected"] else ""
-        print(f"about {told['labels']['expected_wrong']:.0f} of {told['labels']['judged']} labels may be wrong{some}")
-    if told["test"]:
-        print("test " + ", ".join(f"{words} {told['test'][name]:.4g}" for name, words in outcome.measures.items()))
-    page = f"; look at {Path(told['out']) / PAGE}" if Path(told["out"]).is_dir() else ""
-    print(f"results in {told['out']}, {told['seconds']:.1f} s{page}")
+    print(f"model {summary['model']}, {judged}")
+    labels = summary["labels"]
+    if labels and labels["expected_wrong"] >= 1:
+        some = "; models were trained on what labels probably are" if labels["corrected"] else ""
+        print(f"about {labels['expected_wrong']:.0f} of {labels['judged']} labels may be wrong{some}")
+    if summary["test"]:
+        print("test " + ", ".join(f"{words} {summary['test'][name]:.4g}" for name, words in outcome.measures.items()))
+    page = f"; look at {Path(summary['out']) / PAGE}" if Path(summary["out"]).is_dir() else ""
+    print(f"results in {summary['out']}, {summary['seconds']:.1f} s{page}")

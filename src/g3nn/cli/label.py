@@ -6,16 +6,17 @@ import getpass
 import secrets
 import sys
 import webbrowser
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import pyarrow as pa
 import typer
 
 from g3nn.base.errors import Problems
 from g3nn.base.folders import mend
-from g3nn.cli import options
+from g3nn.cli.options import EDGES, ID, NODES, Device, Quiet, TableOptions, column, command_of, option
 from g3nn.cli.results import check_file
 from g3nn.labelling.background import Background
 from g3nn.labelling.changes import check_unchanged
@@ -29,83 +30,68 @@ from g3nn.labelling.tables import read_unlabelled
 RESULT = "result"
 """The folder inside a project that is as `g3nn fit` writes one."""
 
-_REQUIRED = ("nodes", "edges", "id", "label")
-_READ = ("id", "categorical", "source", "target", "weight", "directed", "na", "keep_na", "drop_unknown_edges", "strict")
-_REMEMBERED = (*_REQUIRED, "text", "title", "image", "url", "ignore", *_READ[1:])
-"""The options with which a project goes on."""
+_APART = ("nodes", "edges", "label", "text", "ignore")
+"""Arguments of `read_tables` that differ where labels come from people."""
 
 HISTORY = ("seq", "at", "person", "node", "kind", "label", "note", "how", "guess", "sure", "undone")
 
 
-def label(
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the project; one that exists goes on.")],
-    nodes: Annotated[Path | None, typer.Option(metavar="FILE", help="Table with one row per node.")] = None,
-    edges: Annotated[Path | None, typer.Option(metavar="FILE", help="Table with one row per edge.")] = None,
-    id: Annotated[str | None, typer.Option(metavar="COL", help="Column of the node table with the ids.")] = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with classes; empty where unknown, or not there at all.")
-    ] = None,
-    text: Annotated[
-        list[str] | None, typer.Option(metavar="COL", help="Column of words, to read and to learn from. Repeatable.")
-    ] = None,
-    title: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with a name to show, not to learn from.")
-    ] = None,
-    image: Annotated[
-        str | None, typer.Option(metavar="COL", help="Column with pictures: files below the folder of the node table.")
-    ] = None,
-    url: Annotated[str | None, typer.Option(metavar="COL", help="Column with links to open.")] = None,
-    categorical: options.CategoricalColumns = None,
-    ignore: options.IgnoredColumns = None,
-    source: options.SourceColumn = None,
-    target: options.TargetColumn = None,
-    weight: options.WeightColumn = None,
-    directed: options.Directed = False,
-    na: options.NullWords = None,
-    keep_na: options.KeepNulls = False,
-    drop_unknown_edges: options.DropUnknownEdges = False,
-    strict: options.Strict = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the answers so far to .csv, .parquet or .xlsx, and stop."),
-    ] = None,
-    history: Annotated[
-        bool, typer.Option("--history", help="With --export: every answer, also corrected and undone ones.")
-    ] = False,
-    effort: Annotated[str, typer.Option(help="Of the result in the end: quick, default or thorough.")] = "default",
-    person: Annotated[str | None, typer.Option(help="Your name in the answers; the page can change it.")] = None,
-    port: Annotated[int, typer.Option(help="Where the page is served; the next free one if it is in use.")] = 8765,
-    no_open: Annotated[bool, typer.Option("--no-open", help="Print the address of the page, do not open it.")] = False,
-    device: options.Device = "auto",
-    seed: Annotated[int, typer.Option(help="What the models begin with.")] = 0,
-    quiet: options.Quiet = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class LabelOptions(TableOptions):
     """Label nodes in a page on this machine, while a model learns and chooses what to ask.
 
     Every answer is on disk before the next question. The same command goes on later, and then --out is enough. "Finish"
     on the page, or control-C here, writes DIR/result, a folder as `g3nn fit` writes one.
     """
-    given, problems = dict(locals()), Problems()
-    from g3nn.estimator.effort import EFFORTS  # Here: it loads torch.
 
-    problems.name("effort", effort, EFFORTS)
-    if not 0 <= port <= 65_535:
-        problems.add("port", port, "a number from 0 (any) to 65535")
-    if export is not None:
-        check_file(export, [], problems)
+    nodes: Annotated[Path | None, NODES] = None
+    edges: Annotated[Path | None, EDGES] = None
+    id: Annotated[str | None, ID] = None
+    label: str | None = column(None, "Column with classes; empty where unknown, or not there at all.")
+    text: list[str] | None = column(None, "Column of words, to read and to learn from. Repeatable.")
+    title: str | None = column(None, "Column with a name to show, not to learn from.")
+    image: str | None = column(None, "Column with pictures: files below the folder of the node table.")
+    url: str | None = column(None, "Column with links to open.")
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder of the project; one that exists goes on.")]
+    export: Path | None = option(None, "Write the answers so far to .csv, .parquet or .xlsx, and stop.", metavar="FILE")
+    history: bool = option(False, "With --export: every answer, also corrected and undone ones.", "--history")
+    effort: str = option("default", "Of the result in the end: quick, default or thorough.")
+    person: str | None = option(None, "Your name in the answers; the page can change it.")
+    port: int = option(8765, "Where the page is served; the next free one if it is in use.")
+    no_open: bool = option(False, "Print the address of the page, do not open it.", "--no-open")
+    device: Device = "auto"
+    seed: int = option(0, "What the models begin with.")
+    quiet: Quiet = False
+
+    def run(self) -> None:
+        from g3nn.estimator.effort import EFFORTS  # Here: it loads torch.
+
+        problems = Problems()
+        problems.name("effort", self.effort, EFFORTS)
+        if not 0 <= self.port <= 65_535:
+            problems.add("port", self.port, "a number from 0 (any) to 65535")
+        if self.export is not None:
+            check_file(self.export, [], problems)
+            problems.raise_if_any()
+            with Project.open(self.out, create=False) as project:
+                _export(project, self.export, self.history, self.quiet)
+            return
+        _check_installed(problems)
+        begun = _remembered(self, problems)
         problems.raise_if_any()
-        with Project.open(out, create=False) as project:
-            _export(project, export, history, quiet)
-        return
-    _check_installed(problems)
-    begun = _remembered(out, {name: given[name] for name in _REMEMBERED}, problems)
-    problems.raise_if_any()
-    shown = ShownColumns(begun["label"], begun["title"], tuple(begun["text"]), begun["image"], begun["url"])
-    reading = {name: begun[name] for name in _READ}
-    graph = read_unlabelled(begun["nodes"], begun["edges"], shown, begun["ignore"], problems, **reading)
-    with Project.open(out) as project:
-        check_unchanged(project, graph, begun, problems)
-        _serve(project, Records(graph, shown, begun["nodes"].parent), begun["nodes"].name, given)
+        given = {field.name: getattr(begun, field.name) for field in fields(TableOptions)}
+        given |= {name: list(given[name] or ()) for name in ("text", "categorical", "ignore", "na")}
+        given |= {name: Path(given[name]).absolute() for name in ("nodes", "edges")}
+        shown = ShownColumns(given["label"], begun.title, tuple(given["text"]), begun.image, begun.url)
+        reading = {name: value for name, value in given.items() if name not in _APART}
+        nodes, options = given["nodes"], {**given, "title": begun.title, "image": begun.image, "url": begun.url}
+        graph = read_unlabelled(nodes, given["edges"], shown, given["ignore"], problems, **reading)
+        with Project.open(self.out) as project:
+            check_unchanged(project, graph, options, problems)
+            _serve(project, Records(graph, shown, nodes.parent), nodes.name, self)
+
+
+label = command_of(LabelOptions)
 
 
 def _check_installed(problems: Problems) -> None:
@@ -117,53 +103,49 @@ def _check_installed(problems: Problems) -> None:
         problems.add("g3nn label", f"no package {error.name}", "starlette and uvicorn, which serve the page", advice)
 
 
-def _remembered(out: Path, typed: dict[str, Any], problems: Problems) -> dict[str, Any]:
-    """What a project began with, if only its folder is named; otherwise what was typed, if that is enough to begin."""
-    begun = (out / FILE).is_file()
-    if begun and all(typed[name] is None for name in _REQUIRED):
+def _remembered(typed: LabelOptions, problems: Problems) -> LabelOptions:
+    """The options with which a project began, if only its folder is named; otherwise those that were typed, if they are
+    enough to begin."""
+    begun, out, options = (typed.out / FILE).is_file(), typed.out, typed
+    if begun and all(value is None for value in (typed.nodes, typed.edges, typed.id, typed.label)):
         with Project.open(out) as project:
-            known: dict[str, Any] = project.facts().get("options", {})
-        if known:
-            typed = {**known, "strict": typed["strict"]}
-    if lacking := [f"--{name}" for name in _REQUIRED if typed[name] is None]:
-        advice = "" if begun else "Only a project that has begun knows its tables by itself."
+            options = replace(typed, **{**project.facts().get("options", {}), "strict": typed.strict})
+    if lacking := [f"--{name}" for name in ("nodes", "edges", "id", "label") if getattr(options, name) is None]:
+        advice = "" if begun else "Only a project that has begun can go on without them."
         problems.add("options", f"no {', '.join(lacking)}", "tables and their columns", advice)
     if not begun and out.exists() and (not out.is_dir() or any(out.iterdir())):
         problems.add("out", f"{out}, which holds something else", "a new or an empty folder, or a labelling project")
     elif not out.absolute().parent.is_dir():
         problems.add("out", out, "a folder inside one that exists")
-    lists = {name: list(typed[name] or ()) for name in ("text", "categorical", "ignore", "na")}
-    tables = {name: Path(path).absolute() for name in ("nodes", "edges") if (path := typed[name])}
-    return {**typed, **lists, **tables}
+    return options
 
 
-def _serve(project: Project, records: Records, title: str, given: dict[str, Any]) -> None:
-    """given: the options of the command, by name."""
+def _serve(project: Project, records: Records, title: str, options: LabelOptions) -> None:
     from g3nn.labelling.server import HOST, listening, make_app, serve  # Here: its packages may not be installed.
 
-    result, seed = project.folder / RESULT, given["seed"]
+    result, seed = project.folder / RESULT, options.seed
     mend(result)
     records.prepare()
-    learner = partial(ClassifierLearner, records.graph, records.shown.label, given["device"], seed)
-    background = Background(learner, result, given["effort"])
+    learner = partial(ClassifierLearner, records.graph, records.shown.label, options.device, seed)
+    background = Background(learner, result, options.effort)
     try:
         desk = Desk(project, records, background, seed)
-        token, listener = secrets.token_urlsafe(24), listening(given["port"])
+        token, listener = secrets.token_urlsafe(24), listening(options.port)
         address = f"http://{HOST}:{listener.getsockname()[1]}/{token}/"
 
         def ready() -> None:
             print(f"label at {address}\ncontrol-C ends; every answer is in {project.path} at once", flush=True)
-            if not given["no_open"]:
+            if not options.no_open:
                 webbrowser.open(address)
 
-        serve(make_app(desk, token, title, given["person"] or _user()), listener, ready)
-        _finish(desk, given["quiet"])
+        serve(make_app(desk, token, title, options.person or _user()), listener, ready)
+        _finish(desk, options.quiet)
     finally:
         background.close()
 
 
 def _finish(desk: Desk, quiet: bool) -> None:
-    """The results, unless they are there already, or somebody has no time."""
+    """Write the results, unless they are there already; control-C leaves without them."""
     state, known, background = desk.state(), desk.known(), desk.background
     if not quiet:
         print(f"\n{state['labels']} labels on {state['answered']} answered nodes are kept")

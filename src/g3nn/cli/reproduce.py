@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from g3nn.base.errors import Problems
-from g3nn.cli.bench import Workers, check_out, end, train_missing
+from g3nn.cli.bench import Workers, end, train_missing
 from g3nn.cli.options import Device, ExecutorName
 from g3nn.studies.comparison import compare
 from g3nn.studies.store import Store
@@ -33,9 +32,7 @@ def reproduce(
     name = "quick" if quick else "paper"
     records = store or Path(f"g3nn-{name}.sqlite")
     page = out or records.with_suffix(".html")
-    problems = Problems()
-    check_out(page, records, problems)
-    suite, report = train_missing(name, records, problems, executor, device, workers)
+    suite, report = train_missing(name, records, executor, device, workers, out=page)
     with Store.read(records) as results:
         print(render(compare(suite, results)), end="")
     write_report(suite, records, page)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from g3nn.base.errors import DataError, Problems
@@ -55,18 +55,13 @@ def kept(write: Callable[[Path], object]) -> Iterator[None]:
     except (DataError, OSError) as error:
         reason = f"{said(error).removesuffix('.')}."
         for place in (tempfile.gettempdir, Path.home):
-            if (folder := _written(place, write)) is not None:
-                raise DataError(f"{reason} The results are in {folder} instead.") from error
-        raise DataError(f"{reason} Nor is there room for the results in the folders for temporary files.") from error
-
-
-def _written(place: Callable[[], str | Path], write: Callable[[Path], object]) -> Path | None:
-    folder = None
-    try:
-        folder = Path(tempfile.mkdtemp(prefix="g3nn-", dir=place()))
-        write(folder)
-    except (DataError, OSError, RuntimeError):
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
-        return None
-    return folder
+            with ExitStack() as undone, suppress(DataError, OSError, RuntimeError):
+                folder = Path(tempfile.mkdtemp(prefix="g3nn-", dir=place()))
+                undone.callback(shutil.rmtree, folder, ignore_errors=True)
+                write(folder)
+                undone.pop_all()
+                reason += f" The results are in {folder} instead."
+                break
+        else:
+            reason += " Nor is there room for the results in the folders for temporary files."
+        raise DataError(reason) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,11 +15,11 @@ from rich.table import Table
 from g3nn.base.errors import Problems, suggestion
 from g3nn.base.options import Rule
 from g3nn.cli.datasets import LISTED
-from g3nn.cli.options import AsJson, Device, ExecutorName, Track
+from g3nn.cli.options import AsJson, Device, ExecutorName, Options, Track, command_of, option
 from g3nn.cli.results import kept
 from g3nn.graph.datasets import SETTINGS, load
 from g3nn.studies.executors import EXECUTORS
-from g3nn.studies.training_ray import SharedTraining
+from g3nn.studies.training_ray import train_on_ray
 from g3nn.training import FitResult
 from g3nn.training.catalogue import all_options
 from g3nn.training.checkpoint import EVERY
@@ -29,100 +30,99 @@ from g3nn.training.workers import joined_by_torchrun
 _RULES = all_options()
 
 
-def _option(name: str) -> Any:
-    """A flag with the help text of the declared option. Left out, the default of the model's parts applies."""
-    return typer.Option(help=f"{_RULES[name].help[0].upper()}{_RULES[name].help[1:]}.", show_default=False)
+def _declared(name: str) -> Any:
+    """The option of this name that parts of models declare. Left out, the default of the part applies."""
+    return option(None, f"{_RULES[name].help[0].upper()}{_RULES[name].help[1:]}.")
 
 
-def train(
-    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(LISTED)}.")],
-    setting: Annotated[str, typer.Option(help=f"One of {', '.join(SETTINGS)}.")] = "standard",
-    model: Annotated[str, typer.Option(help="LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")] = "sbm-gcn",
-    objective: Annotated[str, typer.Option(help="elbo (the paper), released (the authors' code), laplacian.")] = "elbo",
-    trials: Annotated[int, typer.Option(help="Number of independent trainings, run as one stack.")] = 10,
-    seed: Annotated[int, typer.Option(help="Seed of the first trial; the others follow.")] = 0,
-    prior: Annotated[str, typer.Option(help="Label prior, such as mlp, linear or uniform.")] = "mlp",
-    channels: Annotated[str, typer.Option(help="How labels and edges were observed, such as flips+edges.")] = "",
-    hidden: Annotated[int | None, _option("hidden")] = None,
-    dropout: Annotated[float | None, _option("dropout")] = None,
-    lr: Annotated[float | None, _option("lr")] = None,
-    weight_decay: Annotated[float | None, _option("weight_decay")] = None,
-    eta: Annotated[float | None, _option("eta")] = None,
-    p0: Annotated[float | None, _option("p0")] = None,
-    p1: Annotated[float | None, _option("p1")] = None,
-    graph_weight: Annotated[float | None, _option("graph_weight")] = None,
-    kl_weight: Annotated[float | None, _option("kl_weight")] = None,
-    entropy_weight: Annotated[float | None, _option("entropy_weight")] = None,
-    prior_weight: Annotated[float | None, _option("prior_weight")] = None,
-    laplacian_weight: Annotated[float | None, _option("laplacian_weight")] = None,
-    epochs: Annotated[int | None, _option("epochs")] = None,
-    patience: Annotated[int | None, _option("patience")] = None,
-    batch: Annotated[int | None, _option("batch")] = None,
-    fan_out: Annotated[str | None, _option("fan_out")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="Any other option.")] = None,
-    device: Device = "auto",
-    checkpoint: Annotated[
-        Path | None, typer.Option(help="Folder that keeps the training; the same command goes on from there.")
-    ] = None,
-    checkpoint_every: Annotated[float, typer.Option(help="Seconds between two checkpoints, at least.")] = EVERY,
-    executor: ExecutorName = "local",
-    workers: Annotated[int | None, typer.Option(help="Processes that train together on a Ray cluster.")] = None,
-    track: Track = None,
-    as_json: AsJson = False,
-) -> None:
+@dataclass(frozen=True, kw_only=True)
+class TrainOptions(Options):
     """Train a model and report its accuracy on validation and test nodes.
 
     Options that are left out keep their defaults; `g3nn.available()` in Python lists all of them. Started by torchrun,
     several processes train one model in batches.
     """
-    result = _trained(dict(locals()))
-    if result is None:
-        return
-    text = json.dumps(result.to_json())
-    with kept(lambda elsewhere: (elsewhere / "result.json").write_text(text, encoding="utf-8")):
-        if as_json:
-            print(text, flush=True)
-        else:
-            _show(result)
 
+    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(LISTED)}.")]
+    setting: str = option("standard", f"One of {', '.join(SETTINGS)}.")
+    model: str = option("sbm-gcn", "LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")
+    objective: str = option("elbo", "elbo (the paper), released (the authors' code), laplacian.")
+    trials: int = option(10, "Number of independent trainings, run as one stack.")
+    seed: int = option(0, "Seed of the first trial; the others follow.")
+    prior: str = option("mlp", "Label prior, such as mlp, linear or uniform.")
+    channels: str = option("", "How labels and edges were observed, such as flips+edges.")
+    hidden: int | None = _declared("hidden")
+    dropout: float | None = _declared("dropout")
+    lr: float | None = _declared("lr")
+    weight_decay: float | None = _declared("weight_decay")
+    eta: float | None = _declared("eta")
+    p0: float | None = _declared("p0")
+    p1: float | None = _declared("p1")
+    graph_weight: float | None = _declared("graph_weight")
+    kl_weight: float | None = _declared("kl_weight")
+    entropy_weight: float | None = _declared("entropy_weight")
+    prior_weight: float | None = _declared("prior_weight")
+    laplacian_weight: float | None = _declared("laplacian_weight")
+    epochs: int | None = _declared("epochs")
+    patience: int | None = _declared("patience")
+    batch: int | None = _declared("batch")
+    fan_out: str | None = _declared("fan_out")
+    set_: list[str] | None = option(None, "Any other option.", "--set", metavar="NAME=VALUE")
+    device: Device = "auto"
+    checkpoint: Path | None = option(None, "Folder that keeps the training; the same command goes on from there.")
+    checkpoint_every: float = option(EVERY, "Seconds between two checkpoints, at least.")
+    executor: ExecutorName = "local"
+    workers: int | None = option(None, "Processes that train together on a Ray cluster.")
+    track: Track = None
+    as_json: AsJson = False
 
-def _trained(given: dict[str, Any]) -> FitResult | None:
-    """given: the options of the command, by name. None where another process speaks for all."""
-    dataset, setting, device, executor, track = (
-        given[name] for name in ("dataset", "setting", "device", "executor", "track")
-    )
-    options = {name: value for name, value in given.items() if name in _RULES and value is not None}
-    problems = Problems()
-    with problems.gathered():
-        options |= _assignments(given["set_"] or [])
-    with problems.gathered():
-        task = load(dataset, setting=setting)
-    with problems.gathered():
-        # The device of a cluster is that of its machines.
-        place = "cpu" if executor == "ray" else device
-        what = given["model"], given["objective"], given["trials"], given["seed"], given["prior"]
-        plan = Plan.check(*what, place, options, given["channels"])
-    problems.name("executor", executor, EXECUTORS)
-    workers = given["workers"]
-    if workers is not None and executor != "ray":
-        advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."
-        problems.add("workers", f"{workers} for executor {executor!r}", "executor ray", advice)
-    tracked = tracker(track, problems)
-    if track is not None and executor == "ray":
-        problems.add("track", f"{track!r} for executor 'ray'", "executor local", "Processes on a cluster tell nobody.")
-    problems.raise_if_any()
-    checkpoint, every = given["checkpoint"], given["checkpoint_every"]
-    if executor == "ray":
-        reads = partial(load, dataset, setting=setting)
-        folder = None if checkpoint is None else checkpoint.absolute()
-        return SharedTraining(reads, plan, folder, every).fit(device, workers)
-    with joined_by_torchrun(device) as joined:
-        if joined.size > 1 and not plan.training.batch:
-            advice = "Only a training in batches can be shared: pass --batch, or start one process."
-            problems.add("batch", f"0 in {joined.size} processes", "a number of labelled nodes", advice)
+    def run(self) -> None:
+        result = self.trained()
+        if result is None:
+            return
+        text = json.dumps(result.to_json())
+        with kept(lambda elsewhere: (elsewhere / "result.json").write_text(text, encoding="utf-8")):
+            if self.as_json:
+                print(text, flush=True)
+            else:
+                _show(result)
+
+    def trained(self) -> FitResult | None:
+        """None in all processes but the first."""
+        options = {name: value for name, value in vars(self).items() if name in _RULES and value is not None}
+        problems, on_ray = Problems(), self.executor == "ray"
+        with problems.gathered():
+            options |= _assignments(self.set_ or [])
+        with problems.gathered():
+            task = load(self.dataset, setting=self.setting)
+        with problems.gathered():
+            # The device of a cluster is that of its machines.
+            place = "cpu" if on_ray else self.device
+            what = self.model, self.objective, self.trials, self.seed, self.prior
+            plan = Plan.check(*what, place, options, self.channels)
+        problems.name("executor", self.executor, EXECUTORS)
+        if self.workers is not None and not on_ray:
+            advice = "On one machine torchrun starts several: torchrun --nproc-per-node 2 -m g3nn train ..."
+            problems.add("workers", f"{self.workers} for executor {self.executor!r}", "executor ray", advice)
+        tracked = tracker(self.track, problems)
+        if self.track is not None and on_ray:
+            advice = "Processes on a cluster are not tracked."
+            problems.add("track", f"{self.track!r} for executor 'ray'", "executor local", advice)
         problems.raise_if_any()
-        result = plan.fit(task, checkpoint=checkpoint, checkpoint_every=every, track=tracked)
-    return result if joined.leads else None
+        if on_ray:
+            folder = None if self.checkpoint is None else self.checkpoint.absolute()
+            reads = partial(load, self.dataset, setting=self.setting)
+            return train_on_ray(reads, plan, folder, self.checkpoint_every, self.device, self.workers)
+        with joined_by_torchrun(self.device) as joined:
+            if joined.size > 1 and not plan.training.batch:
+                advice = "Only a training in batches can be shared: pass --batch, or start one process."
+                problems.add("batch", f"0 in {joined.size} processes", "a number of labelled nodes", advice)
+            problems.raise_if_any()
+            result = plan.fit(task, checkpoint=self.checkpoint, checkpoint_every=self.checkpoint_every, track=tracked)
+        return result if joined.leads else None
+
+
+train = command_of(TrainOptions)
 
 
 def _assignments(texts: list[str]) -> dict[str, Any]:

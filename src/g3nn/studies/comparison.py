@@ -6,8 +6,7 @@ import math
 import statistics
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 from g3nn.graph.calibrate import wilson_interval
 from g3nn.studies.records import Option, Point, Record
@@ -50,7 +49,6 @@ class GridPoint:
     seeds: int
 
 
-@dataclass(frozen=True)
 class CellResult:
     """One cell under one objective. Whatever was not measured or not published is None.
 
@@ -66,46 +64,48 @@ class CellResult:
     all its trials.
     """
 
-    table: str
-    dataset: str
-    setting: str
-    model: str
-    variant: str
-    objective: str
-    row: str
-    counterpart: str | None
-    published: float | None
-    published_std: float | None
-    published_bold: bool
-    published_underline: bool
-    published_star: bool
-    mean: float | None = None
-    std: float | None = None
-    trials: int = 0
-    failed: int = 0
-    difference: float | None = None
-    difference_low: float | None = None
-    difference_high: float | None = None
-    binomial_low: float | None = None
-    binomial_high: float | None = None
-    p_value: float | None = None
-    significant: bool | None = None
-    above: bool | None = None
-    best_in: tuple[str, ...] = ()
-    bold: bool = False
-    underline: bool = False
-    star: bool = False
-    val_loss: float | None = None
-    val_accuracy: float | None = None
-    nll: float | None = None
-    ece: float | None = None
-    chosen: Mapping[str, Option] | None = None
-    selected: bool = False
-    peers: Mapping[str, float | None] = field(default_factory=dict)
-    figures: Mapping[str, float] = field(default_factory=dict)
-    quoted: bool = False
-    selection: list[GridPoint] = field(default_factory=list)
-    runs: list[Record] = field(default_factory=list)
+    def __init__(self, suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequence[Record]]) -> None:
+        cell, points = entry.cell, suite.points(entry)
+        choice = chosen(points, known, suite.protocol)
+        runs = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
+        accuracies = [record.test_accuracy for record in runs if record.test_accuracy is not None]
+        sample = Sample.of(accuracies)
+        trials = runs if sample else []
+        shown = [record.evidence for record in trials if record.evidence is not None]
+        self.table, self.dataset, self.setting = cell.table, cell.dataset, cell.setting
+        self.model, self.variant, self.objective = cell.model, cell.variant, entry.objective
+        self.row, self.counterpart = cell.row, counterpart(cell.model)
+        self.published, self.published_std = cell.published, cell.published_std
+        self.published_bold, self.published_underline, self.published_star = cell.bold, cell.underline, cell.star
+        self.mean: float | None = sample.mean if sample else None
+        self.std: float | None = sample.std if sample else None
+        self.trials, self.failed = len(accuracies), len(runs) - len(accuracies)
+        self.difference: float | None = None
+        self.difference_low: float | None = None
+        self.difference_high: float | None = None
+        if sample and cell.published is not None:
+            self.difference = sample.mean - cell.published
+            welch = difference_interval(sample, Sample(cell.published, cell.published_std, suite.published_trials))
+            self.difference_low, self.difference_high = welch or (None, None)
+        self.binomial_low: float | None = None
+        self.binomial_high: float | None = None
+        if sample and shown:
+            self.binomial_low, self.binomial_high = wilson_interval(sample.mean, shown[0].test_nodes)
+        self.p_value: float | None = None
+        self.significant: bool | None = None
+        self.above: bool | None = None
+        self.best_in: tuple[str, ...] = ()
+        self.bold = self.underline = self.star = False
+        self.val_loss = _mean(record.val_loss for record in trials)
+        self.val_accuracy = _mean(record.val_accuracy for record in trials)
+        self.nll, self.ece = _mean(one.nll for one in shown), _mean(one.ece for one in shown)
+        self.chosen = choice.options if choice else None
+        self.selected = False
+        self.peers: dict[str, float | None] = {}
+        self.figures = _figures([evidence.figures for evidence in shown])
+        self.quoted = cell.quoted
+        self.selection = [tried for point in points if (tried := _grid_point(point, by_point.get(point.key, ())))]
+        self.runs = runs
 
     @property
     def label(self) -> str:
@@ -116,7 +116,7 @@ class CellResult:
         """Whether it is compared with its peers, or one of them. A variant of the estimator is a peer of it."""
         return self.counterpart is not None or (self.model == ESTIMATOR and not self.variant)
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Its fields, but for the points of the selection and the records of the trials: there are thousands."""
         return {name: value for name, value in vars(self).items() if name not in ("selection", "runs")}
 
@@ -143,31 +143,10 @@ def compare(suite: Suite, store: Store, only: Only = None) -> Comparison:
     by_point: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         by_point[record.point.key].append(record)
-    cells = [_cell(suite, entry, known, by_point) for entry in entries]
-    marked = [_marked(cell, cells, suite) for cell in cells]
-    return Comparison(suite.name, [cell for entry, cell in zip(entries, marked, strict=True) if entry in wanted])
-
-
-def _cell(suite: Suite, entry: Entry, known: Losses, by_point: Mapping[str, Sequence[Record]]) -> CellResult:
-    """A cell on its own: what was published, how it was chosen, and its trials."""
-    cell, points = entry.cell, suite.points(entry)
-    choice = chosen(points, known, suite.protocol)
-    trials = [record for record in by_point.get(choice.key, ()) if record.stage == "trial"] if choice else []
-    accuracies = [record.test_accuracy for record in trials if record.test_accuracy is not None]
-    names = ("table", "dataset", "setting", "model", "variant", "row", "published", "published_std", "quoted")
-    result = CellResult(
-        **{name: getattr(cell, name) for name in names},
-        **{f"published_{mark}": getattr(cell, mark) for mark in ("bold", "underline", "star")},
-        objective=entry.objective,
-        counterpart=counterpart(cell.model),
-        trials=len(accuracies),
-        failed=len(trials) - len(accuracies),
-        chosen=choice.options if choice else None,
-        selection=[tried for point in points if (tried := _grid_point(point, by_point.get(point.key, ())))],
-        runs=trials,
-    )
-    sample = Sample.of(accuracies)
-    return result if sample is None else _measured(result, sample, suite.published_trials)
+    cells = [CellResult(suite, entry, known, by_point) for entry in entries]
+    for cell in cells:
+        _mark(cell, cells, suite)
+    return Comparison(suite.name, [cell for entry, cell in zip(entries, cells, strict=True) if entry in wanted])
 
 
 def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
@@ -177,32 +156,6 @@ def _grid_point(point: Point, records: Sequence[Record]) -> GridPoint | None:
         return None
     mean = statistics.fmean(values)
     return GridPoint(point.options, mean if math.isfinite(mean) else None, len(values))
-
-
-def _measured(cell: CellResult, sample: Sample, published_trials: int) -> CellResult:
-    """The cell with the numbers of its trials, and their difference from what was published."""
-    shown = [record.evidence for record in cell.runs if record.evidence is not None]
-    binomial = wilson_interval(sample.mean, shown[0].test_nodes) if shown else (None, None)
-    difference, welch = None, None
-    if cell.published is not None:
-        difference = sample.mean - cell.published
-        welch = difference_interval(sample, Sample(cell.published, cell.published_std, published_trials))
-    low, high = welch or (None, None)
-    return replace(
-        cell,
-        mean=sample.mean,
-        std=sample.std,
-        difference=difference,
-        difference_low=low,
-        difference_high=high,
-        binomial_low=binomial[0],
-        binomial_high=binomial[1],
-        val_loss=_mean(record.val_loss for record in cell.runs),
-        val_accuracy=_mean(record.val_accuracy for record in cell.runs),
-        nll=_mean(evidence.nll for evidence in shown),
-        ece=_mean(evidence.ece for evidence in shown),
-        figures=_figures([evidence.figures for evidence in shown]),
-    )
 
 
 def _figures(trials: Sequence[Mapping[str, float]]) -> dict[str, float]:
@@ -215,32 +168,30 @@ def _mean(values: Iterable[float | None]) -> float | None:
     return statistics.fmean(known) if known else None
 
 
-def _marked(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> CellResult:
-    """The cell compared with the others: with its counterpart, within its table, and with its peers."""
+def _mark(cell: CellResult, cells: Sequence[CellResult], suite: Suite) -> None:
+    """Compare a cell with the others: with its counterpart, within its table, and with its peers."""
     sample = cell.sample
     if sample is None:
-        return cell
+        return
     beside = [other for other in cells if (other.dataset, other.setting) == (cell.dataset, cell.setting)]
     networks = [other.sample for other in beside if other.model == cell.counterpart and not other.variant]
     if networks and networks[0] is not None:
-        above = sample.mean > networks[0].mean + TOLERANCE
-        p_value = t_test(sample, networks[0])
+        above, p_value = sample.mean > networks[0].mean + TOLERANCE, t_test(sample, networks[0])
         significant = None if p_value is None else p_value < LEVEL
-        star = above and bool(significant)
-        cell = replace(cell, p_value=p_value, significant=significant, above=above, underline=above, star=star)
+        cell.p_value, cell.significant, cell.above, cell.underline = p_value, significant, above, above
+        cell.star = above and bool(significant)
     best = {
         objective: max(other.mean or 0.0 for other in beside if _in_contest(other, cell.table, objective))
         for objective in suite.objectives
         if _in_contest(cell, cell.table, objective)
     }
-    best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
-    cell = replace(cell, best_in=best_in, bold=cell.objective in best_in)
+    cell.best_in = tuple(objective for objective, mean in best.items() if sample.mean >= mean - TOLERANCE)
+    cell.bold = cell.objective in cell.best_in
     ours = [other.val_loss for other in beside if other.ours and other.val_loss is not None]
     if suite.selects and cell.ours and cell.val_loss is not None and cell.val_loss <= min(ours):
         peers = {other.label: other.sample for other in beside if not other.ours and not other.quoted}
-        tests = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
-        cell = replace(cell, selected=True, peers=tests)
-    return cell
+        cell.selected = True
+        cell.peers = {peer: None if other is None else t_test(sample, other) for peer, other in peers.items()}
 
 
 def _in_contest(cell: CellResult, table: str, objective: str) -> bool:

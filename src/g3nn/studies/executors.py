@@ -16,9 +16,9 @@ from functools import cache
 from importlib.util import find_spec
 from multiprocessing import active_children, get_context, parent_process
 from threading import Thread
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
-from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError
+from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError, refuse
 from g3nn.base.threads import cores
 from g3nn.graph.datasets import NOISE, load, seeded
 from g3nn.graph.task import NodeTask
@@ -26,6 +26,8 @@ from g3nn.studies.job import Job, run_job
 from g3nn.studies.records import Environment, Record
 from g3nn.training.checks import checked_device
 from g3nn.training.memory import take_share
+
+T = TypeVar("T")
 
 EXECUTORS = ("local", "ray")
 
@@ -72,7 +74,7 @@ class Executor(ABC):
         """Start a job."""
 
     @abstractmethod
-    def result(self, done: Future[Any], purpose: str) -> Any:
+    def result(self, done: Future[T], purpose: str) -> T:
         """What a worker returned. Its errors are raised here."""
 
     def __enter__(self) -> Self:
@@ -145,7 +147,7 @@ class LocalExecutor(Executor):
             done.set_exception(error)
         return done
 
-    def result(self, done: Future[Any], purpose: str) -> Any:
+    def result(self, done: Future[T], purpose: str) -> T:
         try:
             return done.result()
         except BrokenProcessPool:
@@ -197,13 +199,12 @@ class RayExecutor(Executor):
 
     def environment(self) -> Environment:
         """That of one worker: this machine may be a different one."""
-        current: Environment = self.result(self._call(Environment.current, self.device), "describe itself")
-        return current
+        return self.result(self._call(Environment.current, self.device), "describe itself")
 
     def submit(self, job: Job) -> Future[list[Record]]:
         return self._call(in_worker, self.run, job, self.device, 1, self._gpus or 1.0)
 
-    def result(self, done: Future[Any], purpose: str) -> Any:
+    def result(self, done: Future[T], purpose: str) -> T:
         import ray
 
         try:
@@ -214,12 +215,12 @@ class RayExecutor(Executor):
                 raise cause from None
             raise TrainingError(f"the cluster could not {purpose}: {cause}") from None
 
-    def _call(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
+    def _call(self, function: Callable[..., T], *arguments: object) -> Future[T]:
         """Call a function on a worker, with the resources of a job."""
         import ray
 
         remote = ray.remote(_called).options(num_cpus=1, num_gpus=self._gpus)
-        future: Future[Any] = remote.remote(function, *arguments).future()
+        future: Future[T] = remote.remote(function, *arguments).future()
         return future
 
     def __exit__(self, *_: object) -> None:
@@ -231,7 +232,7 @@ class RayExecutor(Executor):
         self._cluster.__exit__(None, None, None)
 
 
-def _called(function: Callable[..., Any], *arguments: Any) -> Any:
+def _called(function: Callable[..., T], *arguments: object) -> T:
     """For methods, too, which Ray does not call by itself."""
     return function(*arguments)
 
@@ -273,9 +274,7 @@ def share(device: str, workers: int | None, resources: Mapping[str, float]) -> t
         jobs = workers or gpus
         return "cuda", jobs, 1 / math.ceil(jobs / gpus)
     if device == "cuda":
-        problems = Problems()
-        problems.add("device", "'cuda'", "cpu", "The cluster has no GPU: use device='cpu' or 'auto'.")
-        problems.raise_if_any()
+        refuse("device", "'cuda'", "cpu", "The cluster has no GPU: use device='cpu' or 'auto'.")
     return "cpu", workers or max(1, int(resources.get("CPU", 1))), 0
 
 

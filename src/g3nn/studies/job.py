@@ -19,7 +19,7 @@ from g3nn.graph.task import NodeTask
 from g3nn.model.generative import ModelSpec, listed_channels
 from g3nn.model.objective import Objective
 from g3nn.studies.evidence import evidence, finite
-from g3nn.studies.records import Evidence, Point, Record
+from g3nn.studies.records import Evidence, Option, Point, Record
 from g3nn.studies.suite import NO_STACKS
 from g3nn.training import TrainingOptions, fit
 from g3nn.training.checks import checked_device
@@ -55,7 +55,7 @@ class Job:
         """That of the noise or the split, 0 if they depend on none."""
         return self.seeds[0] if seeded(self.first.dataset, self.first.setting) else 0
 
-    def options(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Option | tuple[Option, ...]]:
         """In the form `fit` takes: options that may differ between replicas have a value for each, others one."""
         own = _per_replica(self.first.model, self.first.options.get("channels"))
         return {
@@ -126,7 +126,7 @@ def _one_by_one(job: Job, device: str, task: NodeTask, split: str) -> list[Recor
 
 
 def _as_stack(job: Job, device: str, task: NodeTask, split: str) -> list[Record]:
-    names, options = (job.first.model, job.first.objective), job.options()
+    names, options = (job.first.model, job.first.objective), dict[str, Any](job.options())
     result = fit(task, *names, trials=job.size, seed=job.seeds, device=device, progress=False, **options)
     shown: list[Evidence | None] = evidence(result, task) if job.stage == "trial" else [None] * job.size
     return [

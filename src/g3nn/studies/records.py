@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
 from g3nn.base.errors import Problems
 from g3nn.base.version import __version__
@@ -88,8 +87,8 @@ class Evidence:
     figures: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Evidence:
-        """From the fields as JSON gives them back."""
+    def from_json(cls, text: str | bytes) -> Evidence:
+        data = json.loads(text)
         bins = {name: [Bin(**fields) for fields in data[name]] for name in ("reliability", "degrees")}
         return cls(**{**data, **bins})
 
@@ -152,7 +151,7 @@ class Environment:
 
 
 def _cpu_model(description: Path = Path("/proc/cpuinfo")) -> str:
-    """The name of the processor. Only Linux has the file; elsewhere the standard library knows the family at best."""
+    """The name of the processor. Only Linux has the file; elsewhere the standard library gives the family at best."""
     try:
         lines = description.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:

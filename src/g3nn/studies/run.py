@@ -8,13 +8,13 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
-from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -24,15 +24,12 @@ from g3nn.graph.datasets import folder_of
 from g3nn.studies.executors import Executor
 from g3nn.studies.job import Job, stack_key
 from g3nn.studies.records import Point, Record
-from g3nn.studies.selection import Phase, current_phase, losses
+from g3nn.studies.selection import current_phase, losses
 from g3nn.studies.store import Store
 from g3nn.studies.suite import CLEANED, Cell, Only, Suite
 
 MOST_REPLICAS = {"cpu": 32, "cuda": 256}
 """Replicas in one job, by device: enough to keep it busy, few enough that an interrupted run loses little."""
-
-Kind = tuple[str, str, str, str, str, str]
-"""Of a failure: its fields, without the number of trainings."""
 
 
 @dataclass(frozen=True)
@@ -77,11 +74,11 @@ class Schedule:
 
     jobs: list[Job]
     stacks: int
-    trainings: Mapping[tuple[str, str], int]
+    trainings: Counter[tuple[str, str]]
 
 
 def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = None) -> RunReport:
-    """Train everything that a suite, or a part of it, asks for and the store does not hold yet.
+    """Train everything in a suite, or in a part of it, that is not in the store yet.
 
     The records of a job are stored together as soon as it is done. A training that failed is not tried again, unless it
     found no memory. Progress is a bar on a terminal, else one line for each job on standard error. Cells whose files or
@@ -90,18 +87,34 @@ def run(suite: Suite, store_path: str | Path, executor: Executor, only: Only = N
     start = time.perf_counter()
     suite = _possible(suite, only)
     postponed: dict[Job, str] = {}
-    with executor, Store.open(store_path, environment=executor.environment()) as store:
-        with Tally(executor.workers) as tally:
-            while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device], postponed)).jobs:
-                tally.expect(plan)
-                for job, ended in executor.execute(plan.jobs):
-                    if isinstance(ended, DeviceMemoryError):
-                        postponed[job] = str(ended)
-                        ended = []
-                    store.append(ended)
-                    tally.add(job, ended)
+    tally = Tally(executor)
+    with executor, Store.open(store_path, environment=executor.environment()) as store, tally.shown():
+        while (plan := schedule(suite, store, only, MOST_REPLICAS[executor.device], postponed)).jobs:
+            tally.expect(plan)
+            for job, ended in executor.execute(plan.jobs):
+                if isinstance(ended, DeviceMemoryError):
+                    postponed[job] = str(ended)
+                    ended = []
+                store.append(ended)
+                tally.add(job, ended)
         records = store.records()
-    return _report(suite, only, tally, records, postponed, time.perf_counter() - start)
+    keys = {point.key for entry in suite.entries(only) for point in suite.points(entry)}
+    own = [record for record in records if record.point.key in keys]
+    return RunReport(
+        suite=suite.name,
+        stacks=tally.stacks,
+        trainings=tally.trainings,
+        seconds=time.perf_counter() - start,
+        diverged=sum(record.status == "diverged" for record in own),
+        failures=_failures((one.stage, one.point, one.error) for one in own if one.status == "failed"),
+        postponed=_failures((job.stage, point, error) for job, error in postponed.items() for point in job.points),
+    )
+
+
+def _failures(trainings: Iterable[tuple[str, Point, str]]) -> tuple[Failure, ...]:
+    """From the stage, the point and the error of each."""
+    kinds = Counter((stage, *point.names, error) for stage, point, error in trainings)
+    return tuple(Failure(*kind, count) for kind, count in sorted(kinds.items()))
 
 
 def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off: Iterable[Job] = ()) -> Schedule:
@@ -124,25 +137,20 @@ def schedule(suite: Suite, store: Store, only: Only, max_replicas: int, put_off:
     for phase in phases:
         for training in phase.trainings:
             groups.setdefault((phase.stage, stack_key(*training)), {})[training] = None
-    jobs = []
+    jobs, left = [], Counter[tuple[str, str]]()
     for (stage, _), group in groups.items():
         for stack in _evenly(list(group), max_replicas):
             missing = [(point, seed) for point, seed in stack if (stage, point.key, seed) not in done]
             if missing:
                 points, seeds = zip(*missing, strict=True)
                 jobs.append(Job(stage, points, seeds))
-    return _with_estimate(jobs, phases, max_replicas)
-
-
-def _with_estimate(jobs: list[Job], phases: list[Phase], max_replicas: int) -> Schedule:
-    stacks, trainings = len(jobs), Counter[tuple[str, str]]()
-    for job in jobs:
-        trainings[job.first.dataset, job.first.model] += job.size
+                left[points[0].dataset, points[0].model] += len(points)
+    stacks = len(jobs)
     for phase in phases:
         point, _ = phase.trainings[0]
-        trainings[point.dataset, point.model] += sum(phase.later)
+        left[point.dataset, point.model] += sum(phase.later)
         stacks += sum(-(-count // max_replicas) for count in phase.later)
-    return Schedule(jobs, stacks, +trainings)
+    return Schedule(jobs, stacks, +left)
 
 
 def _evenly(group: list[tuple[Point, int]], most: int) -> list[list[tuple[Point, int]]]:
@@ -177,53 +185,28 @@ def _lack(cell: Cell) -> tuple[str, str] | None:
     return f"{cell.dataset}.npz", f"Set {folder.variable} to the folder with these files"
 
 
-def _report(
-    suite: Suite, only: Only, tally: Tally, records: Sequence[Record], postponed: dict[Job, str], seconds: float
-) -> RunReport:
-    keys = {point.key for entry in suite.entries(only) for point in suite.points(entry)}
-    own = [record for record in records if record.point.key in keys]
-    failed = Counter((record.stage, *record.point.names, record.error) for record in own if record.status == "failed")
-    put_off: Counter[Kind] = Counter()
-    for job, error in postponed.items():
-        put_off[job.stage, *job.first.names, error] += job.size
-    return RunReport(
-        suite=suite.name,
-        stacks=tally.stacks,
-        trainings=tally.trainings,
-        seconds=seconds,
-        diverged=sum(record.status == "diverged" for record in own),
-        failures=_failures(failed),
-        postponed=_failures(put_off),
-    )
-
-
-def _failures(kinds: Counter[Kind]) -> tuple[Failure, ...]:
-    return tuple(Failure(*kind, count) for kind, count in sorted(kinds.items()))
-
-
 class Tally:
     """What a run has done, what is left, and how long that may take: a bar on a terminal, else a line for each job on
-    standard error. `workers` jobs run at once."""
+    standard error."""
 
-    def __init__(self, workers: int) -> None:
-        self._workers = workers
+    def __init__(self, executor: Executor) -> None:
+        self._executor = executor
         self.stacks = self.trainings = self._stacks_left = 0
         self._left: Counter[tuple[str, str]] = Counter()
         self._done: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[tuple[str, str], float] = defaultdict(float)
-        self._bar = _bar()
+        texts = ("trainings,", "{task.fields[stacks]} stacks", "{task.fields[left]}")
+        columns = (BarColumn(bar_width=10), MofNCompleteColumn(), *map(TextColumn, texts), TimeElapsedColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+        self._row = self._bar.add_task("", total=None, stacks="", left="")
 
-    def __enter__(self) -> Self:
-        self._bar.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if not self._bar.disable:  # else it prints an empty line
-            self._bar.stop()
+    def shown(self) -> AbstractContextManager[object]:
+        """While this is open, the bar is there."""
+        return nullcontext() if self._bar.disable else self._bar  # a disabled bar ends with an empty line
 
     def expect(self, plan: Schedule) -> None:
-        """What is left now."""
-        self._stacks_left, self._left = plan.stacks, Counter(plan.trainings)
+        """Say what is left now."""
+        self._stacks_left, self._left = plan.stacks, plan.trainings.copy()
         self._show(f"to do: {self._left.total()} trainings in about {plan.stacks} stacks")
 
     def add(self, job: Job, records: Sequence[Record]) -> None:
@@ -254,20 +237,11 @@ class Tally:
         overall = sum(self._seconds.values()) / self.trainings
         means = {kind: self._seconds[kind] / count for kind, count in self._done.items()}
         seconds = sum(count * means.get(kind, overall) for kind, count in self._left.items())
-        return f"{timedelta(seconds=round(seconds / self._workers))} left"
+        return f"{timedelta(seconds=round(seconds / self._executor.workers))} left"
 
     def _show(self, line: str) -> None:
         if self._bar.disable:
             print(line, file=sys.stderr, flush=True)
         else:
-            total = self.trainings + self._left.total()
-            row, left = self._bar.task_ids[0], self._time_left()
-            self._bar.update(row, completed=self.trainings, total=total, stacks=self._position, left=left)
-
-
-def _bar() -> Progress:
-    texts = (TextColumn("trainings,"), TextColumn("{task.fields[stacks]} stacks"), TextColumn("{task.fields[left]}"))
-    columns = (BarColumn(bar_width=10), MofNCompleteColumn(), *texts, TimeElapsedColumn())
-    bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
-    bar.add_task("", total=None, stacks="", left="")
-    return bar
+            total, left = self.trainings + self._left.total(), self._time_left()
+            self._bar.update(self._row, completed=self.trainings, total=total, stacks=self._position, left=left)

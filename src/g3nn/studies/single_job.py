@@ -6,7 +6,8 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 from sklearn.metrics import roc_auc_score
@@ -26,6 +27,9 @@ from g3nn.training import FitResult, fit
 
 FOLDS = 5
 
+_Trained = tuple[np.ndarray, str, int, int, Callable[[], dict[str, float]]]
+"""Answers (n, K), status, epochs, best epoch, and what computes the figures in the evidence of a trial."""
+
 AUDIT_AUC, COSINE_AUC = "audit AUC", "cosine AUC"
 """How well injected edges are separated from the others: by `edge_proba`, and by the similarity of features alone."""
 AUDIT_ECE = "audit ECE"
@@ -36,22 +40,12 @@ LABELS_EXPECTED = "labels expected"
 """The expected share of wrong labels, the mean of these probabilities."""
 
 
-class _Trained(NamedTuple):
-    """answers: (n, K). figures: computes what the evidence of a trial says beyond scores, by name."""
-
-    answers: np.ndarray
-    status: str
-    epochs: int
-    best_epoch: int
-    figures: Callable[[], dict[str, float]]
-
-
 def single_record(point: Point, stage: str, seed: int, split: str, device: str, task: NodeTask) -> Record:
     """Train the model of a point and record how it ended. Its validation loss is that of all validation nodes."""
     start = time.perf_counter()
     trained = (_estimator if point.model == ESTIMATOR else _cleaned)(point, seed, device, task)
-    seconds = time.perf_counter() - start
-    answers, trial = trained.answers, stage == "trial"
+    answers, status, epochs, best_epoch, figures = trained
+    seconds, trial = time.perf_counter() - start, stage == "trial"
     right = answers.argmax(1) == task.labels
     held_out = np.log(np.maximum(answers[task.val], np.finfo(np.float32).tiny))
     return Record(
@@ -59,14 +53,14 @@ def single_record(point: Point, stage: str, seed: int, split: str, device: str, 
         stage=stage,
         seed=seed,
         split=split,
-        status=trained.status,
+        status=status,
         val_loss=finite(negative_log_likelihood(held_out, task.labels[task.val])),
         val_accuracy=float(right[task.val].mean()),
         test_accuracy=float(right[task.test].mean()) if trial else None,
-        epochs=trained.epochs,
-        best_epoch=trained.best_epoch,
+        epochs=epochs,
+        best_epoch=best_epoch,
         seconds=seconds,
-        evidence=of_answers(answers, task, figures=trained.figures()) if trial else None,
+        evidence=of_answers(answers, task, figures=figures()) if trial else None,
     )
 
 
@@ -96,7 +90,7 @@ def _estimator(point: Point, seed: int, device: str, task: NodeTask) -> _Trained
     classifier.fit(X, y, task.edges, val=task.val, weights=False if task.weights is None else task.weights)
     epochs = int(classifier.n_iter_)
     answers = classifier.predict_proba()
-    return _Trained(answers, "stopped", epochs, epochs, lambda: _audited(classifier, point, seed, task))
+    return answers, "stopped", epochs, epochs, lambda: _audited(classifier, point, seed, task)
 
 
 def _audited(classifier: G3NNClassifier, point: Point, seed: int, task: NodeTask) -> dict[str, float]:
@@ -140,13 +134,9 @@ def _cleaned(point: Point, seed: int, device: str, task: NodeTask) -> _Trained:
     result = _fitted(point, seed, device, task, *kept)
     doubts = np.zeros(task.num_nodes)
     doubts[labelled] = 1 - get_label_quality_scores(given, answers)
-    return _Trained(
-        result.probabilities[0],
-        result.status[0],
-        int(result.epochs[0]),
-        int(result.best_epoch[0]),
-        lambda: label_figures(doubts, point, seed, task),
-    )
+    epochs, best_epoch = int(result.epochs[0]), int(result.best_epoch[0])
+    figures = partial(label_figures, doubts, point, seed, task)
+    return result.probabilities[0], result.status[0], epochs, best_epoch, figures
 
 
 def _cross_validated(point: Point, seed: int, device: str, task: NodeTask, labelled: np.ndarray) -> np.ndarray:

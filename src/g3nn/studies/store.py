@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from g3nn.base.errors import DataError
 from g3nn.base.folders import tidy
@@ -44,12 +44,8 @@ class MergeReport:
     conflicts: int
 
 
-class _Contents(NamedTuple):
-    """rows: as `store_file.rows` gives them. points: by key."""
-
-    rows: list[tuple[Any, ...]]
-    points: dict[str, Point]
-    environments: list[Environment]
+_Contents = tuple[list[tuple[Any, ...]], dict[str, Point], dict[str, Environment]]
+"""Rows as `store_file.rows` gives them, and points and environments by key."""
 
 
 class Store:
@@ -89,11 +85,11 @@ class Store:
         added = present = conflicts = 0
         sources = self._contents_of(others)
         with self._transaction():
-            for theirs in sources:
+            for theirs, points, environments in sources:
                 # A row begins with what was trained (point, stage, seed), followed by its result.
                 held = {row[:3]: row[3 : 3 + len(RESULT)] for row in rows(self._connection)}
-                self._insert(theirs.points.values(), theirs.environments, theirs.rows)
-                results = [(held.get(row[:3]), row[3 : 3 + len(RESULT)]) for row in theirs.rows]
+                self._insert(points.values(), environments.values(), theirs)
+                results = [(held.get(row[:3]), row[3 : 3 + len(RESULT)]) for row in theirs]
                 added += sum(old is None for old, _ in results)
                 present += sum(old == new for old, new in results)
                 conflicts += sum(old not in (None, new) for old, new in results)
@@ -102,20 +98,20 @@ class Store:
     def records(self, evidence: bool = False) -> list[Record]:
         """All records, ordered by point key, stage and seed."""
         with explained(self.path, "read"):
-            held = self._contents()
+            found, points, _ = self._contents()
             return [
                 Record(
-                    held.points[key],
+                    points[key],
                     **dict(zip(PLAIN, plain, strict=True)),
-                    evidence=Evidence.from_json(json.loads(zlib.decompress(blob))) if evidence and blob else None,
+                    evidence=Evidence.from_json(zlib.decompress(blob)) if evidence and blob else None,
                 )
-                for key, *plain, _, blob in held.rows
+                for key, *plain, _, blob in found
             ]
 
     def environments(self) -> list[Environment]:
         """All environments that records were made in."""
         with explained(self.path, "read"):
-            return self._contents().environments
+            return list(self._contents()[2].values())
 
     def close(self) -> None:
         self._connection.close()
@@ -146,8 +142,7 @@ class Store:
         # Points after rows: whatever another process appends in between, every row finds its point.
         found = rows(self._connection)
         points = _sound(self._connection.execute(_POINTS), _point, _point_row)
-        environments = _sound(self._connection.execute(_ENVIRONMENTS), _environment, _environment_row)
-        return _Contents(found, points, list(environments.values()))
+        return found, points, _sound(self._connection.execute(_ENVIRONMENTS), _environment, _environment_row)
 
     def _contents_of(self, others: Iterable[str | os.PathLike[str]]) -> list[_Contents]:
         """What other stores hold. One error names all that cannot be used."""

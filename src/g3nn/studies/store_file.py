@@ -14,10 +14,9 @@ import shutil
 import sqlite3
 import tempfile
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from g3nn.base.errors import DataError
 from g3nn.base.folders import creating
@@ -34,6 +33,10 @@ RESULT = ("split", "status", "val_loss", "val_accuracy", "test_accuracy", "epoch
 """What a training must give again wherever it runs. Time, machine and evidence may differ."""
 PLAIN = ("stage", "seed", *RESULT, "seconds")
 """What a row says in plain columns."""
+
+Cell = str | int | float | bytes | None
+Row = tuple[Cell, ...]
+"""What SQLite stores of one training."""
 
 # A row whose point or environment is gone must not vanish without a word.
 _ROWS = f"""
@@ -89,10 +92,11 @@ COMMIT;
 """
 
 
-def digest(row: Sequence[Any]) -> bytes:
+def digest(row: Row) -> bytes:
     """Of the key of a point, the values of `PLAIN`, the key of an environment, and evidence."""
     *values, evidence = row
-    text = json.dumps([*values, evidence and hashlib.sha256(evidence).hexdigest()], default=str)
+    known = evidence and hashlib.sha256(evidence).hexdigest()  # type: ignore[arg-type]  # raises if it is text
+    text = json.dumps([*values, known], default=str)
     return hashlib.sha256(text.encode()).digest()[:12]
 
 
@@ -105,7 +109,7 @@ def seal(connection: sqlite3.Connection) -> None:
     )
 
 
-def rows(connection: sqlite3.Connection) -> list[tuple[Any, ...]]:
+def rows(connection: sqlite3.Connection) -> list[Row]:
     """What `digest` takes, for all rows by point, stage and seed. Raises unless every row agrees with its digest."""
     found = connection.execute(_ROWS % "").fetchall()
     if damaged := [row for row in found if digest(row[:-2]) != row[-2]]:
@@ -266,7 +270,7 @@ _TROUBLE = {
 
 @contextmanager
 def explained(path: Path, access: str = "written") -> Iterator[None]:
-    """Say what a failure means for the store and what to do. Errors of a caller who writes pass through."""
+    """Say what a failure means for the store and what to do. Errors of the caller during a write pass through."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError, *_UNREADABLE) as error:

@@ -30,7 +30,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_type_hints
 
-from g3nn.base.errors import Problems, suggestion
+from g3nn.base.errors import Problems, refuse, suggestion
 from g3nn.base.options import Rule
 from g3nn.studies.records import Option
 from g3nn.studies.suite import AxisValue, Cell, DatasetRow, Grid, Protocol, Suite, axis_options
@@ -40,6 +40,7 @@ _FOLDER = Path(__file__).parent / "suites"
 Parsed = TypeVar("Parsed")
 TomlTable = dict[str, Any]
 Names = str | tuple[str, ...]
+"""Read as names in any case."""
 Axes = Mapping[str, tuple[AxisValue, ...]]
 
 
@@ -103,14 +104,11 @@ def load_suite(name_or_path: str, to_run: bool = False) -> Suite:
 
     To be run, the names in it (datasets, models, options and so on) are checked as well, which needs torch.
     """
-    names, path, problems = suite_names(), Path(name_or_path), Problems()
-    if name_or_path in names:
-        path = _FOLDER / name_or_path
-    elif not os.path.exists(name_or_path):
+    names, problems = suite_names(), Problems()
+    if name_or_path not in names and not os.path.exists(name_or_path):
         allowed = f"{', '.join(names)}, or the path of a .toml file or of a folder of them"
-        problems.add("suite", repr(name_or_path), allowed, suggestion(name_or_path, names))
-        problems.raise_if_any()
-    suite, axes = _read(path, problems)
+        refuse("suite", repr(name_or_path), allowed, suggestion(name_or_path, names))
+    suite, axes = _read(_FOLDER / name_or_path if name_or_path in names else Path(name_or_path), problems)
     if to_run:
         from g3nn.studies.suite_check import check_names
 
@@ -126,7 +124,7 @@ def load_suite(name_or_path: str, to_run: bool = False) -> Suite:
 
 
 def _read(path: Path, problems: Problems) -> tuple[Suite, Axes]:
-    """The suite and its axes as far as they can be read; everything wrong is recorded."""
+    """The suite and its axes as far as they can be read. Records everything that is wrong."""
     head, lists = _contents(path, problems)
     protocol = _parsed(Protocol, head.protocol, "protocol", problems) or Protocol()
     protocol.check(problems, "protocol, ")
@@ -197,7 +195,8 @@ def _parsed(kind: type[Parsed], data: TomlTable, place: str, problems: Problems,
         allowed, accepts = (rule.allowed(), rule.accepts) if rule else _TYPES[hints[name]]
         required = one.default is MISSING and one.default_factory is MISSING
         if name in data and accepts(data[name]):
-            given[name] = tuple(data[name]) if isinstance(data[name], list) else data[name]
+            value = [data[name]] if hints[name] == Names and isinstance(data[name], str) else data[name]
+            given[name] = tuple(value) if isinstance(value, list) else value
         elif name in data or required:
             problems.add(f"{place}, {name}", repr(data[name]) if name in data else "nothing", allowed)
             complete = complete and not required
@@ -210,18 +209,14 @@ def _cells(place: str, data: TomlTable, problems: Problems) -> list[Cell]:
         return []
     options = tuple(sorted(_single_values(f"{place}, options", table.options, problems).items()))
     shared = {"table": table.name, "options": options, "trials": table.trials}
-    datasets = [{"dataset": name} for name in _names(table.dataset)] or [{}]
+    datasets = [{"dataset": name} for name in table.dataset] or [{}]
     parsed = [
         _parsed(Cell, {**dataset, **cell}, f"{place}, cells {number}", problems, **shared, setting=setting)
-        for setting in _names(table.setting)
+        for setting in table.setting
         for number, cell in enumerate(table.cells, 1)
         for dataset in ([{}] if "dataset" in cell else datasets)
     ]
     return [cell for cell in parsed if cell is not None]
-
-
-def _names(given: Names) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else given
 
 
 def _single_values(place: str, data: TomlTable, problems: Problems) -> dict[str, Option]:

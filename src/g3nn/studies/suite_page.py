@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -29,42 +28,48 @@ FULL_COLOUR = 0.03
 """A difference from the published value of this size or more has the strongest colour."""
 
 
-@dataclass(frozen=True)
 class CellView:
     """One cell, ready to print.
 
     label: what a screen reader says. bold: no mean of its dataset is higher; a discriminative model is compared with
-    the generative ones of every objective, which the page narrows down to those that the reader looks at. strength: how
-    much of the full colour its difference has, in percent.
+    the generative ones of every objective, which the page narrows down to those that the reader looks at. direction,
+    strength: where its difference from the published value points, and how much of the full colour it has, in percent.
     """
 
-    id: str
-    result: CellResult
-    label: str
-    bold: bool
-    strength: int
+    def __init__(self, suite: Suite, cell: CellResult) -> None:
+        difference, generative = cell.difference or 0.0, kind_of(cell) == GENERATIVE
+        self.id, self.result = cell_id(cell), cell
+        self.bold = cell.bold if generative else set(cell.best_in) == set(suite.objectives)
+        self.direction = "above" if difference > 0 else "below"
+        if signed(difference) == signed(0.0):
+            self.direction = "same"
+        self.strength = round(100 * min(abs(difference) / FULL_COLOUR, 1))
+        where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
+        where += f", {cell.objective} objective" if generative else ""
+        measured = "quoted" if cell.quoted else "not measured"
+        said = [measured if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"]
+        if cell.published is not None:
+            said.append(f"published {_spread(cell.published, cell.published_std)}")
+        if cell.difference is not None:
+            said.append(f"difference {signed(cell.difference)}")
+        if cell.selected and cell.counterpart:
+            said.append("chosen by validation")
+        self.label = f"{where}: {', '.join(said)}"
 
-    @property
-    def direction(self) -> str:
-        difference = self.result.difference
-        if difference is None or signed(difference) == signed(0.0):
-            return "same"
-        return "above" if difference > 0 else "below"
 
-
-@dataclass(frozen=True)
 class Choice:
-    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers."""
+    """Our model on a dataset and setting, which validation chose, and the most accurate of its peers, if there is one.
 
-    id: str
-    result: CellResult
-    peer: CellResult | None
+    p_value: of a t-test between the two, as the table prints it.
+    """
 
-    @property
-    def p_value(self) -> str:
-        """Of a t-test between the two, as the table prints it."""
-        p = None if self.peer is None else self.result.peers.get(self.peer.label)
-        return "< 0.001" if p is not None and p < 0.001 else number(p)
+    def __init__(self, cell: CellResult, cells: Sequence[CellResult]) -> None:
+        self.id, self.result = cell_id(cell), cell
+        beside = [peer for peer in cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
+        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
+        self.peer = max(peers, key=lambda peer: peer.mean or 0.0, default=None)
+        p = None if self.peer is None else cell.peers[self.peer.label]
+        self.p_value = "< 0.001" if p is not None and p < 0.001 else number(p)
 
 
 def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
@@ -97,14 +102,14 @@ def write_report(suite: Suite, store_path: Path, out_path: Path) -> None:
         full_colour=FULL_COLOUR,
         level=LEVEL,
         layouts=layouts(cells),
-        view=partial(view, suite),
+        view=partial(CellView, suite),
         protocol=protocol(suite),
         environments=made_in,
     )
     assets.write(out_path, text)
 
 
-def _details(cell: CellResult) -> dict[str, Any]:
+def _details(cell: CellResult) -> dict[str, object]:
     """What the drawer of a cell shows. A run is [seed, test accuracy, validation loss, epochs, status, error]."""
     return {
         **cell.facts(),
@@ -117,7 +122,7 @@ def _details(cell: CellResult) -> dict[str, Any]:
     }
 
 
-def _evidence(trials: Sequence[Evidence]) -> dict[str, Any]:
+def _evidence(trials: Sequence[Evidence]) -> dict[str, object]:
     """Averages over the trials of a cell, if there are any."""
     if not trials:
         return {}
@@ -131,7 +136,7 @@ def _evidence(trials: Sequence[Evidence]) -> dict[str, Any]:
     }
 
 
-def _grid(cell: CellResult) -> dict[str, Any]:
+def _grid(cell: CellResult) -> dict[str, object]:
     """The points of the grid: the options in which they differ, and for each point their values, its mean validation
     loss, its seeds and whether it was chosen."""
     options = [dict(point.options) for point in cell.selection]
@@ -155,37 +160,17 @@ def cell_id(cell: CellResult) -> str:
     return ".".join((cell.table, cell.setting, cell.dataset, cell.label, cell.objective))
 
 
-def view(suite: Suite, cell: CellResult) -> CellView:
-    where = f"{cell.label.upper()} on {cell.dataset.capitalize()}, {cell.setting}"
-    bold = cell.bold
-    if kind_of(cell) == GENERATIVE:
-        where += f", {cell.objective} objective"
-    else:
-        bold = set(cell.best_in) == set(suite.objectives)
-    measured = (
-        "quoted" if cell.quoted else "not measured" if cell.mean is None else f"measured {_spread(cell.mean, cell.std)}"
-    )
-    published = "" if cell.published is None else f", published {_spread(cell.published, cell.published_std)}"
-    difference = "" if cell.difference is None else f", difference {signed(cell.difference)}"
-    strength = round(100 * min(abs(cell.difference or 0.0) / FULL_COLOUR, 1))
-    chosen = ", chosen by validation" if cell.selected and cell.counterpart else ""
-    return CellView(cell_id(cell), cell, f"{where}: {measured}{published}{difference}{chosen}", bold, strength)
-
-
 def _spread(mean: float, std: float | None) -> str:
     return number(mean) if std is None else f"{number(mean)} ± {number(std)}"
 
 
 def choices(comparison: Comparison) -> list[Choice]:
     """One for each setting and dataset of a suite that selects a model; none for other suites."""
-    settings, datasets = _distinct(cell.setting for cell in comparison.cells), _datasets(comparison.cells)
-    chosen = [cell for cell in comparison.cells if cell.selected]
-    choices = []
-    for cell in sorted(chosen, key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset))):
-        beside = [peer for peer in comparison.cells if (peer.dataset, peer.setting) == (cell.dataset, cell.setting)]
-        peers = [peer for peer in beside if peer.label in cell.peers and peer.mean]
-        choices.append(Choice(cell_id(cell), cell, max(peers, key=lambda peer: peer.mean or 0.0, default=None)))
-    return choices
+    cells = comparison.cells
+    settings, datasets = _distinct(cell.setting for cell in cells), _datasets(cells)
+    chosen = [cell for cell in cells if cell.selected]
+    chosen.sort(key=lambda cell: (settings.index(cell.setting), datasets.index(cell.dataset)))
+    return [Choice(cell, cells) for cell in chosen]
 
 
 def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
@@ -199,7 +184,7 @@ def filters(cells: Sequence[CellResult]) -> dict[str, tuple[str, ...]]:
     return {name: values for name, values in offered.items() if len(values) > 1}
 
 
-def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
+def rates(cells: Sequence[CellResult]) -> list[dict[str, object]]:
     """For each kind of noise and dataset the accuracy of every model by the amount of noise, in percent.
 
     A setting such as "random-50" names both. Without noise is the amount 0 of its kind, else the standard setting, else
@@ -209,7 +194,7 @@ def rates(cells: Sequence[CellResult]) -> list[dict[str, Any]]:
     named = {cell.setting: found.groups() for cell in known if (found := _AMOUNT.fullmatch(cell.setting))}
     zeros = [setting for setting, (_, amount) in named.items() if int(amount) == 0]
     sound = "standard" if not zeros or any(cell.setting == "standard" for cell in known) else zeros[0]
-    panels = []
+    panels: list[dict[str, object]] = []
     for kind, dataset in _distinct((named[cell.setting][0], cell.dataset) for cell in known if cell.setting in named):
         own = [cell for cell in known if cell.dataset == dataset]
         at = {int(amount): setting for setting, (one, amount) in named.items() if one == kind}
@@ -228,7 +213,7 @@ _AMOUNT = re.compile(r"(\w+)-(\d+)")
 """A setting with noise: what kind, and how much in percent."""
 
 
-def _line(label: str, there: dict[int, CellResult]) -> dict[str, Any]:
+def _line(label: str, there: dict[int, CellResult]) -> dict[str, object]:
     first = next(iter(there.values()))
     return {
         "label": f"{label} (published)" if first.quoted else label,
@@ -293,7 +278,7 @@ def _range(numbers: Sequence[int], singular: str) -> str:
     return count(many, singular) if few == many else f"{few} to {count(many, singular)}"
 
 
-def datasets(suite: Suite) -> dict[str, Any]:
+def datasets(suite: Suite) -> dict[str, object]:
     """The table of datasets, for the script."""
     rows = [[row.dataset.capitalize(), row.nodes, row.edges, row.classes, row.mean_two_hop] for row in suite.datasets]
     columns = {"dataset": None, "nodes": 0, "edges": 0, "classes": 0, "in 2 hops": 1}

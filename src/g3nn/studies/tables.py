@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from g3nn.base.errors import check_name
 from g3nn.studies.comparison import CellResult, Comparison
@@ -23,10 +23,6 @@ _ESCAPES = str.maketrans(
 )
 
 
-WriteCell = Callable[[CellResult, str], str]
-"""The text of a cell that was measured, in a table under an objective."""
-
-
 class Row(NamedTuple):
     """A model, and its cell on each dataset; None where the suite has none."""
 
@@ -35,18 +31,21 @@ class Row(NamedTuple):
     cells: list[CellResult | None]
 
 
-class Layout(NamedTuple):
+class Layout:
     """One table as the paper prints it: models down, datasets across.
 
     groups: the rows of the discriminative models, then those of the estimator and of the generative ones under each
     objective, by the name of the group.
     """
 
-    table: str
-    setting: str
-    cells: list[CellResult]
-    datasets: list[str]
-    groups: dict[str, list[Row]]
+    def __init__(self, table: str, setting: str, cells: list[CellResult]) -> None:
+        self.table, self.setting, self.cells = table, setting, cells
+        self.datasets = list(dict.fromkeys(cell.dataset for cell in cells))
+        self.groups: dict[str, list[Row]] = {}
+        for name, group in sorted(grouped(cells).items(), key=lambda item: item[0] != DISCRIMINATIVE):
+            place = {(cell.model, cell.variant, cell.dataset): cell for cell in group}
+            models = dict.fromkeys((model, variant) for model, variant, _ in place)
+            self.groups[name] = [Row(*model, [place.get((*model, one)) for one in self.datasets]) for model in models]
 
 
 class PrintedTable(NamedTuple):
@@ -61,19 +60,20 @@ class PrintedTable(NamedTuple):
     groups: list[list[list[str]]]
 
 
-@dataclass(frozen=True)
 class Summary:
-    """A comparison summed up for the discriminative models, or for the generative ones under one objective."""
+    """Cells summed up: those of the discriminative models, of the estimator, or of the generative models under one
+    objective."""
 
-    name: str
-    cells: int
-    measured: int
-    published: int
-    close: int
-    underlined: int
-    reproduced: int
-    trials: tuple[int, int]
-    failed: int
+    def __init__(self, name: str, cells: Sequence[CellResult]) -> None:
+        own = [cell for cell in cells if not cell.quoted]
+        trials = [cell.trials for cell in own if cell.mean is not None]
+        differences = [cell.difference for cell in own if cell.difference is not None]
+        underlined = [cell for cell in own if cell.published_underline and cell.above is not None]
+        self.name, self.cells, self.measured, self.published = name, len(own), len(trials), len(differences)
+        self.close = sum(round(difference, 9) >= -REPRODUCED_WITHIN for difference in differences)
+        self.underlined, self.reproduced = len(underlined), sum(cell.underline for cell in underlined)
+        self.trials = min(trials, default=0), max(trials, default=0)
+        self.failed = sum(cell.failed for cell in own)
 
     def __str__(self) -> str:
         text = f"{self.name}: {self.measured} of {self.cells} cells measured"
@@ -95,17 +95,10 @@ def render(comparison: Comparison, format: str = "text") -> str:
 
 def layouts(cells: Sequence[CellResult]) -> list[Layout]:
     """The tables in the order of the suite."""
-    found = []
-    for table, setting in dict.fromkeys((cell.table, cell.setting) for cell in cells):
-        members = [cell for cell in cells if (cell.table, cell.setting) == (table, setting)]
-        datasets = list(dict.fromkeys(cell.dataset for cell in members))
-        groups = {}
-        for name, group in sorted(grouped(members).items(), key=lambda item: item[0] != DISCRIMINATIVE):
-            place = {(cell.model, cell.variant, cell.dataset): cell for cell in group}
-            models = dict.fromkeys((model, variant) for model, variant, _ in place)
-            groups[name] = [Row(*model, [place.get((*model, dataset)) for dataset in datasets]) for model in models]
-        found.append(Layout(table, setting, members, datasets, groups))
-    return found
+    tables: dict[tuple[str, str], list[CellResult]] = {}
+    for cell in cells:
+        tables.setdefault((cell.table, cell.setting), []).append(cell)
+    return [Layout(*place, members) for place, members in tables.items()]
 
 
 def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
@@ -117,8 +110,13 @@ def grouped(cells: Iterable[CellResult]) -> dict[str, list[CellResult]]:
     return groups
 
 
-def printed_tables(comparison: Comparison, write: WriteCell, missing: str = "-") -> list[PrintedTable]:
-    """The tables in the order of the suite, each once for every objective. missing: where there is no number."""
+def printed_tables(
+    comparison: Comparison, write: Callable[[CellResult, str], str], missing: str = "-"
+) -> list[PrintedTable]:
+    """The tables in the order of the suite, each once for every objective.
+
+    write: the text of a cell that was measured, in a table under an objective. missing: where there is no number.
+    """
 
     def text(cell: CellResult | None, objective: str) -> str:
         if cell is not None and cell.quoted:
@@ -126,38 +124,20 @@ def printed_tables(comparison: Comparison, write: WriteCell, missing: str = "-")
         return missing if cell is None or cell.mean is None else write(cell, objective)
 
     printed = []
-    for table, setting, cells, datasets, groups in layouts(comparison.cells):
-        for objective in dict.fromkeys(cell.objective for cell in cells):
+    for layout in layouts(comparison.cells):
+        for objective in dict.fromkeys(cell.objective for cell in layout.cells):
             rows = [
                 [[label(row.model, row.variant), *(text(cell, objective) for cell in row.cells)] for row in group]
-                for name, group in groups.items()
+                for name, group in layout.groups.items()
                 if name in (DISCRIMINATIVE, ESTIMATOR, objective)
             ]
-            printed.append(PrintedTable(f"Table {table}, {setting}, {objective}", datasets, rows))
+            printed.append(PrintedTable(f"Table {layout.table}, {layout.setting}, {objective}", layout.datasets, rows))
     return printed
 
 
 def summaries(comparison: Comparison) -> list[Summary]:
-    """For the discriminative models, then for the generative ones under each objective."""
-    return [_summary(name, cells) for name, cells in grouped(comparison.cells).items()]
-
-
-def _summary(name: str, cells: Sequence[CellResult]) -> Summary:
-    cells = [cell for cell in cells if not cell.quoted]
-    trials = [cell.trials for cell in cells if cell.mean is not None]
-    differences = [cell.difference for cell in cells if cell.difference is not None]
-    underlined = [cell for cell in cells if cell.published_underline and cell.above is not None]
-    return Summary(
-        name=name,
-        cells=len(cells),
-        measured=len(trials),
-        published=len(differences),
-        close=sum(round(difference, 9) >= -REPRODUCED_WITHIN for difference in differences),
-        underlined=len(underlined),
-        reproduced=sum(cell.underline for cell in underlined),
-        trials=(min(trials, default=0), max(trials, default=0)),
-        failed=sum(cell.failed for cell in cells),
-    )
+    """Of each group of models."""
+    return [Summary(name, cells) for name, cells in grouped(comparison.cells).items()]
 
 
 def _noted(cell: CellResult) -> str:
@@ -263,11 +243,11 @@ def _json(comparison: Comparison) -> str:
     return json.dumps({"suite": comparison.suite, "cells": cells}, indent=1, allow_nan=False) + "\n"
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """Numbers to six digits, and types that JSON has."""
     if isinstance(value, float):
         return float(f"{value:.6g}")
-    return dict(value) if hasattr(value, "items") else value
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 FORMATS: dict[str, Callable[[Comparison], str]] = {

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Generic, TypeVar
 
 from g3nn.graph.outcomes import Outcome
 from g3nn.testing import channels
@@ -35,12 +35,15 @@ from g3nn.testing.situations import (
 __all__ = ["Check", "checks", "contract_tests"]
 
 
+C = TypeVar("C", Case, OutcomeCase)
+
+
 @dataclass(frozen=True)
-class Check:
+class Check(Generic[C]):
     """One promise of a component in one situation. A call raises an AssertionError if it is broken."""
 
-    promise: Callable[[Any], None]
-    case: Case | OutcomeCase
+    promise: Callable[[C], None]
+    case: C
 
     def __str__(self) -> str:
         return f"{self.case}-{self.promise.__name__}"
@@ -98,7 +101,7 @@ _PROMISES = (
 
 def checks(
     component: type, labels: Mapping[type[Outcome], LabelsOf] | None = None, turn: int | None = None
-) -> list[Check]:
+) -> list[Check[Case]] | list[Check[OutcomeCase]]:
     """Everything that a likelihood, prior, posterior, channel or outcome promises, each to be called.
 
     labels: for outcomes that are not g3nn's, a function of n and K that makes labels of n nodes, of K <= 4 classes or
@@ -130,7 +133,7 @@ def contract_tests(*components: type, labels: Mapping[type[Outcome], LabelsOf] |
     listed = [check for component in components for check in checks(component, labels)]
 
     @pytest.mark.parametrize("check", listed, ids=str)
-    def test_contract(check: Check) -> None:
+    def test_contract(check: Check[Case] | Check[OutcomeCase]) -> None:
         check()
 
     return test_contract

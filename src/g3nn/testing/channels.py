@@ -7,7 +7,7 @@ from torch.autograd import gradcheck
 from torch.nn.functional import one_hot
 
 from g3nn.base.options import rules
-from g3nn.model.channels import EdgeChannel, LabelChannel
+from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.testing.components import close
 from g3nn.testing.situations import Case, answers_of, beliefs_of, judged_pairs, likelihood_for, n
 
@@ -23,7 +23,7 @@ def a_channel_declares_when_it_is_clear(case: Case) -> None:
     }
     assert not wrong, f"clear has {', '.join(sorted(wrong))}, which is no option or not within its limits"
     assert not component.is_clear(component.Options()), "it is clear by default"
-    for part in (case.part(case.model()), case.part(case.model(component.clear))):
+    for part in (case.channel(), case.channel(component.clear)):
         for name, one in part.state_dict().items():
             assert one.dim() >= 2, f"{name} has no dimension after the first"
             assert one.shape[0] == case.R, f"{name} does not lead with R={case.R}"
@@ -32,7 +32,7 @@ def a_channel_declares_when_it_is_clear(case: Case) -> None:
 
 def what_is_seen_is_normalised(case: Case) -> None:
     """The probabilities of everything that may be seen sum to 1: of classes and tags, and of an edge and of none."""
-    channel, total = case.part(case.model()), None
+    channel, total = case.channel(), None
     if isinstance(channel, EdgeChannel):
         odds = torch.linspace(-5.0, 5.0, 7, dtype=torch.float64).expand(case.R, 1, 7)
         total = channel.log_prob(odds, True).exp() + channel.log_prob(odds, False).exp()
@@ -42,18 +42,19 @@ def what_is_seen_is_normalised(case: Case) -> None:
         each = range(case.K) if case.of_classes else (0.0, 1.0)
         shape = (n,) if case.of_classes else (n, case.K)
         q = answers_of(channel)
-        total = sum(channel.log_prob(q, torch.full(shape, seen)).exp() for seen in each)
+        total = torch.stack([channel.log_prob(q, torch.full(shape, seen)) for seen in each]).exp().sum(0)
     if total is not None:
         close(total, torch.ones_like(total))
 
 
 def a_clear_channel_changes_nothing(case: Case) -> None:
     """With the options in `clear`, terms and beliefs are those of the outcome, and of the likelihood."""
-    channel = case.part(case.model(case.component.clear))
+    assert issubclass(case.component, Channel)
+    channel = case.channel(case.component.clear)
     if isinstance(channel, EdgeChannel):
         likelihood = likelihood_for(channel)
+        q = beliefs_of(channel.outcome, answers_of(channel), case.inputs)
         for pairs in judged_pairs(case.R):
-            q = beliefs_of(channel, case.inputs)
             expected = likelihood.expected_log_prob(None, q, pairs)
             close(channel.expected_log_prob(likelihood, None, q, pairs), expected, atol=1e-9)
         return
@@ -75,7 +76,7 @@ def a_clear_channel_changes_nothing(case: Case) -> None:
 def the_terms_of_labels_are_a_bound(case: Case) -> None:
     """`log_joint` of q and p is at most `log_prob` of p, whatever q says. `node_terms` sums the terms of nodes, leaves
     those without labels to the outcome, and has their answers as beliefs."""
-    channel = case.part(case.model())
+    channel = case.channel()
     if isinstance(channel, EdgeChannel):
         return
     targets, outcome = case.inputs.targets, channel.outcome
@@ -95,7 +96,7 @@ def the_terms_of_labels_are_a_bound(case: Case) -> None:
 def the_expectation_over_labels_is_right(case: Case) -> None:
     """Where labels are certain, `expected_log_prob` of an edge channel is `log_prob` of the log-odds of the likelihood,
     and `expected_edge` is `genuine` or `missing`."""
-    channel = case.part(case.model())
+    channel = case.channel()
     if isinstance(channel, LabelChannel):
         return
     likelihood = likelihood_for(channel)
@@ -113,11 +114,11 @@ def the_expectation_over_labels_is_right(case: Case) -> None:
 
 def a_channel_has_the_right_gradient(case: Case) -> None:
     """The gradients of its terms and beliefs by the answers are those of finite differences."""
-    channel, targets = case.part(case.model()), case.inputs.targets
+    channel, targets = case.channel(), case.inputs.targets
     if isinstance(channel, EdgeChannel):
         likelihood = likelihood_for(channel)
-        q = beliefs_of(channel, case.inputs).clone().requires_grad_()
-        for pairs in judged_pairs(case.R, few=True):
+        q = beliefs_of(channel.outcome, answers_of(channel), case.inputs).clone().requires_grad_()
+        for pairs in judged_pairs(case.R, first=9):
             assert gradcheck(lambda q, pairs=pairs: channel.expected_log_prob(likelihood, None, q, pairs), q)
         return
     q, p = (answers_of(channel, seed).clone().requires_grad_() for seed in (0, 1))

@@ -10,6 +10,7 @@ import itertools
 import numpy as np
 import torch
 from torch import Tensor
+from torch.autograd import gradcheck
 from torch.nn.functional import logsigmoid, one_hot
 
 from g3nn.base.options import Rule
@@ -19,7 +20,7 @@ from g3nn.model.likelihoods import ClassLikelihood, Pairs
 from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth
 from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.replicas import Noise, Replicas, Sizes
-from g3nn.testing.situations import Case, n, renumbered, reweighted, weighted
+from g3nn.testing.situations import Case, judged_pairs, n, renumbered, reweighted, weighted
 from g3nn.training.catalogue import all_options
 
 
@@ -47,7 +48,7 @@ def declarations_are_complete(case: Case) -> None:
     option has a default within its limits, a description, and one kind wherever g3nn uses its name."""
     component, known = case.component, all_options()
     assert vars(component).get("__doc__"), "it has no docstring"
-    assert component.Options.__dataclass_params__.frozen, "Options is not frozen"
+    assert component.Options.__dataclass_params__.frozen, "Options is not frozen"  # type: ignore[attr-defined]
     for name, rule in declared_options(component.Options).items():
         same = name not in known or known[name].kind is rule.kind
         assert same, f"{name} is of another kind than the option of this name in g3nn"
@@ -152,7 +153,7 @@ def features_matter_as_declared(case: Case) -> None:
     """p(Y | X) and p(e_ij | x_i, y_i, x_j, y_j) depend on features if `uses_features`, and never on the observed graph:
     it is what they explain."""
     changed = _changes_with(case, feature_seed=1)
-    assert changed == case.component.uses_features, f"other features {'' if changed else 'do not '}change it"
+    assert changed == case.declares("uses_features"), f"other features {'' if changed else 'do not '}change it"
     assert not _changes_with(case, edge_seed=1), "other edges change it"
 
 
@@ -167,11 +168,11 @@ def _changes_with(case: Case, **seeds: int) -> bool:
 def edges_matter_as_declared(case: Case) -> None:
     """q(Y | X, G) depends on the edges, and on their weights, if `uses_graph`, and else not."""
     changed = _changes_with(case, edge_seed=1)
-    assert changed == case.component.uses_graph, f"other edges {'' if changed else 'do not '}change it"
+    assert changed == case.declares("uses_graph"), f"other edges {'' if changed else 'do not '}change it"
     model = case.model()
     weighed, bare = case.output(model, weighted(case.inputs)), case.output(model, case.inputs)
     changed = not torch.allclose(weighed, bare)
-    assert changed == case.component.uses_graph, f"weights of edges {'' if changed else 'do not '}change it"
+    assert changed == case.declares("uses_graph"), f"weights of edges {'' if changed else 'do not '}change it"
 
 
 def edges_of_weight_one_are_edges(case: Case) -> None:
@@ -207,23 +208,22 @@ def _lost_edge(task: NodeTask) -> int:
 
 def edges_are_normalised(case: Case) -> None:
     """The probabilities of an edge and of no edge sum to 1, for every pair of labels."""
-    likelihood = case.part(case.model())
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
         both = [dataclasses.replace(pairs, present=present) for present in (True, False)]
-        total = torch.stack([likelihood.log_prob(state, one).exp() for one in both]).sum(0)
+        total = torch.stack([case.table(likelihood, state, one).exp() for one in both]).sum(0)
         close(total, torch.ones_like(total))
 
 
 def renumbering_the_nodes_renumbers_the_pairs(case: Case) -> None:
     """The order of the nodes means nothing: the term of a pair moves with its ends."""
-    likelihood = case.part(case.model())
+    likelihood, here = case.likelihood()
     moved, place = renumbered(case.inputs)
-    here, there = likelihood.node_state(case.inputs, None), likelihood.node_state(moved, None)
+    there = likelihood.node_state(moved, None)
     for pairs in case.pairs():
         other = Pairs(place[pairs.i], place[pairs.j], pairs.present)
         if case.of_classes:
-            close(likelihood.log_prob(there, other), likelihood.log_prob(here, pairs))
+            close(case.table(likelihood, there, other), case.table(likelihood, here, pairs))
         else:
             values = case.values(likelihood)
             carried = torch.empty_like(values)
@@ -233,23 +233,20 @@ def renumbering_the_nodes_renumbers_the_pairs(case: Case) -> None:
 
 def the_two_ends_of_an_undirected_pair_are_alike(case: Case) -> None:
     """On an undirected graph (i, j) and (j, i) are one pair: `self.symmetric(matrix)` makes a matrix so."""
-    model = case.model()
-    likelihood = case.part(model)
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
         turned = Pairs(pairs.j, pairs.i, pairs.present)
         if case.of_classes:
-            close(likelihood.log_prob(state, turned).transpose(2, 3), likelihood.log_prob(state, pairs))
+            close(case.table(likelihood, state, turned).transpose(2, 3), case.table(likelihood, state, pairs))
         else:
-            beliefs = case.beliefs(model)
+            beliefs = case.beliefs()
             there, back = (likelihood.expected_log_prob(state, beliefs, one) for one in (pairs, turned))
             close(back, there, rtol=1e-13)
 
 
 def the_expectation_is_the_sum_over_all_labels(case: Case) -> None:
     """`expected_log_prob` is sum_kl q_ik q_jl log p(e_ij | k, l), of certain and of uncertain labels."""
-    likelihood, q = case.part(case.model()), case.soft_labels()
-    state = likelihood.node_state(case.inputs, None)
+    (likelihood, state), q = case.likelihood(), case.soft_labels()
     certain = torch.arange(0, n, 2)
     q[:, certain] = one_hot(q[:, certain].argmax(2), case.K).double()
     for pairs in case.pairs():
@@ -264,10 +261,9 @@ def the_expectation_is_the_sum_over_all_labels(case: Case) -> None:
 
 def the_plug_in_score_is_a_finite_score_of_each_pair(case: Case) -> None:
     """`plug_in_score` is (R, P) and finite."""
-    likelihood, soft = case.part(case.model()), case.soft_labels()
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     for pairs in case.pairs():
-        score = likelihood.plug_in_score(state, soft, pairs)
+        score = likelihood.plug_in_score(state, case.soft_labels(), pairs)
         assert score.shape == (case.R, pairs.i.shape[-1]), f"the shape is {tuple(score.shape)}"
         assert torch.isfinite(score).all(), "some scores are not finite"
 
@@ -277,25 +273,19 @@ def the_plug_in_score_is_a_finite_score_of_each_pair(case: Case) -> None:
 
 def the_expectation_has_the_right_gradient(case: Case) -> None:
     """The gradient of `expected_log_prob` by q is that of finite differences."""
-    model = case.model()
-    likelihood = case.part(model)
-    state = likelihood.node_state(case.inputs, None)
+    likelihood, state = case.likelihood()
     state = None if state is None else state.detach()
     first = 0 if case.of_classes else 9  # Numbers of labelled nodes are certain, and have no gradient.
-    few = Pairs(first + torch.tensor([0, 1, 2, 0]), first + torch.tensor([3, 2, 4, 3]), present=True)
-    own = Pairs(few.i.expand(case.R, -1), few.j.expand(case.R, -1), present=False)
-    beliefs = case.soft_labels()[:, :5] if case.of_classes else case.beliefs(model)
-    beliefs = beliefs.clone().requires_grad_()
-    for pairs in (few, own):
-        assert torch.autograd.gradcheck(functools.partial(likelihood.expected_log_prob, state, pairs=pairs), beliefs)
+    beliefs = (case.soft_labels()[:, :5] if case.of_classes else case.beliefs()).clone().requires_grad_()
+    for pairs in judged_pairs(case.R, first):
+        assert gradcheck(functools.partial(likelihood.expected_log_prob, state, pairs=pairs), beliefs)
 
 
 def with_certain_numbers_the_expectation_is_the_log_probability(case: Case) -> None:
     """Where q is certain, `expected_log_prob` is the log-probability at these values, however it is computed."""
-    likelihood = case.part(case.model())
+    likelihood, state = case.likelihood()
     values = case.values(likelihood)
     parts = [values, *([torch.zeros_like(values)] * (case.outcome.numbers_per_column - 1))]
-    state = likelihood.node_state(case.inputs, None)
     for pairs in case.pairs():
         odds = likelihood.log_odds(state, values, pairs)
         found = likelihood.expected_log_prob(state, torch.cat(parts, dim=2), pairs)
@@ -305,6 +295,6 @@ def with_certain_numbers_the_expectation_is_the_log_probability(case: Case) -> N
 
 def it_says_how_the_expectation_is_taken(case: Case) -> None:
     """`expectation` is "exact", "bound" or "samples"; with classes it is exact."""
-    found = case.part(case.model()).expectation
+    found = case.likelihood()[0].expectation
     assert found in ("exact", "bound", "samples"), f"expectation is {found!r}"
     assert found == "exact" or not case.of_classes, f"expectation is {found!r} with classes"

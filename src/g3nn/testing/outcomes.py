@@ -20,7 +20,7 @@ from g3nn.graph.outcomes.base import as_stack
 from g3nn.graph.task import NodeTask
 from g3nn.pages.model_views import VIEWS
 from g3nn.testing.components import declared_options
-from g3nn.testing.situations import LabelsOf
+from g3nn.testing.situations import LabelsOf, random_answers, read_labels
 
 N, LABELLED, REPLICAS, ALPHA = 60, 50, 3, 0.2
 """Nodes, how many of them have a label, replicas, and how often a region may miss."""
@@ -40,7 +40,7 @@ class OutcomeCase:
         return self.component.__name__
 
     @property
-    def given(self) -> Any:
+    def given(self) -> np.ndarray:
         """The last ten nodes are not labelled, and of several columns some entries are not known."""
         labels = np.asarray(self.make(N, 3))
         y = labels.astype(object) if labels.ndim == 1 else labels[:, :2].astype(object)
@@ -52,11 +52,7 @@ class OutcomeCase:
     @cached_property
     def labels(self) -> Labels:
         """As read."""
-        problems = Problems()
-        labels = self.component.read(self.given, N, problems)
-        problems.raise_if_any()
-        assert labels is not None, "read gave None for good labels"
-        return labels
+        return read_labels(self.component, self.given)
 
     @cached_property
     def task(self) -> NodeTask:
@@ -74,10 +70,7 @@ class OutcomeCase:
 
     @cached_property
     def answers(self) -> torch.Tensor:
-        outcome, generator = self.outcome, torch.Generator().manual_seed(1)
-        scores = torch.randn(REPLICAS, N, outcome.num_scores, generator=generator, dtype=torch.float64)
-        start = torch.tensor(outcome.start, dtype=torch.float64).expand(REPLICAS, -1) if outcome.start else None
-        return outcome.answer(scores, start)
+        return random_answers(self.outcome, REPLICAS, seed=1, nodes=N)
 
     @property
     def answer(self) -> np.ndarray:
@@ -109,7 +102,7 @@ def declarations_are_complete(case: OutcomeCase) -> None:
 
 
 def labels_are_read_as_they_are(case: OutcomeCase) -> None:
-    """`read` keeps every value, and knows which are unknown; `encode` gives the same for labels to judge by."""
+    """`read` keeps every value and which are unknown; `encode` gives the same for labels to judge by."""
     y, labels = case.given, case.labels
     values = labels.values
     assert labels.labelled.tolist() == list(range(LABELLED)), "other nodes are labelled than those given"
@@ -308,7 +301,7 @@ def measures_are_numbers_that_a_summary_names(case: OutcomeCase) -> None:
     assert set(by_column) <= set(map(str, names.tolist())), f"columns are {list(by_column)}"
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> bool:
     return isinstance(value, float) and bool(np.isfinite(value))
 
 

@@ -12,18 +12,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from scipy.special import log_softmax
 from torch import Tensor
 
 from g3nn.base.errors import Problems
-from g3nn.graph.outcomes import Classes, Counts, Outcome, Real, Tags
+from g3nn.graph.outcomes import Classes, Counts, Labels, Outcome, Real, Tags
 from g3nn.graph.task import NodeTask
 from g3nn.model.channels import Channel, EdgeChannel, LabelChannel
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
-from g3nn.model.likelihoods import LIKELIHOODS, GraphLikelihood, Pairs
+from g3nn.model.likelihoods import LIKELIHOODS, ClassLikelihood, GraphLikelihood, Pairs
+from g3nn.model.likelihoods.base import NodeState
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.posteriors.mlp import MLPPosterior
 from g3nn.model.priors import LabelPrior
@@ -35,6 +37,8 @@ CONTRACTS: dict[str, type] = {
     "posterior": LabelPosterior,
     "channel": Channel,
 }
+
+Component = GraphLikelihood | LabelPrior | LabelPosterior | Channel
 
 n, d = 16, 5
 
@@ -48,7 +52,7 @@ OPPOSITES: Rows = (((False, 3, 4), (True, 1, 2)), ((False, 1, 2), (True, 3, 4)))
 DIRECTIONS: Rows = (((False, 3, 4), (True, 3, 4)),)
 UNDIRECTED: Rows = (((False, 1, 4), (False, 3, 2)),)
 
-LabelsOf = Callable[[int, int], Any]
+LabelsOf = Callable[[int, int], npt.ArrayLike]
 """Makes labels of n nodes, of K classes or in K columns, as a caller may have them."""
 
 
@@ -71,7 +75,7 @@ class Case:
     """One component in one situation. make: its labels."""
 
     kind: str
-    component: Any
+    component: type[Component]
     outcome: type[Outcome]
     directed: bool
     R: int
@@ -101,7 +105,7 @@ class Case:
         """Those of the task, or with other features or other edges."""
         return _inputs(self.outcome, self.directed, self.K, self.make, feature_seed, edge_seed)
 
-    def model(self, options: Mapping[str, Any] | None = None) -> GenerativeModel:
+    def model(self, options: Mapping[str, float] | None = None) -> GenerativeModel:
         """Fresh replicas. Without options they are moved away from zero biases and from the symmetry of a start."""
         sizes, replicas = Sizes.of(self.inputs.task), Replicas(self.seeds)
         parts: dict[str, Any] = {"posterior": MLPPosterior(sizes, replicas.within("posterior"))}
@@ -117,24 +121,42 @@ class Case:
                 parameter.add_(0.3 * torch.randn(parameter.shape, dtype=torch.float64, generator=generator))
         return model
 
-    def part(self, model: GenerativeModel) -> Any:
-        return model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
+    def declares(self, flag: str) -> bool:
+        return bool(getattr(self.component, flag))
+
+    def part(self, model: GenerativeModel) -> Component:
+        found = model.label_channel or model.edge_channel if self.kind == "channel" else getattr(model, self.kind)
+        assert isinstance(found, Component)
+        return found
+
+    def likelihood(self) -> tuple[GraphLikelihood, NodeState]:
+        """A fresh likelihood and the state of the nodes."""
+        part = self.part(self.model())
+        assert isinstance(part, GraphLikelihood)
+        return part, part.node_state(self.inputs, None)
+
+    def channel(self, options: Mapping[str, float] | None = None) -> LabelChannel | EdgeChannel:
+        """A fresh channel."""
+        part = self.part(self.model(options))
+        assert isinstance(part, LabelChannel | EdgeChannel)
+        return part
 
     def output(self, model: GenerativeModel, inputs: Inputs, noise: Noise | None = None) -> Tensor:
         """(R, n, width), or for a likelihood its terms for all pairs: (R, P, K, K), or (R, P) at given numbers; for a
         channel its terms for nodes and pairs, with the same answers in all replicas."""
         part = self.part(model)
-        if self.kind == "channel":
+        if isinstance(part, Channel):
             return _through(part, inputs)
-        if self.kind != "likelihood":
+        if not isinstance(part, GraphLikelihood):
             return part.log_prob(inputs, noise)
         i, j = torch.triu_indices(n, n, 1)
         pairs = Pairs(i, j, present=True)
         state = part.node_state(inputs, noise)
         return self.table(part, state, pairs) if self.of_classes else part.log_odds(state, self.values(part), pairs)
 
-    def table(self, likelihood: Any, state: Tensor | None, pairs: Pairs) -> Tensor:
+    def table(self, likelihood: GraphLikelihood, state: NodeState, pairs: Pairs) -> Tensor:
         """(R, P, K, K): log-probabilities of what was observed of each pair."""
+        assert isinstance(likelihood, ClassLikelihood), "a likelihood of classes derives from ClassLikelihood"
         return likelihood.log_prob(state, pairs).expand(-1, pairs.i.shape[-1], -1, -1)
 
     def values(self, part: torch.nn.Module) -> Tensor:
@@ -146,12 +168,10 @@ class Case:
         generator = torch.Generator().manual_seed(0)
         return torch.randn(self.R, n, self.K, dtype=torch.float64, generator=generator).softmax(2)
 
-    def beliefs(self, model: GenerativeModel) -> Tensor:
+    def beliefs(self) -> Tensor:
         """What enters the graph term for random answers, labelled nodes with their values."""
-        generator = torch.Generator().manual_seed(0)
-        outcome = model.posterior.sizes.outcome
-        scores = torch.randn(self.R, n, outcome.num_scores, dtype=torch.float64, generator=generator)
-        return outcome.beliefs(model.posterior.answer(scores).detach(), self.inputs.targets)  # type: ignore[attr-defined]
+        outcome = Sizes.of(self.inputs.task).outcome
+        return beliefs_of(outcome, random_answers(outcome, self.R), self.inputs)
 
     def pairs(self) -> Iterator[Pairs]:
         """Edges shared by the replicas, and non-edges of their own."""
@@ -160,7 +180,7 @@ class Case:
         yield Pairs(i, j, present=False)
 
 
-def kind_of(component: Any) -> str:
+def kind_of(component: object) -> str:
     """likelihood, prior, posterior, channel or outcome; a TypeError for anything else."""
     for kind, contract in {**CONTRACTS, "outcome": Outcome}.items():
         if isinstance(component, type) and issubclass(component, contract):
@@ -170,7 +190,7 @@ def kind_of(component: Any) -> str:
 
 
 def listed_cases(
-    component: Any,
+    component: type[Component],
     rows: Rows,
     makers: Mapping[type[Outcome], LabelsOf],
     turn: int | None = None,
@@ -210,23 +230,25 @@ def listed_cases(
     return list(dict.fromkeys(cases))
 
 
-# Inputs of channels, the same for all replicas
+# Random answers, and other inputs of channels, which are the same for all replicas
+
+
+def random_answers(outcome: Outcome, R: int, seed: int = 0, nodes: int = n) -> Tensor:
+    """(R, nodes, width)"""
+    generator = torch.Generator().manual_seed(seed)
+    scores = torch.randn(R, nodes, outcome.num_scores, dtype=torch.float64, generator=generator)
+    start = torch.tensor(outcome.start, dtype=torch.float64).expand(R, -1) if outcome.start else None
+    return outcome.answer(scores, start)
 
 
 def answers_of(channel: Channel, seed: int = 0) -> Tensor:
-    """(R, n, width): random answers."""
-    outcome, R = channel.outcome, next(channel.parameters()).shape[0]
-    generator = torch.Generator().manual_seed(seed)
-    scores = torch.randn(1, n, outcome.num_scores, dtype=torch.float64, generator=generator)
-    start = torch.tensor([outcome.start], dtype=torch.float64) if outcome.start else None
-    return outcome.answer(scores, start).expand(R, -1, -1)
+    """(R, n, width)"""
+    return random_answers(channel.outcome, 1, seed).expand(next(channel.parameters()).shape[0], -1, -1)
 
 
-def beliefs_of(channel: Channel, inputs: Inputs) -> Tensor:
-    """(R, n, width): what enters the graph term for random answers."""
-    q = answers_of(channel)
-    _, beliefs = channel.outcome.node_terms(q, q, inputs.targets, True, (1.0, 1.0))
-    return beliefs
+def beliefs_of(outcome: Outcome, answers: Tensor, inputs: Inputs) -> Tensor:
+    """(R, n, width): what enters the graph term."""
+    return outcome.node_terms(answers, answers, inputs.targets, True, (1.0, 1.0))[1]
 
 
 def likelihood_for(channel: Channel) -> GraphLikelihood:
@@ -237,21 +259,21 @@ def likelihood_for(channel: Channel) -> GraphLikelihood:
     return likelihood.requires_grad_(False)
 
 
-def judged_pairs(R: int, few: bool = False) -> Iterator[Pairs]:
-    """Edges that the replicas share, and non-edges of their own. few: between some nodes without labels."""
-    i, j = 9 + torch.tensor([[0, 1, 2], [3, 2, 4]]) if few else torch.triu_indices(n, n, 1)
+def judged_pairs(R: int, first: int | None = None) -> Iterator[Pairs]:
+    """Edges that the replicas share, and non-edges of their own. first: only among the five nodes from this one on."""
+    i, j = torch.triu_indices(n, n, 1) if first is None else first + torch.tensor([[0, 1, 2, 0], [3, 2, 4, 3]])
     yield Pairs(i, j, present=True)
     yield Pairs(j.expand(R, -1), i.expand(R, -1), present=False)
 
 
-def _through(channel: Any, inputs: Inputs) -> Tensor:
+def _through(channel: Channel, inputs: Inputs) -> Tensor:
     """(R, ...): all terms of a channel."""
     q, targets = answers_of(channel), inputs.targets
     if isinstance(channel, LabelChannel):
         sums, beliefs = channel.node_terms(q, answers_of(channel, 1), targets, True, (1.0, 1.0))
         return torch.cat([sums, channel.supervised(q, targets), beliefs.flatten(1)], dim=1)
     assert isinstance(channel, EdgeChannel)
-    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel, inputs)
+    likelihood, beliefs = likelihood_for(channel), beliefs_of(channel.outcome, q, inputs)
     terms = (channel.expected_log_prob, channel.expected_edge)
     return torch.cat(
         [term(likelihood, None, beliefs, pairs) for term in terms for pairs in judged_pairs(len(q))], dim=1
@@ -261,14 +283,20 @@ def _through(channel: Any, inputs: Inputs) -> Tensor:
 # The task
 
 
+def read_labels(outcome: type[Outcome], given: npt.ArrayLike) -> Labels:
+    """Labels of nodes as the outcome reads them."""
+    problems = Problems()
+    labels = outcome.read(given, len(np.asarray(given)), problems)
+    problems.raise_if_any()
+    assert labels is not None, "read gave None for good labels"
+    return labels
+
+
 @cache
 def _inputs(
     outcome: type[Outcome], directed: bool, K: int, make: LabelsOf, feature_seed: int, edge_seed: int
 ) -> Inputs:
-    problems = Problems()
-    labels = outcome.read(make(n, K), n, problems)
-    problems.raise_if_any()
-    assert labels is not None
+    labels = read_labels(outcome, make(n, K))
     rng = np.random.default_rng(feature_seed)
     x = rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.6)
     # The distribution that a model of the features predicts: log-probabilities, log-odds, or means and log-variances.

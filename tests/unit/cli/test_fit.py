@@ -111,6 +111,16 @@ class TestResults:
         assert "; label group; seed 0." in text
         assert set(data_of(page)["graph"]["columns"]) >= {"age", "group"}
 
+    def test_it_says_what_comes_after_the_choice(self, fit, caplog):
+        caplog.set_level("INFO", "g3nn")
+        for words, said in [((), "auditing edges and writing results"), (("--no-audit",), "writing results")]:
+            assert fit(*words, out=f"out{len(words)}").code == 0
+            assert caplog.messages[-2].startswith("chose gcn")
+            assert caplog.messages[-1] == said
+        caplog.clear()
+        assert fit("--no-audit", "--quiet", out="silent").code == 0
+        assert caplog.messages == []
+
     def test_the_page_says_what_was_typed(self, fit, tmp_path):
         assert fit("--no-audit", "--json").code == 0
         text = Tags((tmp_path / "out" / "report.html").read_text(encoding="utf-8")).text

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import pytest
@@ -32,8 +33,14 @@ def test_a_table_has_the_networks_above_and_one_group_for_each_objective(compari
     ]
 
 
+def changed(cell, **changes):
+    new = copy(cell)
+    vars(new).update(changes)
+    return new
+
+
 def view_of(suite, cell, **changes):
-    return views.view(suite, replace(cell, **changes))
+    return views.CellView(suite, changed(cell, **changes))
 
 
 def test_the_colour_of_a_difference(suite, comparison):
@@ -79,9 +86,9 @@ def test_only_filters_that_offer_a_choice(comparison):
 def test_the_introduction_counts_the_trials_that_there_are(comparison):
     cells = list(comparison.cells)
     assert "2 models on Cora and Pubmed under 1 setting, each the mean of 3 trials" in views.introduction(cells)
-    cells[0] = replace(cells[0], trials=2)
+    cells[0] = changed(cells[0], trials=2)
     assert "2 to 3 trials" in views.introduction(cells)
-    assert "not measured yet" in views.introduction([replace(cell, mean=None) for cell in cells])
+    assert "not measured yet" in views.introduction([changed(cell, mean=None) for cell in cells])
 
 
 def test_the_protocol_tells_seeds_and_sizes(suite):

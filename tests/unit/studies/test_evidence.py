@@ -94,8 +94,7 @@ def test_kept_epochs():
 
 
 def test_it_survives_json(found):
-    text = json.dumps([asdict(one) for one in found], allow_nan=False)
-    assert [Evidence.from_json(data) for data in json.loads(text)] == found
+    assert [Evidence.from_json(json.dumps(asdict(one), allow_nan=False)) for one in found] == found
 
 
 def test_a_trial_that_never_began_has_none(learnable):

@@ -84,7 +84,7 @@ def test_records_travel_between_processes():
 
 
 def test_evidence_survives_json():
-    assert Evidence.from_json(json.loads(json.dumps(asdict(EVIDENCE)))) == EVIDENCE
+    assert Evidence.from_json(json.dumps(asdict(EVIDENCE))) == EVIDENCE
 
 
 def test_a_record_that_cannot_be_is_refused():
