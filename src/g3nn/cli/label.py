@@ -18,13 +18,12 @@ from g3nn.base.folders import mend
 from g3nn.cli import options
 from g3nn.cli.results import check_file
 from g3nn.labelling.background import Background
-from g3nn.labelling.changes import check_unchanged
 from g3nn.labelling.learner import ClassifierLearner
 from g3nn.labelling.opinions import answers_table
 from g3nn.labelling.project import FILE, Project
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records, ShownColumns
-from g3nn.labelling.tables import read_unlabelled
+from g3nn.labelling.tables import check_unchanged, read_unlabelled
 
 RESULT = "result"
 """The folder inside a project that is as `g3nn fit` writes one."""
@@ -104,7 +103,7 @@ def label(
     reading = {name: begun[name] for name in _READ}
     graph = read_unlabelled(begun["nodes"], begun["edges"], shown, begun["ignore"], problems, **reading)
     with Project.open(out) as project:
-        check_unchanged(project, graph, begun, problems)
+        check_unchanged(project, graph, begun)
         _serve(project, Records(graph, shown, begun["nodes"].parent), begun["nodes"].name, given)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -53,20 +54,16 @@ class Beliefs:
 
 @dataclass(frozen=True)
 class Why:
-    """What pulls a guess up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
-    whether there was too much to work out."""
+    """What moves a prediction up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
+    whether the graph is too large to compute it."""
 
     neighbours: list[tuple[int, float]] = field(default_factory=list)
     features: list[tuple[str, float]] = field(default_factory=list)
     too_large: bool = False
 
 
-@dataclass(frozen=True)
-class Doubts:
-    """(row, row, probability) of edges that look wrong, and of pairs that look as if they lacked one."""
-
-    suspicious: list[tuple[int, int, float]]
-    missing: list[tuple[int, int, float]]
+Doubts = dict[str, list[tuple[int, int, float]]]
+"""(row, row, probability) of `suspicious` edges, and of pairs that are probably `missing` one."""
 
 
 class Learner(Protocol):
@@ -142,7 +139,15 @@ class ClassifierLearner:
         return Why(neighbours, told.features[:MOST_REASONS])
 
     def doubts(self) -> Doubts:
-        return Doubts([], []) if self.classifier is None else _doubtful(self.classifier)
+        """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
+        found: Doubts = {"suspicious": [], "missing": []}
+        with suppress(G3NNError):
+            if self.classifier is not None:
+                missing = self.classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
+                edges = self.classifier.suggest_edges(MOST_EDGES)
+                found["suspicious"] = [(*one.numbers, 1 - one.probability) for one in edges]
+                found["missing"] = missing[["source", "target", "probability"]].tolist()
+        return found
 
     def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
         """A folder as `g3nn fit` writes one, in the place of what was there before."""
@@ -163,13 +168,3 @@ def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.n
     unsure = unsure[np.isfinite(entropy[unsure])]
     first = np.array([one.number for one in classifier.suggest(SUGGESTED)], dtype=np.int64)
     return np.concatenate([first, unsure[~np.isin(unsure, first)]])
-
-
-def _doubtful(classifier: G3NNClassifier) -> Doubts:
-    """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
-    try:
-        missing = classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
-        doubted = [(*one.numbers, 1 - one.probability) for one in classifier.suggest_edges(MOST_EDGES)]
-    except G3NNError:
-        return Doubts([], [])
-    return Doubts(doubted, missing[["source", "target", "probability"]].tolist())
