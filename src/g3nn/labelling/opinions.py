@@ -122,7 +122,7 @@ def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json
 
 
 def _shares(guesses: list[tuple[int, bool, str]]) -> Iterator[tuple[int, float, int]]:
-    """After each guess: the number of labels, the share of right guesses among the last ones, and how many these are."""
+    """After each guess: the number of labels, the share of right guesses among the last ones, and their number."""
     for end, (labels, _, _) in enumerate(guesses, 1):
         last = [right for _, right, _ in guesses[max(0, end - WINDOW) : end]]
         yield labels, sum(last) / len(last), len(last)

@@ -163,7 +163,9 @@ class Project:
                 self._run_all(_SCHEMA)
             elif not ours or not 1 <= version <= VERSION:
                 newer = f"written by a newer g3nn (version {version}, this one reads {VERSION}). Upgrade g3nn"
-                raise DataError(f"{self.path}: {newer if ours else 'a file of something else'}, or name another folder.")
+                raise DataError(
+                    f"{self.path}: {newer if ours else 'a file of something else'}, or name another folder."
+                )
             else:
                 for older in range(version, VERSION):
                     self._run_all(f"{MIGRATIONS[older]}; PRAGMA user_version = {older + 1}")
