@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -101,90 +101,51 @@ def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndar
     return np.asarray(rows, dtype=np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """Nodes that cover others, and are as numerous where there are more of them: greedily the most of
+def greedy_cover(
+    likeness: Likeness, candidates: np.ndarray, labelled: np.ndarray, k: int, worth: np.ndarray | None = None
+) -> tuple[list[int], list[float]]:
+    """Places of the k candidates that add most, one after the other, and how many targets each covers anew.
+
+    They cover other nodes, and are as numerous where there are more of them: greedily the most of
 
         sum over targets v of w_v (max over chosen u of s(u, v) + h sum over chosen u of s(u, v))
             - h price times the sum over pairs of chosen nodes of s,
 
     where s is likeness, h is 0.3 and the price T divided by the number of labels there will be. The maximum covers; the
     rest keeps the mean of the chosen nodes near that of all, in the space where s is a product (kernel herding). What a
-    node adds only shrinks with every other.
+    node adds only shrinks with every other: a node whose old gain is below the new gain of another is not looked at.
 
-    candidates: (m,). left: (T,), how well each target is covered so far. worth: (T,), w, that sum to the number of
-    targets. crowd: (m,), how alike each candidate is to all labelled nodes together. batch: nodes chosen since.
+    worth: (n,), how much it matters that each node is covered; scaled to w, which sums to the number of targets.
     """
-
-    likeness: Likeness
-    candidates: np.ndarray
-    left: np.ndarray
-    worth: np.ndarray
-    crowd: np.ndarray
-    price: float
-    batch: tuple[int, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        likeness: Likeness,
-        candidates: np.ndarray,
-        labelled: np.ndarray,
-        k: int,
-        worth: np.ndarray | None = None,
-    ) -> Cover:
-        """worth: (n,), how much it matters that each node is covered. k: how many will be chosen."""
-        own = np.ones(len(likeness.targets)) if worth is None else worth[likeness.targets] + 1e-12
-        return cls(
-            likeness,
-            candidates,
-            likeness.covered(labelled),
-            (own * len(own) / own.sum()).astype(np.float32),
-            likeness.crowd(candidates, labelled),
-            len(own) / (len(labelled) + k),
-        )
-
-    def gains(self, places: np.ndarray | None = None) -> np.ndarray:
-        """(m,): what each candidate, or those at these places, would add."""
-        places = np.arange(len(self.candidates)) if places is None else places
-        found = np.empty(len(places))
-        for start, nodes in _parts(self.candidates[places], len(self.left)):
-            near = self.likeness.to_targets(nodes)
-            found[start : start + len(nodes)] = (np.maximum(near - self.left, 0.0) + _HERDING * near) @ self.worth
-        near = self.likeness.between(self.candidates[places], np.array(self.batch, dtype=np.int64)).sum(1)
-        return found - _HERDING * self.price * (self.crowd[places] + near)
-
-    def covers(self, place: int) -> float:
-        """How many targets the candidate at this place would cover that are not covered yet."""
-        near = self.likeness.to_targets(self.candidates[[place]])[0]
-        return float(np.maximum(near - self.left, 0.0) @ self.worth)
-
-    def with_node(self, place: int) -> Cover:
-        near = self.likeness.to_targets(self.candidates[[place]])[0]
-        return replace(self, left=np.maximum(self.left, near), batch=(*self.batch, int(self.candidates[place])))
-
-
-def greedy_cover(cover: Cover, k: int) -> tuple[list[int], list[float]]:
-    """Places of the k candidates that add most, one after the other, and how many targets each covers anew.
-
-    Lazy: what a node adds only shrinks, so a node whose old gain is below the new gain of another is not looked at.
-    """
-    gains = cover.gains()
-    heap = [(-gain, place) for place, gain in enumerate(gains.tolist())]
-    heapq.heapify(heap)
+    own = np.ones(len(likeness.targets)) if worth is None else worth[likeness.targets] + 1e-12
+    value = (own * len(own) / own.sum()).astype(np.float32)
+    price = len(own) / (len(labelled) + k)
+    left, crowd = likeness.covered(labelled), likeness.crowd(candidates, labelled)
     chosen: list[int] = []
     covered: list[float] = []
-    asked = np.zeros(len(gains), dtype=np.int64)
+
+    def gains(places: np.ndarray) -> list[float]:
+        found = np.empty(len(places))
+        for start, nodes in _parts(candidates[places], len(left)):
+            near = likeness.to_targets(nodes)
+            found[start : start + len(nodes)] = (np.maximum(near - left, 0.0) + _HERDING * near) @ value
+        among = likeness.between(candidates[places], candidates[np.array(chosen, dtype=np.int64)]).sum(1)
+        return list((found - _HERDING * price * (crowd[places] + among)).tolist())
+
+    heap = [(-gain, place) for place, gain in enumerate(gains(np.arange(len(candidates))))]
+    heapq.heapify(heap)
+    asked = np.zeros(len(heap), dtype=np.int64)
     while heap and len(chosen) < k:
         _, place = heapq.heappop(heap)
         if asked[place] == len(chosen):
+            near = likeness.to_targets(candidates[[place]])[0]
+            covered.append(float(np.maximum(near - left, 0.0) @ value))
             chosen.append(place)
-            covered.append(cover.covers(place))
-            cover = cover.with_node(place)
+            left = np.maximum(left, near)
             continue
         # Several at once, since a product with a few rows costs no more than one with a single row.
         some = [place, *(heapq.heappop(heap)[1] for _ in range(min(15, len(heap))))]
-        for one, fresh in zip(some, cover.gains(np.array(some)).tolist(), strict=True):
+        for one, fresh in zip(some, gains(np.array(some)), strict=True):
             asked[one] = len(chosen)
             heapq.heappush(heap, (-fresh, one))
     return chosen, covered

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from g3nn.base.errors import DataError, Problems
-from g3nn.base.options import Rule, check, flag, integer, number
+from g3nn.base.options import check, flag, integer, number
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.base.threads import enough_for
 from g3nn.graph.tables.frames import html_table, native_frame
@@ -27,11 +27,12 @@ from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.priors.uniform import UniformPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
+from g3nn.queries.choosing import check_count
 from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
 from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds
-from g3nn.queries.survey import SampledGraph, Survey, likely_pairs, sample_graph
+from g3nn.queries.survey import SampledGraph, Survey
 from g3nn.training import TrainingOptions
-from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.checks import checked_device, checked_seeds
 from g3nn.training.progress import Course
 from g3nn.training.stack import LAST, Stack
 
@@ -105,8 +106,6 @@ _SHARE = 0.5
 _LEAST_EDGES = 3
 
 _ROUNDING = 1e-3
-
-_COUNT = Rule(int, "how many pairs to list", low=0)
 
 _ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 
@@ -236,11 +235,9 @@ class GraphAudit:
         features and labels make edges likely. In a small graph all pairs are looked at.
         """
         problems = Problems()
-        if not _COUNT.accepts(plain(count)):
-            problems.add("count", repr(count), _COUNT.allowed())
+        check_count(count, problems, "count", low=0)
         problems.raise_if_any()
-        # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
-        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * count + 1000)
+        pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
         return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
 
@@ -255,7 +252,7 @@ class GraphAudit:
         seeds = checked_seeds(1, seed, problems)
         problems.raise_if_any()
         rng = np.random.default_rng(seeds[0] % 2**63)
-        return sample_graph(self.scores, self._survey, self.q, self._observed, rng)
+        return self._survey.sample(rng)
 
     def state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays; `from_state` takes them back."""
@@ -301,7 +298,7 @@ class GraphAudit:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey.of(self.scores, self.q, self._observed)
+        return Survey(self.scores, self.q, self._observed)
 
 
 def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
