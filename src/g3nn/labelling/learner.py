@@ -106,7 +106,7 @@ class ClassifierLearner:
         labelled = np.fromiter(known.labels, np.int64, len(known.labels))
         order = _order(self.classifier, probabilities, labelled)
         most = max(1, int(DOUBTED * len(known.labels)))
-        doubted = {one.number: (one.label, one.instead) for one in self.classifier.suggest_labels(most)}
+        doubted = {one.number: (str(one.label), str(one.instead)) for one in self.classifier.suggest_labels(most)}
         return Beliefs(classes, probabilities, order, len(known.labels), doubted)
 
     def _goes_on(self, known: Known) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -15,31 +15,6 @@ if TYPE_CHECKING:
 
 Reasons = tuple[Sequence[tuple[int, float, bool]], Sequence[tuple[str, float]]]
 """Of an answer: (node, change, exact) of neighbours and (name, change) of features, the strongest first."""
-
-
-class Candidate(Protocol):
-    """A model that was tried, as a panel lists it."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def view(self) -> str: ...
-    @property
-    def objective(self) -> str: ...
-    @property
-    def options(self) -> Mapping[str, Any]: ...
-    @property
-    def val_loss(self) -> float: ...
-    @property
-    def val_score(self) -> float: ...
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def replicas(self) -> int: ...
-    @property
-    def chosen(self) -> bool: ...
-    @property
-    def weight(self) -> float: ...
 
 
 class Member(Protocol):
@@ -96,12 +71,12 @@ class FittedModel(Protocol):
 
 
 class FittedEstimator(Protocol):
-    """See `GraphEstimator` for its parameters and attributes."""
+    """See `GraphEstimator` for its parameters and attributes. panel_: data classes, one for each candidate."""
 
     model: str | ModelSpec
     missing: str
     inductive: bool
-    random_state: Any
+    random_state: object
     model_: str
     temperature_: float
     isolated_temperature_: float
@@ -111,6 +86,6 @@ class FittedEstimator(Protocol):
     @property
     def fitted_(self) -> FittedModel: ...
     @property
-    def panel_(self) -> Sequence[Candidate]: ...
+    def panel_(self) -> Sequence[object]: ...
     def explain(self, nodes: np.ndarray) -> Sequence[Reasons]: ...
     def audit_labels(self) -> np.ndarray: ...

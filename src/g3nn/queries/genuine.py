@@ -168,11 +168,11 @@ class Evidence:
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
-        nothing = np.zeros(self._chance.shape[1])
-        around = (
-            self._pairs.around(pairs, own, counted) for pairs, own in ((self.task.edges, counted), (self._chance, nothing))
+        ends = (self.task.edges, counted), (self._chance, np.zeros(self._chance.shape[1]))
+        edges, chance = (
+            np.hstack([alike, self._pairs.around(pairs, own, counted)])
+            for alike, (pairs, own) in zip(self._alike, ends, strict=True)
         )
-        edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
         return edges, chance
 
     def judge(self, prior: np.ndarray, shares: Sequence[float]) -> list[GenuineEdges]:

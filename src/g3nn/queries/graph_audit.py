@@ -176,7 +176,7 @@ class GraphAudit:
     def fit(
         cls,
         task: NodeTask,
-        q: Any,
+        q: object,
         *,
         judged: GenuineEdges | None = None,
         seed: int = 0,
@@ -202,7 +202,7 @@ class GraphAudit:
         genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None
         return cls(task, beliefs, PairScores(**learned, odds=judged.log_odds), genuine)
 
-    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+    def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
 
         pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
@@ -214,11 +214,6 @@ class GraphAudit:
         if density == "genuine":
             return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
         return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
-
-    @property
-    def genuine_share(self) -> float:
-        """The expected share of genuine edges among those observed."""
-        return float(self.edge_proba(self.task.edges, "genuine").mean())
 
     def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
         return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
@@ -259,7 +254,7 @@ class GraphAudit:
         return dict(vars(self.scores)) | ({} if self.genuine is None else {"genuine": self.genuine})
 
     @classmethod
-    def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
+    def from_state(cls, task: NodeTask, q: object, state: Mapping[str, np.ndarray]) -> GraphAudit:
         """The audit that was fitted to this task with these beliefs. Release 0.2.0 did not store what is genuine."""
         n, K = task.num_nodes, task.num_classes
         nothing = np.zeros(0)
@@ -322,7 +317,7 @@ def check_graph(task: NodeTask, problems: Problems) -> None:
         problems.add("edges", "a graph where every pair is linked", "at least one pair without an edge")
 
 
-def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
+def _checked_beliefs(q: object, task: NodeTask, problems: Problems) -> np.ndarray:
     """(n, K) in double precision, rows that sum to one."""
     beliefs, shape = to_numpy(q), (task.num_nodes, task.num_classes)
     if beliefs.shape != shape:
@@ -336,7 +331,7 @@ def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
     return np.zeros(shape)
 
 
-def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
+def _checked_pairs(pairs: object, n: int, problems: Problems) -> np.ndarray:
     """(2, P) int64."""
     given = pair_array("pairs", pairs, problems)
     if given.size == 0:
