@@ -35,6 +35,7 @@ from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOW
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import PICTURES
 from g3nn.pages import assets
+from g3nn.pages.described import clean
 
 HOST, PORTS = "127.0.0.1", 50
 """The first port that is free of so many is taken."""
@@ -43,7 +44,11 @@ HOSTS = (HOST, "localhost", "::1")
 MOST_BYTES = 200_000
 """No request of the page is longer."""
 
-LONGEST_NOTE = 10_000
+LONGEST = {"session": 100, "person": 100, "request": 100, "label": 200, "name": 200}
+LONGEST |= {"node": 10_000, "source": 10_000, "target": 10_000, "note": 10_000}
+CHOICES = {"kind": (LABEL, UNKNOWN, SKIP), "verdict": (KEEP, REMOVE, ADD, LEAVE)}
+"""What a page may send: the most letters of each text, and words of which it is one."""
+
 _WAIT = 25.0
 """Seconds for which a request waits for the learner."""
 
@@ -151,33 +156,31 @@ class Api:
         return FileResponse(path, media_type=PICTURES[path.suffix.lower()])
 
     def next(self, given: Json) -> Json:
-        return {"question": self.desk.next(*_who(given)), "state": self.desk.state()}
+        return {"question": self.desk.next(*_read(given, "session", "person")), "state": self.desk.state()}
 
     def answer(self, given: Json) -> Json:
-        session, person = _who(given)
-        kind, request = _choice(given, "kind", (LABEL, UNKNOWN, SKIP)), _text(given, "request", 100)
-        node, note = _text(given, "node", 10_000), _text(given, "note", LONGEST_NOTE, empty=True)
-        label = _text(given, "label", 200) if kind == LABEL else None
+        request, person, session, node, kind = _read(given, "request", "person", "session", "node", "kind")
+        label = _read(given, "label")[0] if kind == LABEL else None
+        (note,) = _read({"note": "", **given}, "note")
         saved, asked = self.desk.answer(Answer(request, person, session, node, kind, label, note))
         names = ("seq", "node", "label", "kind", "guess", "sure", "how")
         return {"saved": {**{name: getattr(saved, name) for name in names}, "asked": asked}, **self.next(given)}
 
     def undo(self, given: Json) -> Json:
-        return {"question": self.desk.undo(_who(given)[0]), "state": self.desk.state()}
+        session, _ = _read(given, "session", "person")
+        return {"question": self.desk.undo(session), "state": self.desk.state()}
 
     def classes(self, given: Json) -> Json:
-        self.desk.add_class(_text(given, "name", 200).strip())
+        (name,) = _read(given, "name")
+        self.desk.add_class(name.strip())
         return self.desk.state()
 
     def edge(self, given: Json) -> Json:
-        person = _who(given)[1]
-        source, target = (_text(given, name, 10_000) for name in ("source", "target"))
-        verdict = _choice(given, "verdict", (KEEP, REMOVE, ADD, LEAVE))
-        self.desk.judge(Verdict(_text(given, "request", 100), person, source, target, verdict))
+        self.desk.judge(Verdict(*_read(given, "request", "person", "source", "target", "verdict")))
         return self.desk.state()
 
     def finish(self, given: Json) -> Json:
-        _who(given)
+        _read(given, "session", "person")
         known = self.desk.known()
         if not known.enough:
             refuse("labels", "too few", "labels of at least two classes", "Label a few nodes more.")
@@ -193,21 +196,16 @@ async def _soon(waiting: Awaitable[T]) -> T | None:
         return None
 
 
-def _who(given: Json) -> tuple[str, str]:
-    return _text(given, "session", 100), _text(given, "person", 100)
-
-
-def _text(given: Json, name: str, longest: int, empty: bool = False) -> str:
-    value = given.get(name, "" if empty else None)
-    if isinstance(value, str) and len(value) <= longest and (value or empty):
-        # Half a surrogate pair cannot be stored.
-        return value.encode("utf-8", "replace").decode("utf-8")
-    refuse(name, repr(value)[:60], f"a text of at most {longest:,} letters")
-
-
-def _choice(given: Json, name: str, allowed: tuple[str, ...]) -> str:
-    check_name(name, given.get(name), allowed)
-    return str(given[name])
+def _read(given: Json, *names: str) -> list[str]:
+    """What the page sent under these names."""
+    for name in names:
+        value = given.get(name)
+        if name in CHOICES:
+            check_name(name, value, CHOICES[name])
+        elif not isinstance(value, str) or len(value) > LONGEST[name] or not (value or name == "note"):
+            refuse(name, repr(value)[:60], f"a text of at most {LONGEST[name]:,} letters")
+    # Half a surrogate pair cannot be stored.
+    return [clean(given[name]) for name in names]
 
 
 def make_app(desk: Desk, token: str, title: str, person: str = "me") -> Starlette:

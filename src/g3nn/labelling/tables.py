@@ -92,12 +92,11 @@ def with_labels(graph: TableGraph, column: str, known: Known, as_text: bool = Fa
     there = column in content.column_names
     # Of a table that says so, numbers written as text are text.
     typed = graph.nodes.typed and there and is_text(content[column].type)
-    problems = Problems()
-    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
-    read = Classes.read(values, len(cells), problems, "label", in_table=True)
-    problems.raise_if_any()
-    assert read is not None
     remarks = Remarks()
+    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
+    read = Classes.read(values, len(cells), remarks, "label", in_table=True)
+    remarks.raise_if_any()
+    assert read is not None
     kept, val, test = check_split(graph.nodes.name, read, graph.nodes.split, Classes.name, remarks)
     remarks.raise_if_any()
     columns = graph.nodes.columns

@@ -11,32 +11,25 @@ if TYPE_CHECKING:
     from g3nn.graph.outcomes import Outcome
     from g3nn.graph.tables.fitted_tables import FittedTables
     from g3nn.graph.task import NodeTask
-    from g3nn.model.generative import ModelSpec
 
 Reasons = tuple[Sequence[tuple[int, float, bool]], Sequence[tuple[str, float]]]
 """Of an answer: (node, change, exact) of neighbours and (name, change) of features, the strongest first."""
 
 
 class Member(Protocol):
-    """One of the models that answer together. trust: how it weights edges; None: all alike."""
+    """One of the models of a mixture."""
 
     @property
     def name(self) -> str: ...
     @property
     def learned(self) -> object: ...
     @property
-    def weight(self) -> float: ...
-    @property
     def isolated_weight(self) -> float: ...
-    @property
-    def trust(self) -> object | None: ...
 
 
 class Answerer(Protocol):
     @property
     def members(self) -> Sequence[Member]: ...
-    @property
-    def networks(self) -> Sequence[object]: ...
 
 
 class FittedModel(Protocol):
@@ -62,8 +55,6 @@ class FittedModel(Protocol):
     def labels(self) -> object | None: ...
     @property
     def refitted(self) -> bool: ...
-    @property
-    def corrected(self) -> bool: ...
     def calibrated(self) -> np.ndarray: ...
     def conformal(self, alpha: float) -> np.ndarray: ...
     def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]: ...
@@ -71,15 +62,10 @@ class FittedModel(Protocol):
 
 
 class FittedEstimator(Protocol):
-    """See `GraphEstimator` for its parameters and attributes. panel_: data classes, one for each candidate."""
+    """See `GraphEstimator` for its attributes; templates read more of them. panel_: data classes, one for each
+    candidate."""
 
-    model: str | ModelSpec
-    missing: str
-    inductive: bool
     random_state: object
-    model_: str
-    temperature_: float
-    isolated_temperature_: float
     history_: np.ndarray
     history_names_: tuple[str, ...]
 

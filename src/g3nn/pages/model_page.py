@@ -65,7 +65,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
 
     estimator, about, view, task = shown.estimator, shown.described, shown.view, shown.task
     fitted = estimator.fitted_
-    members, graph = fitted.answerer.members, embedded(shown)
+    graph = embedded(shown)
     # Nodes that the model was trained on cannot judge it.
     judged = len(task.val) and not fitted.refitted
     scores = fitted.evaluate(task.val, view.labels, 1 - COVERAGE) if judged else None
@@ -93,13 +93,8 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
         graph=graph,
         fitted=fitted,
         kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
-        doubts=any(member.trust is not None for member in members),
-        mixed=sum(member.weight > 0 for member in members),
-        networks=fitted.answerer.networks,
-        alone=_who_answers_alone(members),
+        alone=_isolated_answer(fitted.answerer.members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
-        judged=fitted.labels,
-        isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
         level=f"{100 * (1 - ALPHA):.0f} %",
         interval=wilson_interval,
@@ -142,12 +137,11 @@ def _origin(fitted: FittedModel, seed: object, command: str) -> dict[str, str]:
     return {"g3nn": __version__, "seed": clean(seed), "label": clean(shown), "command": clean(command)}
 
 
-def _who_answers_alone(members: Sequence[Member]) -> str:
-    """Which models answer for isolated nodes: label priors, networks, and models of scikit-learn by their names."""
+def _isolated_answer(members: Sequence[Member]) -> str:
+    """Which models predict isolated nodes: label priors, networks, and models of scikit-learn by their names."""
     from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
 
-    heard = [member for member in members if member.isolated_weight]
-    roles: list[str] = [getattr(member.learned, "isolated_answer", member.name) for member in heard]
+    roles = [getattr(one.learned, "isolated_answer", one.name) for one in members if one.isolated_weight]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
     who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
     who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []

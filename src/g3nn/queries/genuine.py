@@ -36,20 +36,16 @@ class PairAttributes:
     features: Matrix | None
 
     @cached_property
-    def _rows(self) -> Matrix | None:
-        """All features, in rows of length one."""
-        return None if self.features is None else unit_rows(self.features)
-
-    @cached_property
     def _reduced(self) -> np.ndarray | None:
-        """The same in few directions."""
+        """Features in few directions."""
         return None if self.features is None else coordinates(self.features, _COORDINATES)
 
     def fixed(self, pairs: np.ndarray) -> np.ndarray:
         """(P, 1), without features (P, 0): how alike the features of both ends are."""
-        if self._rows is None:
+        if self.features is None:
             return np.zeros((pairs.shape[1], 0))
-        alike = np.concatenate([row_dots(self._rows, part) for part in _parts(pairs)])
+        rows, parts = unit_rows(self.features), np.array_split(pairs, max(1, pairs.shape[1] // _CHUNK), axis=1)
+        alike = np.concatenate([row_dots(rows, part) for part in parts])
         return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
 
     def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -76,11 +72,6 @@ class PairAttributes:
         i, j = self.edges
         ends = np.concatenate([i, j]), np.concatenate([j, i])
         return sp.coo_array((np.concatenate([weights, weights]), ends), shape=(self.n, self.n)).tocsr()
-
-
-def _parts(values: np.ndarray) -> list[np.ndarray]:
-    """Columns in chunks; at least one."""
-    return np.array_split(values, max(1, values.shape[1] // _CHUNK), axis=1)
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:
@@ -164,7 +155,8 @@ class Evidence:
     @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
         """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
-        return self._pairs.fixed(self.task.edges), self._pairs.fixed(self._chance)
+        alike = self._pairs.fixed(np.concatenate([self.task.edges, self._chance], axis=1))
+        return alike[: self.task.num_edges], alike[self.task.num_edges :]
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""

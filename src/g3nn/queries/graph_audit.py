@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
@@ -16,7 +15,6 @@ from g3nn.base.errors import DataError, Problems
 from g3nn.base.options import check, flag, integer, number
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.base.threads import enough_for
-from g3nn.graph.tables.frames import html_table, native_frame
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.generative import GenerativeModel
@@ -27,6 +25,7 @@ from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.priors.uniform import UniformPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
+from g3nn.queries.audit_tables import AuditTables, ranked_pairs
 from g3nn.queries.choosing import check_count
 from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
 from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds
@@ -107,46 +106,6 @@ _LEAST_EDGES = 3
 
 _ROUNDING = 1e-3
 
-_ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
-
-
-LABEL_ROW = np.dtype(
-    [("rank", np.int64), ("node", np.int64), ("given", object), ("answer", object), ("probability", np.float64)]
-)
-
-
-def probably_wrong(table: np.ndarray) -> np.ndarray:
-    """The labels that are more probably wrong than right, and something else."""
-    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
-
-
-@dataclass(frozen=True, eq=False)
-class AuditTables:
-    """Structured arrays with the columns rank (from 1), source, target and probability.
-
-    edges:   every observed edge, the most suspicious first.
-    missing: pairs without an edge that probably should have one, the likeliest first.
-    labels:  every given label, the most suspicious first, with the columns rank, node, given, answer (what it probably
-             is) and probability (that the given label is wrong), by models that have not seen it.
-    """
-
-    edges: np.ndarray
-    missing: np.ndarray
-    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
-
-    def to_frame(self) -> tuple[Any, Any]:
-        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
-        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
-
-    def _repr_html_(self) -> str:
-        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
-        tables["Labels, the most suspicious first"] = self.labels
-        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
-
-
-def _arrow(rows: np.ndarray) -> pa.Table:
-    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
-
 
 @dataclass(frozen=True, eq=False)
 class GraphAudit:
@@ -221,7 +180,7 @@ class GraphAudit:
     def suspicious(self) -> np.ndarray:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
         probability = self._probability(self.task.edges)
-        return _table(self.task.edges, probability, np.argsort(probability, kind="stable"))
+        return ranked_pairs(self.task.edges, probability, np.argsort(probability, kind="stable"))
 
     def missing(self, count: int = 100) -> np.ndarray:
         """The `count` likeliest pairs without an edge; see `AuditTables.missing`.
@@ -234,7 +193,7 @@ class GraphAudit:
         problems.raise_if_any()
         pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
-        return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
+        return ranked_pairs(pairs, probability, np.argsort(-probability, kind="stable")[:count])
 
     def tables(self, missing: int = 100) -> AuditTables:
         """All observed edges, the most suspicious first, and the given number of likely missing ones."""
@@ -294,15 +253,6 @@ class GraphAudit:
     @cached_property
     def _survey(self) -> Survey:
         return Survey(self.scores, self.q, self._observed)
-
-
-def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Rows in the given order, ranked from 1."""
-    table = np.empty(order.size, dtype=_ROW)
-    table["rank"] = np.arange(1, order.size + 1)
-    table["source"], table["target"] = pairs[:, order]
-    table["probability"] = probability[order]
-    return table
 
 
 def check_graph(task: NodeTask, problems: Problems) -> None:
