@@ -20,8 +20,8 @@ from g3nn.labelling.tables import Known
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
 
 PATIENT, MOST_NEW = 50, 5
-"""With many labels a new one changes little: the learner waits for a share of one in so many, but not for more than so
-many new labels."""
+"""With many labels a new one changes little: the learner waits until one label in 50 is new, but for at most 5 new
+labels."""
 
 
 class Background:
@@ -103,7 +103,7 @@ class Background:
     def _learn(self) -> None:
         self._asked = [future for future in self._asked if not future.done()]
         if self._asked:
-            # People who wait come first.
+            # Requests of people come first.
             self._thread.submit(self._learn)
         elif self._wanted is not None and self._is_news(self._wanted):
             self._learned = self._wanted

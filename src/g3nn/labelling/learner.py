@@ -1,4 +1,4 @@
-"""What learns from people's labels. `Learner` is all that the rest of this package knows about models."""
+"""Learning from people's labels. The rest of this package depends on models only through `Learner`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from g3nn.estimator import G3NNClassifier
 
 AHEAD, SUGGESTED = 500, 24
-"""After each fit so many nodes are put in order; the first ones so that each teaches something else."""
+"""How many nodes are put in order after each fit, and how many of these are chosen by a strategy."""
 
 GROWN = 1.25
-"""With so many times the labels of the last fit a model is fitted anew; before, it goes on from where it is."""
+"""With this many times the labels of the last fit a new model is fitted; until then the last one is updated."""
 
 MOST_WORK = 5_000_000
 """Reasons take an answer for each edge of a node; more than this many nodes and edges in all take too long."""
@@ -38,7 +38,7 @@ MOST_EDGES = 12
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What a model predicts. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
-    learned_from: how many labels it saw. doubted: by row, a label that other labels contradict, and
+    learned_from: the number of its labels. doubted: by row, a label that other labels contradict, and
     the class that they say instead; the most doubtful first."""
 
     classes: list[str]
@@ -89,9 +89,8 @@ class ClassifierLearner:
 
         graph = with_labels(self.graph, self.column, known, as_text)
         classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
-        with warnings.catch_warnings():
-            # What is unusual about few labels need not be said after every few answers.
-            warnings.simplefilter("ignore", G3NNWarning)
+        # What is unusual about few labels need not be said after every few answers.
+        with warnings.catch_warnings(action="ignore", category=G3NNWarning):
             classifier.fit(graph)
         return classifier, graph
 
@@ -119,8 +118,7 @@ class ClassifierLearner:
         if not new or taken_back or unheard or not known.same_edges(before):
             return False
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", G3NNWarning)
+            with warnings.catch_warnings(action="ignore", category=G3NNWarning):
                 self.classifier.update([self.graph.nodes.ids[row].as_py() for row in new], list(new.values()))
         except G3NNError:
             # Some models cannot go on; all can be fitted.
@@ -134,9 +132,9 @@ class ClassifierLearner:
         edges = int((task.edges == row).any(axis=0).sum())
         if (1 + edges) * (1_000 + task.num_nodes + task.num_edges) > MOST_WORK:
             return Why(too_large=True)
-        (told,) = self.classifier.explain([row])
-        neighbours = [(one.node, one.change) for one in told.neighbours[:MOST_REASONS]]
-        return Why(neighbours, told.features[:MOST_REASONS])
+        (found,) = self.classifier.explain([row])
+        neighbours = [(one.node, one.change) for one in found.neighbours[:MOST_REASONS]]
+        return Why(neighbours, found.features[:MOST_REASONS])
 
     def doubts(self) -> Doubts:
         """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""

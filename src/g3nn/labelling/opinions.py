@@ -20,10 +20,10 @@ from g3nn.graph.calibrate import wilson_interval
 from g3nn.labelling.project import CHOSEN, LABEL, RANDOM, SKIP, Answer
 
 EVERY = 5
-"""One question in so many is put by chance."""
+"""One question in this many is put by chance."""
 
 WINDOW = 50
-"""The last so many questions count: older guesses are those of a model that knew less."""
+"""This many of the last questions count: older guesses come from models with fewer labels."""
 
 MOST_POINTS = 120
 
@@ -129,6 +129,6 @@ def _shares(guesses: list[tuple[int, bool, str]]) -> Iterator[tuple[int, float, 
 
 
 def _thinned(points: list[Any]) -> list[Any]:
-    """At most so many, the last among them."""
+    """At most `MOST_POINTS`, the last among them."""
     step = -(-len(points) // MOST_POINTS) or 1
     return points[::-1][::step][::-1]

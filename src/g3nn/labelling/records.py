@@ -18,10 +18,10 @@ from g3nn.graph.tables.graph import TableGraph
 from g3nn.pages.described import NAMES, clean, text_of
 
 MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
-"""At most so many columns of a node are shown, and letters of a cell and of a text."""
+"""The most columns of a node that are shown, and the most letters of a cell and of a text."""
 
 NEAR, FAR, FAR_OF_ONE = 12, 18, 3
-"""At most so many neighbours are drawn, and neighbours of neighbours, in all and of each."""
+"""The most neighbours that are drawn, and the most neighbours of neighbours, in all and of each."""
 
 MOST_COUNTED = 5_000
 """Of a node with more neighbours, the first ones are counted."""

@@ -38,7 +38,7 @@ from g3nn.pages import assets
 from g3nn.pages.described import clean
 
 HOST, PORTS = "127.0.0.1", 50
-"""The first port that is free of so many is taken."""
+"""The first free port among this many is used."""
 
 HOSTS = (HOST, "localhost", "::1")
 MOST_BYTES = 200_000

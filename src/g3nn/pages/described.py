@@ -20,7 +20,7 @@ NAMES = ("name", "title", "full_name", "fullname", "display_name", "label")
 """Columns with the name of a node, the best first; without one, a column that ends so, such as team_name."""
 
 MOST_COLUMNS, LONGEST, MOST_BYTES = 40, 300, 3_000_000
-"""At most so many columns, letters of a cell, and bytes altogether are embedded."""
+"""The most columns, letters of a cell, and bytes altogether that are embedded."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -160,7 +160,7 @@ def _spectral(ends: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
 def _apart(points: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """Discs pushed apart until they hardly overlap, in an area that is about twice theirs."""
     points = points - points.mean(0)
-    # A bubble without links would fly away and leave little room for the others.
+    # A bubble without links would fly away and leave little space for the others.
     far = np.maximum(np.sqrt(np.square(points).sum(1, keepdims=True)), 1e-12)
     points = points * np.minimum(1, 2 * np.median(far) / far)
     points = points / max(points.std(), 1e-12) * 0.8 * np.sqrt(np.square(radii).sum())

@@ -1,4 +1,4 @@
-"""What a page needs of a fitted estimator. `g3nn.estimator` has it; this package knows no more about estimators."""
+"""What a page needs of a fitted estimator, so that this package need not import `g3nn.estimator`."""
 
 from __future__ import annotations
 

@@ -26,8 +26,8 @@ MOST_NEIGHBOURS = 30
 """At most this many neighbours are drawn around a node."""
 
 MOST_EXPLAINED, MOST_REASONS, MOST_WORK, MOST_FOR_ONE = 60, 8, 1_500_000, 30_000_000
-"""At most so many of the least certain nodes come with reasons for their answers, and each with so many of a kind. Work
-is answers given anew, times the size of the graph: a few seconds, or half a minute for a single node."""
+"""The most nodes, of the least certain, that come with reasons for their predictions, and the most reasons of a kind.
+Work is the number of new predictions times the size of the graph: a few seconds, or half a minute for one node."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""

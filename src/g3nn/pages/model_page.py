@@ -27,7 +27,7 @@ SCRIPTS = ("model_drawing.js", "model_explorer.js", "model_map.js", "model.js")
 """The scripts that follow the one of a view."""
 
 MOST_LABELS = 200
-"""Labels that are probably wrong: a page lists so many at most."""
+"""The most labels, probably wrong ones, that a page lists."""
 
 
 def write_model_report(
@@ -143,10 +143,10 @@ def _isolated_answer(members: Sequence[Member]) -> str:
 
     roles = [getattr(one.learned, "isolated_answer", one.name) for one in members if one.isolated_weight]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
-    who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
-    who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
-    who += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
-    return who[0] if len(who) == 1 else f"{', '.join(who[:-1])} and {who[-1]} together"
+    parts = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
+    parts += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
+    parts += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]} together"
 
 
 def histories(estimator: FittedEstimator) -> list[History]:

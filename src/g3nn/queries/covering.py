@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,8 +18,8 @@ _HOPS = 2
 _SIZE = 256
 """Columns beyond which features are projected at random, which keeps their products nearly as they were."""
 _TARGETS, _CELLS = (1000, 4000), 1 << 25
-"""Of more nodes, between so few and so many drawn at random stand for all that are to be covered: as many as keep the
-table of likeness, which is made once, below so many cells."""
+"""In a larger graph a random sample of the nodes represents all: between these two numbers, and as many as keep the
+table of likeness, which is computed once, below this number of cells."""
 _POWER = 2
 """Nodes count as alike to this power of their cosine: nearness counts more than a faint resemblance."""
 
@@ -61,7 +60,7 @@ class Likeness:
 
     @cached_property
     def _table(self) -> np.ndarray | None:
-        """(n, T): of every node to the targets, if there is room for it."""
+        """(n, T): of every node to the targets, unless it would be too large."""
         nodes = np.arange(len(self.vectors))
         return self.between(nodes, self.targets) if len(nodes) * len(self.targets) <= _CELLS else None
 
@@ -72,17 +71,15 @@ class Likeness:
     def covered(self, nodes: np.ndarray) -> np.ndarray:
         """(T,): how well each target is covered by its likest of these nodes."""
         best = np.zeros(len(self.targets), dtype=np.float32)
-        for _, part in _parts(nodes, len(self.targets)):
+        for part in _parts(nodes, len(self.targets)):
             np.maximum(best, self.to_targets(part).max(0, initial=0.0), out=best)
         return best
 
     def crowd(self, nodes: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(len(nodes),): how alike each is to all others together; of many others some stand for all."""
         some = others[np.linspace(0, len(others) - 1, min(len(others), _TARGETS[0])).astype(int)]
-        found = np.zeros(len(nodes))
-        for start, part in _parts(nodes, len(some)):
-            found[start : start + len(part)] = self.between(part, some).sum(1)
-        return found * (len(others) / max(len(some), 1))
+        found = np.concatenate([self.between(part, some).sum(1) for part in _parts(nodes, len(some))])
+        return found.astype(np.float64) * (len(others) / max(len(some), 1))
 
 
 def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -125,12 +122,10 @@ def greedy_cover(
     covered: list[float] = []
 
     def gains(places: np.ndarray) -> list[float]:
-        found = np.empty(len(places))
-        for start, nodes in _parts(candidates[places], len(left)):
-            near = likeness.to_targets(nodes)
-            found[start : start + len(nodes)] = (np.maximum(near - left, 0.0) + _HERDING * near) @ value
+        tables = map(likeness.to_targets, _parts(candidates[places], len(left)))
+        added = [(np.maximum(near - left, 0.0) + _HERDING * near) @ value for near in tables]
         among = likeness.between(candidates[places], candidates[np.array(chosen, dtype=np.int64)]).sum(1)
-        return list((found - _HERDING * price * (crowd[places] + among)).tolist())
+        return list((np.concatenate(added) - _HERDING * price * (crowd[places] + among)).tolist())
 
     heap = [(-gain, place) for place, gain in enumerate(gains(np.arange(len(candidates))))]
     heapq.heapify(heap)
@@ -151,7 +146,7 @@ def greedy_cover(
     return chosen, covered
 
 
-def _parts(nodes: np.ndarray, width: int) -> Iterator[tuple[int, np.ndarray]]:
-    """So many at a time that their likeness to as many others fits into memory, with the place of the first."""
+def _parts(nodes: np.ndarray, width: int) -> list[np.ndarray]:
+    """Parts whose likeness to `width` others fits into memory; at least one."""
     size = max(1, _CELLS // max(width, 1))
-    return ((start, nodes[start : start + size]) for start in range(0, len(nodes), size))
+    return [nodes[start : start + size] for start in range(0, max(len(nodes), 1), size)]

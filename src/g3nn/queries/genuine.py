@@ -79,7 +79,7 @@ def coordinates(features: Matrix, size: int) -> np.ndarray:
     than `size`, in rows of length one.
 
     Rows of sparse features have length one before they are reduced: a text counts by what is in it, not by how long it
-    is. Dense ones are centred and get a constant coordinate, so that small rows can be told from large ones.
+    is. Dense ones are centred and get a constant coordinate, which separates small rows from large ones.
     """
     sparse = sp.issparse(features)
     scaled = _scaled(features)
@@ -109,7 +109,7 @@ _ROUNDS = 4
 _CHANCE_PAIRS = 3
 """Pairs without an edge that stand for false edges, for each edge."""
 _FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
-"""With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
+"""With fewer pairs by chance edges cannot be judged; the regression uses at most this many of either."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
 _SURE = 0.98

@@ -113,7 +113,7 @@ class GraphAudit:
 
     The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
     trained on the graph term of the objective alone, with the beliefs q about labels held fixed. Observed edges have
-    the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said about an edge comes from
+    the log-odds of `Evidence`, which also weights the edges of networks: the judgement of an edge comes from
     the graph without it. The direction of an arc does not count there.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
@@ -146,7 +146,7 @@ class GraphAudit:
         """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
-        judged:  which edges are genuine. None: as q has it, which is less certain where q has heard of false edges.
+        judged:  which edges are genuine. None: judged by q, which is less certain where q depends on false edges.
         options: see `AuditOptions`.
         """
         problems = Problems()

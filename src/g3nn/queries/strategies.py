@@ -23,8 +23,8 @@ class Situation:
     edges:    (2, E), each pair once. weights: (E,), or None if all edges count alike.
     features: (n, d), or None.
     labelled: sorted numbers of the nodes with a label. candidates: those that may be asked about.
-    beliefs:  (n, K) probabilities of the classes, one-hot at labelled nodes; None where a label is no class, or where
-              nothing is believed yet. members: (M, n, K), what each replica believes, with weights (M,) that sum to 1.
+    beliefs:  (n, K) probabilities of the classes, one-hot at labelled nodes; None where a label is no class, or before
+              the first fit. members: (M, n, K), those of each replica, with weights (M,) that sum to 1.
     spread:   (n,), how uncertain the answer for each node is, where there are no `beliefs` to tell by.
     names:    of the K classes, for reasons in words.
     known_likeness: how alike nodes are, if that was worked out before for this graph.
@@ -220,8 +220,8 @@ def disagreement(situation: Situation, k: int) -> Scores:
 
 
 _SOFT = 3.0
-"""The temperature at which beliefs enter the expected error: a model with few labels is too sure, and who is sure of
-all neighbours expects to learn nothing about them."""
+"""The temperature at which beliefs enter the expected error. A model with few labels is overconfident, and where all
+neighbours are certain nothing is left to gain."""
 
 
 def expected_error(situation: Situation, k: int) -> Scores:
@@ -251,8 +251,8 @@ def coverage(situation: Situation, k: int, worth: np.ndarray | None = None, trus
 
 
 _ANYWAY, _LABELS = 2.0, 3.0
-"""What it is worth to cover a node whose answer is certain, at so many labels of each class; one whose answer is
-certainly wrong has 1 more. A model with few labels is too sure, and does not know either what it should ask."""
+"""The worth of covering a node with a certain prediction, at this many labels of each class; a certainly wrong
+prediction adds 1. A model with few labels is overconfident, and a poor judge of where it is wrong."""
 
 
 def default(situation: Situation, k: int) -> Scores:
