@@ -15,6 +15,7 @@ from typing import Any
 
 from g3nn.base.errors import G3NNError
 from g3nn.labelling.learner import Beliefs, Doubts, Learner, Why
+from g3nn.labelling.project import Json
 from g3nn.labelling.tables import Known
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
@@ -41,7 +42,7 @@ class Background:
         self._learned: Known | None = None
         self._written: Known | None = None
         self._doubts: Future[Doubts] | None = None
-        self._result: Future[dict[str, Any]] | None = None
+        self._result: Future[Json] | None = None
         self.beliefs: Beliefs | None = None
         self.status, self.trouble = IDLE, ""
 
@@ -66,11 +67,11 @@ class Background:
 
     # Results: a fit to all answers, written one time after the other
 
-    def write(self, known: Known) -> Future[dict[str, Any]]:
+    def write(self, known: Known) -> Future[Json]:
         if self._result is None or self._result.done():
             self._result = self._ask("write", known, self.out, self._effort)
 
-            def keep(done: Future[dict[str, Any]]) -> None:
+            def keep(done: Future[Json]) -> None:
                 if not done.cancelled() and done.exception() is None:
                     self._written = known
 
@@ -81,7 +82,7 @@ class Background:
         """Whether this is enough for a model and not what the last results were written from."""
         return known.enough and self._written != known
 
-    def result(self, known: Known) -> dict[str, Any]:
+    def result(self, known: Known) -> Json:
         """How far the results are, as the page shows it."""
         future = self._result
         if future is None:

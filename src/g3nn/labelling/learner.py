@@ -7,13 +7,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from g3nn.base.errors import G3NNError, G3NNWarning
 from g3nn.base.folders import swapped
 from g3nn.graph.tables.graph import TableGraph
+from g3nn.labelling.project import Json
 from g3nn.labelling.tables import Known, with_labels
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ class Learner(Protocol):
     def learn(self, known: Known) -> Beliefs: ...
     def why(self, row: int) -> Why: ...
     def doubts(self) -> Doubts: ...
-    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]: ...
+    def write(self, known: Known, out: Path, effort: str) -> Json: ...
 
 
 class ClassifierLearner:
@@ -147,7 +148,7 @@ class ClassifierLearner:
                 found["missing"] = missing[["source", "target", "probability"]].tolist()
         return found
 
-    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
+    def write(self, known: Known, out: Path, effort: str) -> Json:
         """A folder as `g3nn fit` writes one, in the place of what was there before."""
         from g3nn.estimator.showing import write_results
 

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from g3nn.graph.calibrate import wilson_interval
-from g3nn.labelling.project import CHOSEN, LABEL, RANDOM, SKIP, Answer
+from g3nn.labelling.project import CHOSEN, LABEL, RANDOM, SKIP, Answer, Json
 
 EVERY = 5
 """One question in this many is put by chance."""
@@ -26,8 +26,6 @@ WINDOW = 50
 """This many of the last questions count: older guesses come from models with fewer labels."""
 
 MOST_POINTS = 120
-
-Json = dict[str, Any]
 
 _interval = cache(wilson_interval)
 

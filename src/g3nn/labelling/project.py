@@ -19,6 +19,8 @@ from typing import Any, Self
 
 from g3nn.base.errors import DataError
 
+Json = dict[str, Any]
+
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")
 VERSION = 1
@@ -109,15 +111,6 @@ class Lease:
     sure: float | None = None
 
 
-@dataclass(frozen=True)
-class Verdict:
-    request: str
-    person: str
-    source: str
-    target: str
-    verdict: str
-
-
 _ANSWER = ", ".join(field.name for field in fields(Answer))
 _LEASE = ", ".join(field.name for field in fields(Lease))
 
@@ -182,7 +175,7 @@ class Project:
 
     # Facts: what the project is about
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Json:
         return {name: json.loads(value) for name, value in self._run("SELECT name, value FROM facts")}
 
     def remember(self, facts: Mapping[str, object]) -> None:
@@ -233,7 +226,7 @@ class Project:
         query = "SELECT node, label, count(*) FROM answers WHERE undone IS NULL AND kind = ? GROUP BY node, label"
         return {(node, label): count for node, label, count in self._run(query, (LABEL,))}
 
-    def history(self) -> list[dict[str, Any]]:
+    def history(self) -> list[Json]:
         """Every answer, also corrected and undone ones."""
         rows = self._run(f"SELECT {_ANSWER}, undone FROM answers ORDER BY seq")
         return [{**asdict(Answer(*row[:-1])), "undone": row[-1]} for row in rows]
@@ -269,9 +262,11 @@ class Project:
 
     # Edges
 
-    def judge(self, verdict: Verdict) -> None:
+    def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
+        """What a person says of the pair of these ids. A request that was sent before changes nothing."""
+        row = {"request": request, "person": person, "source": source, "target": target, "verdict": verdict}
         with self._writing():
-            self._insert("verdicts", {**asdict(verdict), "at": _now()})
+            self._insert("verdicts", {**row, "at": _now()})
 
     def verdicts(self) -> dict[tuple[str, str], str]:
         """The last one on each pair of ids, as it was given."""

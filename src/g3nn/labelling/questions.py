@@ -7,7 +7,6 @@ import time
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,7 @@ from g3nn.base.errors import Problems, refuse
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Beliefs, Doubts, Why
 from g3nn.labelling.opinions import EVERY, Opinion, opinions, progress, told
-from g3nn.labelling.project import ADD, CHOSEN, CORRECTION, LABEL, RANDOM, REMOVE, SKIP, Answer, Lease, Project, Verdict
+from g3nn.labelling.project import ADD, CHOSEN, CORRECTION, LABEL, RANDOM, REMOVE, SKIP, Answer, Json, Lease, Project
 from g3nn.labelling.records import Records
 from g3nn.labelling.tables import Known
 
@@ -28,8 +27,6 @@ DISPUTED, DOUBTED = "disputed", "doubted"
 MOST_BARS = 6
 _LISTED = 12
 _TRIES = 60
-
-Json = dict[str, Any]
 
 
 class Desk:
@@ -263,12 +260,12 @@ class Desk:
                     found[kind].append({"source": source, "target": target, "probability": probability})
         return found
 
-    def judge(self, verdict: Verdict) -> None:
+    def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
         problems = Problems()
-        for end in (verdict.source, verdict.target):
+        for end in (source, target):
             self._check_node("edge", end, problems)
         problems.raise_if_any()
-        self.project.judge(verdict)
+        self.project.judge(request, person, source, target, verdict)
         self.teach()
 
     def state(self) -> Json:

@@ -6,7 +6,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -15,6 +14,7 @@ import pyarrow.compute as pc
 
 from g3nn.graph.tables.cells import is_text, known, plain
 from g3nn.graph.tables.graph import TableGraph
+from g3nn.labelling.project import Json
 from g3nn.pages.described import NAMES, clean, text_of
 
 MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
@@ -105,7 +105,7 @@ class Records:
         by_name = {name.lower().replace(" ", "_"): name for name in self._others}
         return next((by_name[name] for name in NAMES if name in by_name), None)
 
-    def record(self, row: int) -> dict[str, Any]:
+    def record(self, row: int) -> Json:
         """Everything that a page shows of a node itself."""
         shown = self.shown
         cells = {name: self.content[name][row].as_py() for name in self._others if name != self._title_column}

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import uvicorn
@@ -31,7 +31,7 @@ from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Respon
 from starlette.routing import Route
 
 from g3nn.base.errors import DataError, G3NNError, InputError, check_name, refuse
-from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Verdict
+from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Json
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import PICTURES
 from g3nn.pages import assets
@@ -54,7 +54,6 @@ _WAIT = 25.0
 
 STYLES, SCRIPTS = ("label.css",), ("label_drawing.js", "label_lists.js", "label.js")
 
-Json = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -176,7 +175,7 @@ class Api:
         return self.desk.state()
 
     def edge(self, given: Json) -> Json:
-        self.desk.judge(Verdict(*_read(given, "request", "person", "source", "target", "verdict")))
+        self.desk.judge(*_read(given, "request", "person", "source", "target", "verdict"))
         return self.desk.state()
 
     def finish(self, given: Json) -> Json:

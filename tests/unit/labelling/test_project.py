@@ -14,7 +14,7 @@ import pytest
 
 from g3nn.base.errors import DataError
 from g3nn.labelling.opinions import answers_table, opinions
-from g3nn.labelling.project import FILE, LABEL, SKIP, UNKNOWN, Answer, Lease, Project, Verdict
+from g3nn.labelling.project import FILE, LABEL, SKIP, UNKNOWN, Answer, Lease, Project
 
 
 def said(request, node="a", label="x", person="Ann", kind=LABEL, **more):
@@ -137,7 +137,7 @@ def test_of_equals_the_later_counts(project):
 
 def test_the_last_verdict_on_an_edge_counts(project):
     for request, verdict in (("1", "keep"), ("2", "remove"), ("2", "keep")):
-        project.judge(Verdict(request, "Ann", "a", "b", verdict))
+        project.judge(request, "Ann", "a", "b", verdict)
     assert project.verdicts() == {("a", "b"): "remove"}
 
 
