@@ -144,6 +144,6 @@ def test_a_migration_of_a_project_is_applied_once_and_a_newer_one_refused(tmp_pa
         )
         for _ in range(2):
             with Project.open(path.parent) as opened:
-                assert opened._rows("SELECT origin FROM facts") == [("old",)]
+                assert opened._run("SELECT origin FROM facts") == [("old",)]
     with pytest.raises(DataError, match=r"newer g3nn \(version 2, this one reads 1\)\. Upgrade g3nn, or name another"):
         Project.open(path.parent)

@@ -20,7 +20,7 @@ from machines import SETTINGS
 from small_tables import edge_columns, node_columns, write
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
-from g3nn.labelling.project import Answer, Project, Verdict
+from g3nn.labelling.project import Answer, Project
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records
 from g3nn.labelling.tables import read_unlabelled
@@ -183,7 +183,7 @@ class Labelling(RuleBasedStateMachine):
         if request not in self.judged:
             self.judged.add(request)
             self.verdicts[one, other] = verdict
-        self.desk(session).judge(Verdict(request, WHO[session], one, other, verdict))
+        self.desk(session).judge(request, WHO[session], one, other, verdict)
 
     @rule(session=SESSIONS)
     def reopen(self, session: str) -> None:

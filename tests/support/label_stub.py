@@ -33,7 +33,7 @@ class Counting:
         return Why([((row + 3) % self.nodes, 0.5)], [("<i>age</i>", -0.25)])
 
     def doubts(self) -> Doubts:
-        return Doubts([(0, 1, 0.1)], [(0, 2, 0.9)])
+        return {"suspicious": [(0, 1, 0.1)], "missing": [(0, 2, 0.9)]}
 
     def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
         out.mkdir(exist_ok=True)

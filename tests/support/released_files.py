@@ -19,7 +19,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier
 from small_tables import edge_columns, node_columns, write
 
 import g3nn
-from g3nn.labelling.project import FILE, LABEL, REMOVE, Answer, Project, Verdict
+from g3nn.labelling.project import FILE, LABEL, REMOVE, Answer, Project
 from g3nn.studies.records import Environment, Point, Record
 from g3nn.studies.store import Store
 
@@ -75,7 +75,7 @@ def project(folder: Path) -> Path:
         opened.remember({"title": "people"})
         opened.add_classes(["art", "law", "tea"])
         opened.add(ANSWER)
-        opened.judge(Verdict("r2", "ann", "p1", "p2", REMOVE))
+        opened.judge("r2", "ann", "p1", "p2", REMOVE)
     return folder / "project" / FILE
 
 

@@ -19,13 +19,12 @@ from g3nn.base.folders import mend
 from g3nn.cli.options import EDGES, ID, NODES, Device, Quiet, TableOptions, column, command_of, option
 from g3nn.cli.results import check_file
 from g3nn.labelling.background import Background
-from g3nn.labelling.changes import check_unchanged
 from g3nn.labelling.learner import ClassifierLearner
 from g3nn.labelling.opinions import answers_table
 from g3nn.labelling.project import FILE, Project
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import Records, ShownColumns
-from g3nn.labelling.tables import read_unlabelled
+from g3nn.labelling.tables import check_unchanged, read_unlabelled
 
 RESULT = "result"
 """The folder inside a project that is as `g3nn fit` writes one."""
@@ -87,7 +86,7 @@ class LabelOptions(TableOptions):
         nodes, options = given["nodes"], {**given, "title": begun.title, "image": begun.image, "url": begun.url}
         graph = read_unlabelled(nodes, given["edges"], shown, given["ignore"], problems, **reading)
         with Project.open(self.out) as project:
-            check_unchanged(project, graph, options, problems)
+            check_unchanged(project, graph, options)
             _serve(project, Records(graph, shown, nodes.parent), nodes.name, self)
 
 

@@ -8,23 +8,21 @@ import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
 from g3nn.base.errors import G3NNError
 from g3nn.labelling.learner import Beliefs, Doubts, Learner, Why
+from g3nn.labelling.project import Json
 from g3nn.labelling.tables import Known
 
 IDLE, LEARNING, WORKING, WRITING, FAILED = "idle", "learning", "working", "writing", "failed"
 
 PATIENT, MOST_NEW = 50, 5
-"""With many labels a new one changes little: the learner waits for a share of one in so many, but not for more than so
-many new labels."""
-
-Request = tuple[str, tuple[Any, ...], Future[Any]]
-"""The name of a method of the learner, its arguments, and where its result goes."""
+"""With many labels a new one changes little: the learner waits until one label in 50 is new, but for at most 5 new
+labels."""
 
 
 class Background:
@@ -38,23 +36,20 @@ class Background:
         self._make, self.out, self._effort = make, out, effort
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
-        self._wake = threading.Condition()
-        self._requests: list[Request] = []
+        self._thread = ThreadPoolExecutor(1, "learner")
+        self._asked: list[Future[Any]] = []
         self._wanted: Known | None = None
         self._learned: Known | None = None
         self._written: Known | None = None
         self._doubts: Future[Doubts] | None = None
-        self._result: Future[dict[str, Any]] | None = None
-        self._closed = False
+        self._result: Future[Json] | None = None
         self.beliefs: Beliefs | None = None
         self.status, self.trouble = IDLE, ""
-        threading.Thread(target=self._run, name="learner", daemon=True).start()
 
     def teach(self, known: Known) -> None:
         """Learn from this as soon as possible, instead of what was to be learned before."""
-        with self._wake:
-            self._wanted = known if known.enough else None
-            self._wake.notify()
+        self._wanted = known if known.enough else None
+        self._thread.submit(self._learn)
 
     def why(self, row: int) -> Future[Why]:
         return self._ask("why", row)
@@ -67,18 +62,16 @@ class Background:
 
     def close(self) -> None:
         """At once, in the middle of a fit too."""
-        with self._wake:
-            self._closed = True
-            self._wake.notify()
+        self._thread.shutdown(wait=False, cancel_futures=True)
         self._stop()
 
     # Results: a fit to all answers, written one time after the other
 
-    def write(self, known: Known) -> Future[dict[str, Any]]:
+    def write(self, known: Known) -> Future[Json]:
         if self._result is None or self._result.done():
             self._result = self._ask("write", known, self.out, self._effort)
 
-            def keep(done: Future[dict[str, Any]]) -> None:
+            def keep(done: Future[Json]) -> None:
                 if not done.cancelled() and done.exception() is None:
                     self._written = known
 
@@ -89,7 +82,7 @@ class Background:
         """Whether this is enough for a model and not what the last results were written from."""
         return known.enough and self._written != known
 
-    def result(self, known: Known) -> dict[str, Any]:
+    def result(self, known: Known) -> Json:
         """How far the results are, as the page shows it."""
         future = self._result
         if future is None:
@@ -103,44 +96,29 @@ class Background:
 
     # The thread that passes requests on, one after the other
 
-    def _ask(self, name: str, *given: Any) -> Future[Any]:
-        future: Future[Any] = Future()
-        with self._wake:
-            self._requests.append((name, given, future))
-            self._wake.notify()
+    def _ask(self, name: str, *given: object) -> Future[Any]:
+        future = self._thread.submit(self._answer, name, *given)
+        self._asked.append(future)
         return future
 
-    def _run(self) -> None:
-        while (request := self._next()) is not None:
-            name, given, future = request
-            if not future.set_running_or_notify_cancel():
-                continue
-            self.status, self.trouble = {"learn": LEARNING, "write": WRITING}.get(name, WORKING), ""
-            try:
-                result = self._answer(name, given)
-            except Exception as error:  # whatever ends a fit must not end labelling
-                future.set_exception(error)
-                self.status, self.trouble = FAILED, str(error)
-            else:
-                if name == "learn":
-                    self.beliefs = result
-                future.set_result(result)
-                self.status = IDLE
+    def _learn(self) -> None:
+        self._asked = [future for future in self._asked if not future.done()]
+        if self._asked:
+            # Requests of people come first.
+            self._thread.submit(self._learn)
+        elif self._wanted is not None and self._is_news(self._wanted):
+            self._learned = self._wanted
+            self.beliefs = self._answer("learn", self._wanted)
 
-    def _next(self) -> Request | None:
-        """What to do now; None at the end."""
-        with self._wake:
-            while True:
-                if self._closed:
-                    for _, _, future in self._requests:
-                        future.cancel()
-                    return None
-                if self._requests:
-                    return self._requests.pop(0)
-                if self._wanted is not None and self._is_news(self._wanted):
-                    self._learned = self._wanted
-                    return "learn", (self._wanted,), Future()
-                self._wake.wait()
+    def _answer(self, name: str, *given: object) -> Any:
+        self.status, self.trouble = {"learn": LEARNING, "write": WRITING}.get(name, WORKING), ""
+        try:
+            result = self._call(name, *given)
+        except Exception as error:  # whatever ends a fit must not end labelling
+            self.status, self.trouble = FAILED, str(error)
+            raise
+        self.status = IDLE
+        return result
 
     def _is_news(self, now: Known) -> bool:
         before = self._learned
@@ -152,7 +130,7 @@ class Background:
 
     # The process
 
-    def _answer(self, name: str, given: tuple[Any, ...]) -> Any:
+    def _call(self, name: str, *given: object) -> Any:
         if self._process is None or not self._process.is_alive():
             context = multiprocessing.get_context("spawn")
             self._pipe, theirs = context.Pipe()

@@ -1,28 +1,30 @@
-"""What learns from people's labels. `Learner` is all that the rest of this package knows about models."""
+"""Learning from people's labels. The rest of this package depends on models only through `Learner`."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from g3nn.base.errors import G3NNError, G3NNWarning
 from g3nn.base.folders import swapped
 from g3nn.graph.tables.graph import TableGraph
+from g3nn.labelling.project import Json
 from g3nn.labelling.tables import Known, with_labels
 
 if TYPE_CHECKING:
     from g3nn.estimator import G3NNClassifier
 
 AHEAD, SUGGESTED = 500, 24
-"""After each fit so many nodes are put in order; the first ones so that each teaches something else."""
+"""How many nodes are put in order after each fit, and how many of these are chosen by a strategy."""
 
 GROWN = 1.25
-"""With so many times the labels of the last fit a model is fitted anew; before, it goes on from where it is."""
+"""With this many times the labels of the last fit a new model is fitted; until then the last one is updated."""
 
 MOST_WORK = 5_000_000
 """Reasons take an answer for each edge of a node; more than this many nodes and edges in all take too long."""
@@ -37,7 +39,7 @@ MOST_EDGES = 12
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What a model predicts. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
-    learned_from: how many labels it saw. doubted: by row, a label that other labels contradict, and
+    learned_from: the number of its labels. doubted: by row, a label that other labels contradict, and
     the class that they say instead; the most doubtful first."""
 
     classes: list[str]
@@ -53,20 +55,16 @@ class Beliefs:
 
 @dataclass(frozen=True)
 class Why:
-    """What pulls a guess up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
-    whether there was too much to work out."""
+    """What moves a prediction up (above 0) or down: (row, change) of neighbours, (name, change) of features. too_large:
+    whether the graph is too large to compute it."""
 
     neighbours: list[tuple[int, float]] = field(default_factory=list)
     features: list[tuple[str, float]] = field(default_factory=list)
     too_large: bool = False
 
 
-@dataclass(frozen=True)
-class Doubts:
-    """(row, row, probability) of edges that look wrong, and of pairs that look as if they lacked one."""
-
-    suspicious: list[tuple[int, int, float]]
-    missing: list[tuple[int, int, float]]
+Doubts = dict[str, list[tuple[int, int, float]]]
+"""(row, row, probability) of `suspicious` edges, and of pairs that are probably `missing` one."""
 
 
 class Learner(Protocol):
@@ -75,7 +73,7 @@ class Learner(Protocol):
     def learn(self, known: Known) -> Beliefs: ...
     def why(self, row: int) -> Why: ...
     def doubts(self) -> Doubts: ...
-    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]: ...
+    def write(self, known: Known, out: Path, effort: str) -> Json: ...
 
 
 class ClassifierLearner:
@@ -92,9 +90,8 @@ class ClassifierLearner:
 
         graph = with_labels(self.graph, self.column, known, as_text)
         classifier = G3NNClassifier(effort=effort, directed=graph.directed, device=self.device, random_state=self.seed)
-        with warnings.catch_warnings():
-            # What is unusual about few labels need not be said after every few answers.
-            warnings.simplefilter("ignore", G3NNWarning)
+        # What is unusual about few labels need not be said after every few answers.
+        with warnings.catch_warnings(action="ignore", category=G3NNWarning):
             classifier.fit(graph)
         return classifier, graph
 
@@ -109,7 +106,7 @@ class ClassifierLearner:
         labelled = np.fromiter(known.labels, np.int64, len(known.labels))
         order = _order(self.classifier, probabilities, labelled)
         most = max(1, int(DOUBTED * len(known.labels)))
-        doubted = {one.number: (one.label, one.instead) for one in self.classifier.suggest_labels(most)}
+        doubted = {one.number: (str(one.label), str(one.instead)) for one in self.classifier.suggest_labels(most)}
         return Beliefs(classes, probabilities, order, len(known.labels), doubted)
 
     def _goes_on(self, known: Known) -> bool:
@@ -122,8 +119,7 @@ class ClassifierLearner:
         if not new or taken_back or unheard or not known.same_edges(before):
             return False
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", G3NNWarning)
+            with warnings.catch_warnings(action="ignore", category=G3NNWarning):
                 self.classifier.update([self.graph.nodes.ids[row].as_py() for row in new], list(new.values()))
         except G3NNError:
             # Some models cannot go on; all can be fitted.
@@ -137,14 +133,22 @@ class ClassifierLearner:
         edges = int((task.edges == row).any(axis=0).sum())
         if (1 + edges) * (1_000 + task.num_nodes + task.num_edges) > MOST_WORK:
             return Why(too_large=True)
-        (told,) = self.classifier.explain([row])
-        neighbours = [(one.node, one.change) for one in told.neighbours[:MOST_REASONS]]
-        return Why(neighbours, told.features[:MOST_REASONS])
+        (found,) = self.classifier.explain([row])
+        neighbours = [(one.node, one.change) for one in found.neighbours[:MOST_REASONS]]
+        return Why(neighbours, found.features[:MOST_REASONS])
 
     def doubts(self) -> Doubts:
-        return Doubts([], []) if self.classifier is None else _doubtful(self.classifier)
+        """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
+        found: Doubts = {"suspicious": [], "missing": []}
+        with suppress(G3NNError):
+            if self.classifier is not None:
+                missing = self.classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
+                edges = self.classifier.suggest_edges(MOST_EDGES)
+                found["suspicious"] = [(*one.numbers, 1 - one.probability) for one in edges]
+                found["missing"] = missing[["source", "target", "probability"]].tolist()
+        return found
 
-    def write(self, known: Known, out: Path, effort: str) -> dict[str, Any]:
+    def write(self, known: Known, out: Path, effort: str) -> Json:
         """A folder as `g3nn fit` writes one, in the place of what was there before."""
         from g3nn.estimator.showing import write_results
 
@@ -163,13 +167,3 @@ def _order(classifier: G3NNClassifier, probabilities: np.ndarray, labelled: np.n
     unsure = unsure[np.isfinite(entropy[unsure])]
     first = np.array([one.number for one in classifier.suggest(SUGGESTED)], dtype=np.int64)
     return np.concatenate([first, unsure[~np.isin(unsure, first)]])
-
-
-def _doubtful(classifier: G3NNClassifier) -> Doubts:
-    """Edges to check first, and pairs without one, the likeliest first; none where there are too few edges."""
-    try:
-        missing = classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
-        doubted = [(*one.numbers, 1 - one.probability) for one in classifier.suggest_edges(MOST_EDGES)]
-    except G3NNError:
-        return Doubts([], [])
-    return Doubts(doubted, missing[["source", "target", "probability"]].tolist())

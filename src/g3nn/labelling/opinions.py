@@ -1,5 +1,4 @@
-"""What people's answers say together: the label of each node, who disagrees, lists of them, and how often the model
-guesses right.
+"""What people's answers say together: the label of each node, who disagrees, and how often the model guesses right.
 
 A guess is compared with the answer before the model learns it: a curve that says when to stop. Nodes that the model
 chose are harder than others, so how often it is right on them says little about the rest. Every few questions, chance
@@ -18,24 +17,15 @@ from typing import Any
 import pyarrow as pa
 
 from g3nn.graph.calibrate import wilson_interval
-from g3nn.labelling.learner import Doubts
-from g3nn.labelling.project import CHOSEN, LABEL, RANDOM, SKIP, Answer
-from g3nn.labelling.records import Records
+from g3nn.labelling.project import CHOSEN, LABEL, RANDOM, SKIP, Answer, Json
 
 EVERY = 5
-"""One question in so many is put by chance."""
+"""One question in this many is put by chance."""
 
 WINDOW = 50
-"""The last so many questions count: older guesses are those of a model that knew less."""
+"""This many of the last questions count: older guesses come from models with fewer labels."""
 
 MOST_POINTS = 120
-
-DISPUTED, DOUBTED = "disputed", "doubted"
-"""Which answers are listed: those about which people disagree, and those that other labels contradict."""
-
-_LISTED = 12
-
-Json = dict[str, Any]
 
 _interval = cache(wilson_interval)
 
@@ -97,43 +87,10 @@ def _texts(items: Iterable[str | None]) -> pa.Array:
     return pa.array(list(items), pa.large_string())
 
 
-def listed(rows: Sequence[Opinion], doubted: Mapping[str, str], records: Records, start: int) -> Json:
-    """Some of the answered nodes, as a page lists them. doubted: what other labels say instead. A node whose label is
-    that of the table has no answers."""
-    found = []
-    for one in rows[start : start + _LISTED]:
-        row = records.row(one.node)
-        found.append(
-            {
-                "node": one.node,
-                "title": one.node if row is None else records.title(row),
-                "label": one.label,
-                "disagree": one.disagree,
-                "instead": doubted.get(one.node),
-                "answers": [told(answer) for answer in one.answers],
-            }
-        )
-    return {"total": len(rows), "start": start, "size": _LISTED, "rows": found}
-
-
 def told(answer: Answer) -> Json:
+    """An answer as a page shows it."""
     names = ("person", "kind", "label", "note", "guess", "sure", "at", "how")
     return {name: getattr(answer, name) for name in names}
-
-
-def unjudged(found: Doubts, verdicts: Iterable[tuple[str, str]], records: Records) -> Json:
-    """Edges and pairs that are not among those that somebody has judged."""
-    judged = {frozenset(pair) for pair in verdicts}
-
-    def rows(pairs: list[tuple[int, int, float]]) -> list[Json]:
-        ends = [(records.id(one), records.id(other), likely, one, other) for one, other, likely in pairs]
-        return [
-            {"source": [a, records.title(i)], "target": [b, records.title(j)], "probability": likely}
-            for a, b, likely, i, j in ends
-            if frozenset((a, b)) not in judged
-        ]
-
-    return {"suspicious": rows(found.suspicious), "missing": rows(found.missing)}
 
 
 def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json:
@@ -143,11 +100,14 @@ def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json
     many labels, [labels, share, low, high] of the questions put by chance, and asked: [labels, share] of all.
     """
     labelled = enumerate((answer for answer in current if answer.label is not None), 1)
-    guessed = [(labels, one) for labels, one in labelled if one.guess is not None and one.how in (CHOSEN, RANDOM)]
-    asked = [(labels, one.guess == opinions[one.node].label) for labels, one in guessed]
-    by_chance = [point for point, (_, one) in zip(asked, guessed, strict=True) if one.how == RANDOM]
+    asked = [
+        (labels, one.guess == opinions[one.node].label, one.how)
+        for labels, one in labelled
+        if one.guess is not None and one.how in (CHOSEN, RANDOM)
+    ]
+    by_chance = [point for point in asked if point[2] == RANDOM]
     curve = [(labels, share, *_interval(share, size)) for labels, share, size in _shares(by_chance)]
-    last = [right for _, right in by_chance[-WINDOW:]]
+    last = [right for _, right, _ in by_chance[-WINDOW:]]
     return {
         "every": EVERY,
         "window": WINDOW,
@@ -159,14 +119,14 @@ def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json
     }
 
 
-def _shares(guesses: list[tuple[int, bool]]) -> Iterator[tuple[int, float, int]]:
-    """After each guess: the number of labels, the share of right guesses among the last ones, and how many that are."""
-    for end, (labels, _) in enumerate(guesses, 1):
-        last = [right for _, right in guesses[max(0, end - WINDOW) : end]]
+def _shares(guesses: list[tuple[int, bool, str]]) -> Iterator[tuple[int, float, int]]:
+    """After each guess: the number of labels, the share of right guesses among the last ones, and their number."""
+    for end, (labels, _, _) in enumerate(guesses, 1):
+        last = [right for _, right, _ in guesses[max(0, end - WINDOW) : end]]
         yield labels, sum(last) / len(last), len(last)
 
 
 def _thinned(points: list[Any]) -> list[Any]:
-    """At most so many, the last among them."""
+    """At most `MOST_POINTS`, the last among them."""
     step = -(-len(points) // MOST_POINTS) or 1
     return points[::-1][::step][::-1]

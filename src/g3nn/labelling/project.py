@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
@@ -18,6 +18,8 @@ from threading import RLock
 from typing import Any, Self
 
 from g3nn.base.errors import DataError
+
+Json = dict[str, Any]
 
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")
@@ -109,19 +111,8 @@ class Lease:
     sure: float | None = None
 
 
-@dataclass(frozen=True)
-class Verdict:
-    request: str
-    person: str
-    source: str
-    target: str
-    verdict: str
-
-
 _ANSWER = ", ".join(field.name for field in fields(Answer))
-_GIVEN = [field.name for field in fields(Answer) if field.name != "seq"]
 _LEASE = ", ".join(field.name for field in fields(Lease))
-_OPEN = f"undone IS NULL AND kind != '{SKIP}'"
 
 
 class Project:
@@ -155,25 +146,22 @@ class Project:
         return project
 
     def _prepare(self) -> None:
-        with self._explained():
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-        with self._writing() as connection:
-            (application,) = connection.execute("PRAGMA application_id").fetchone()
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
-            if not tables:
-                for statement in _SCHEMA.split(";"):
-                    connection.execute(statement)
-            elif application != APPLICATION_ID or not 1 <= version <= VERSION:
+        self._run("PRAGMA journal_mode = WAL")
+        self._run("PRAGMA synchronous = FULL")
+        with self._writing():
+            ((application,),) = self._run("PRAGMA application_id")
+            ((version,),) = self._run("PRAGMA user_version")
+            ours = application == APPLICATION_ID
+            if not self._run("SELECT 1 FROM sqlite_master LIMIT 1"):
+                self._run_all(_SCHEMA)
+            elif not ours or not 1 <= version <= VERSION:
                 newer = f"written by a newer g3nn (version {version}, this one reads {VERSION}). Upgrade g3nn"
-                what = newer if application == APPLICATION_ID else "a file of something else"
-                raise DataError(f"{self.path}: {what}, or name another folder.")
+                raise DataError(
+                    f"{self.path}: {newer if ours else 'a file of something else'}, or name another folder."
+                )
             else:
                 for older in range(version, VERSION):
-                    for statement in MIGRATIONS[older].split(";"):
-                        connection.execute(statement)
-                    connection.execute(f"PRAGMA user_version = {older + 1}")
+                    self._run_all(f"{MIGRATIONS[older]}; PRAGMA user_version = {older + 1}")
 
     def close(self) -> None:
         with self._lock:
@@ -187,146 +175,137 @@ class Project:
 
     # Facts: what the project is about
 
-    def facts(self) -> dict[str, Any]:
-        return {name: json.loads(value) for name, value in self._rows("SELECT name, value FROM facts")}
+    def facts(self) -> Json:
+        return {name: json.loads(value) for name, value in self._run("SELECT name, value FROM facts")}
 
-    def remember(self, facts: Mapping[str, Any]) -> None:
-        with self._writing() as connection:
-            rows = [(name, json.dumps(value)) for name, value in facts.items()]
-            connection.executemany(
-                "INSERT INTO facts VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value", rows
-            )
+    def remember(self, facts: Mapping[str, object]) -> None:
+        with self._writing():
+            for name, value in facts.items():
+                self._run("INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value)))
 
     def classes(self) -> list[str]:
-        return [name for (name,) in self._rows("SELECT name FROM classes ORDER BY position")]
+        return [name for (name,) in self._run("SELECT name FROM classes ORDER BY position")]
 
-    def add_classes(self, names: list[str]) -> None:
+    def add_classes(self, names: Iterable[str]) -> None:
         """Those that are new come last."""
-        with self._writing() as connection:
-            connection.executemany("INSERT OR IGNORE INTO classes (name) VALUES (?)", [(name,) for name in names])
+        with self._writing():
+            for name in names:
+                self._run("INSERT OR IGNORE INTO classes (name) VALUES (?)", (name,))
 
     # Answers
 
     def add(self, answer: Answer) -> Answer:
-        """Onto the disk, and give the node free. One that was sent before stays as it was."""
-        given = {**asdict(answer), "at": _now()}
-        with self._writing() as connection:
-            columns, marks = ", ".join(_GIVEN), ", ".join(f":{name}" for name in _GIVEN)
-            connection.execute(f"INSERT OR IGNORE INTO answers ({columns}) VALUES ({marks})", given)
-            connection.execute("DELETE FROM leases WHERE node = ? AND session = ?", (answer.node, answer.session))
-            row = connection.execute(f"SELECT {_ANSWER} FROM answers WHERE request = ?", (answer.request,)).fetchone()
-        return Answer(*row)
+        """Write an answer to the disk and end the lease of its node. An answer that was sent before is not changed."""
+        with self._writing():
+            self._insert("answers", {**asdict(answer), "seq": None, "at": _now()})
+            self._run("DELETE FROM leases WHERE node = ? AND session = ?", (answer.node, answer.session))
+            return self._answers("WHERE request = ?", answer.request)[0]
 
     def undo(self, session: str) -> Answer | None:
         """Take back the last answer of a session; None if there is none. It stays in the history."""
-        with self._writing() as connection:
-            row = connection.execute(
-                f"SELECT {_ANSWER} FROM answers WHERE session = ? AND undone IS NULL ORDER BY seq DESC LIMIT 1",
-                (session,),
-            ).fetchone()
-            if row is None:
-                return None
-            last = Answer(*row)
-            connection.execute("UPDATE answers SET undone = ? WHERE seq = ?", (_now(), last.seq))
-        return last
+        with self._writing():
+            last = self._answers("WHERE session = ? AND undone IS NULL ORDER BY seq DESC LIMIT 1", session)
+            for answer in last:
+                self._run("UPDATE answers SET undone = ? WHERE seq = ?", (_now(), answer.seq))
+        return last[0] if last else None
 
     def current(self) -> tuple[Answer, ...]:
         """The last answer of each person on each node that is not taken back, the oldest first. To skip a node after an
         answer leaves that answer as it is."""
         with self._lock:
-            (version,) = self._rows("PRAGMA data_version")[0]
+            ((version,),) = self._run("PRAGMA data_version")
             if self._seen != (version, self._changes):
                 said = f"max(CASE WHEN kind != '{SKIP}' THEN seq END)"
                 last = f"SELECT coalesce({said}, max(seq)) FROM answers WHERE undone IS NULL GROUP BY node, person"
-                rows = self._rows(f"SELECT {_ANSWER} FROM answers WHERE seq IN ({last}) ORDER BY seq")
-                self._current, self._seen = tuple(Answer(*row) for row in rows), (version, self._changes)
+                self._current = tuple(self._answers(f"WHERE seq IN ({last}) ORDER BY seq"))
+                self._seen = version, self._changes
             return self._current
 
     def votes(self) -> dict[tuple[str, str], int]:
         """How often each node was given each label, by several people or by one who looked again."""
-        query = (
-            f"SELECT node, label, count(*) FROM answers WHERE undone IS NULL AND kind = '{LABEL}' GROUP BY node, label"
-        )
-        return {(node, label): count for node, label, count in self._rows(query)}
+        query = "SELECT node, label, count(*) FROM answers WHERE undone IS NULL AND kind = ? GROUP BY node, label"
+        return {(node, label): count for node, label, count in self._run(query, (LABEL,))}
 
-    def history(self, node: str | None = None) -> list[dict[str, Any]]:
-        """Every answer, also corrected and undone ones, of one node or of all."""
-        where, given = ("", ()) if node is None else (" WHERE node = ?", (node,))
-        rows = self._rows(f"SELECT {_ANSWER}, undone FROM answers{where} ORDER BY seq", given)
+    def history(self) -> list[Json]:
+        """Every answer, also corrected and undone ones."""
+        rows = self._run(f"SELECT {_ANSWER}, undone FROM answers ORDER BY seq")
         return [{**asdict(Answer(*row[:-1])), "undone": row[-1]} for row in rows]
 
-    # Leases: who is being asked what
+    # Leases: which node each session is asked about
 
     def lease(self, lease: Lease) -> bool:
-        """Whether the session may be asked about this node: nobody else is, and nobody has answered."""
-        with self._writing() as connection:
-            self._drop_old(connection)
-            taken = connection.execute(
-                f"SELECT 1 FROM leases WHERE node = :node AND session != :session "
-                f"UNION ALL SELECT 1 FROM answers WHERE node = :node AND {_OPEN}",
+        """Whether the session may be asked about this node: no other session is, and nobody has answered."""
+        with self._writing():
+            self._drop_old()
+            taken = self._run(
+                "SELECT 1 FROM leases WHERE node = :node AND session != :session UNION ALL "
+                f"SELECT 1 FROM answers WHERE node = :node AND undone IS NULL AND kind != '{SKIP}'",
                 {"node": lease.node, "session": lease.session},
-            ).fetchone()
-            if taken is None:
-                connection.execute("DELETE FROM leases WHERE session = ?", (lease.session,))
-                marks = ", ".join(f":{field.name}" for field in fields(Lease))
-                connection.execute(f"INSERT INTO leases ({_LEASE}) VALUES ({marks})", asdict(lease))
-        return taken is None
+            )
+            if not taken:
+                self._run("DELETE FROM leases WHERE session = ?", (lease.session,))
+                self._insert("leases", asdict(lease))
+        return not taken
 
     def renew(self, session: str, until: float) -> Lease | None:
-        """What the session is being asked, for longer; None if nothing, or if its time is over."""
-        with self._writing() as connection:
-            self._drop_old(connection)
-            connection.execute("UPDATE leases SET until = ? WHERE session = ?", (until, session))
-            row = connection.execute(f"SELECT {_LEASE} FROM leases WHERE session = ?", (session,)).fetchone()
-        return None if row is None else Lease(*row)
+        """The lease of the session, for longer; None if it has none, or if its time is over."""
+        with self._writing():
+            self._drop_old()
+            self._run("UPDATE leases SET until = ? WHERE session = ?", (until, session))
+            return next((lease for lease in self.leased() if lease.session == session), None)
 
     def leased(self) -> list[Lease]:
-        return [Lease(*row) for row in self._rows(f"SELECT {_LEASE} FROM leases WHERE until > ?", (time.time(),))]
+        return [Lease(*row) for row in self._run(f"SELECT {_LEASE} FROM leases WHERE until > ?", (time.time(),))]
 
-    def _drop_old(self, connection: sqlite3.Connection) -> None:
-        connection.execute("DELETE FROM leases WHERE until <= ?", (time.time(),))
+    def _drop_old(self) -> None:
+        self._run("DELETE FROM leases WHERE until <= ?", (time.time(),))
 
     # Edges
 
-    def judge(self, verdict: Verdict) -> None:
-        with self._writing() as connection:
-            connection.execute(
-                "INSERT OR IGNORE INTO verdicts (at, request, person, source, target, verdict) "
-                "VALUES (:at, :request, :person, :source, :target, :verdict)",
-                {**asdict(verdict), "at": _now()},
-            )
+    def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
+        """What a person says of the pair of these ids. A request that was sent before changes nothing."""
+        row = {"request": request, "person": person, "source": source, "target": target, "verdict": verdict}
+        with self._writing():
+            self._insert("verdicts", {**row, "at": _now()})
 
     def verdicts(self) -> dict[tuple[str, str], str]:
         """The last one on each pair of ids, as it was given."""
-        rows = self._rows("SELECT source, target, verdict FROM verdicts ORDER BY seq")
+        rows = self._run("SELECT source, target, verdict FROM verdicts ORDER BY seq")
         return {(source, target): verdict for source, target, verdict in rows}
 
     # SQLite
 
-    def _rows(self, query: str, given: tuple[Any, ...] = ()) -> list[Any]:
-        with self._lock, self._explained():
-            return self._connection.execute(query, given).fetchall()
+    def _run(self, query: str, given: tuple[object, ...] | dict[str, object] = ()) -> list[Any]:
+        with self._lock:
+            try:
+                return self._connection.execute(query, given).fetchall()
+            except sqlite3.Error as error:
+                raise DataError(f"{self.path}: not saved ({error}). What was saved before is safe.") from error
+
+    def _run_all(self, statements: str) -> None:
+        for statement in statements.split(";"):
+            self._run(statement)
+
+    def _insert(self, table: str, row: dict[str, object]) -> None:
+        """Unless a row with the same key is there."""
+        self._run(f"INSERT OR IGNORE INTO {table} ({', '.join(row)}) VALUES (:{', :'.join(row)})", row)
+
+    def _answers(self, where: str, *given: object) -> list[Answer]:
+        return [Answer(*row) for row in self._run(f"SELECT {_ANSWER} FROM answers {where}", given)]
 
     @contextmanager
-    def _writing(self) -> Iterator[sqlite3.Connection]:
+    def _writing(self) -> Iterator[None]:
         """One transaction. It is on disk when this ends, or not at all."""
-        with self._lock, self._explained():
-            self._connection.execute("BEGIN IMMEDIATE")
+        with self._lock:
+            self._run("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-                self._connection.execute("COMMIT")
+                yield
+                self._run("COMMIT")
             except BaseException:
                 if self._connection.in_transaction:
                     self._connection.execute("ROLLBACK")
                 raise
             self._changes += 1
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise DataError(f"{self.path}: not saved ({error}). What was saved before is safe.") from error
 
 
 def _now() -> str:

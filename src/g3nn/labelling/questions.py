@@ -7,37 +7,26 @@ import time
 from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, refuse
 from g3nn.labelling.background import Background
 from g3nn.labelling.learner import Beliefs, Doubts, Why
-from g3nn.labelling.opinions import DISPUTED, DOUBTED, EVERY, Opinion, listed, opinions, progress, told, unjudged
-from g3nn.labelling.project import (
-    ADD,
-    CHOSEN,
-    CORRECTION,
-    LABEL,
-    RANDOM,
-    REMOVE,
-    SKIP,
-    Answer,
-    Lease,
-    Project,
-    Verdict,
-)
+from g3nn.labelling.opinions import EVERY, Opinion, opinions, progress, told
+from g3nn.labelling.project import ADD, CHOSEN, CORRECTION, LABEL, RANDOM, REMOVE, SKIP, Answer, Json, Lease, Project
 from g3nn.labelling.records import Records
 from g3nn.labelling.tables import Known
 
 LEASE = 300.0
 """Seconds for which a node is one session's own. A page that is open renews it."""
 
-MOST_BARS = 6
-_TRIES = 60
+DISPUTED, DOUBTED = "disputed", "doubted"
+"""Which answers are listed: those about which people disagree, and those that other labels contradict."""
 
-Json = dict[str, Any]
+MOST_BARS = 6
+_LISTED = 12
+_TRIES = 60
 
 
 class Desk:
@@ -80,26 +69,26 @@ class Desk:
 
     def next(self, session: str, person: str) -> Json | None:
         """What this session is asked, as a page shows it: what it was asked before if there was no answer yet, else a
-        node that nobody else is asked about. None if nothing is left."""
+        node that no other session is asked about. None if nothing is left."""
         with self._lock:
-            lease = self.project.renew(session, time.time() + LEASE) or self._leased(session, person)
-        if lease is None:
-            return None
-        row = self.records.row(lease.node)
-        assert row is not None
-        return self._shown(row, lease.how, lease)
+            lease = self.renew(session) or self._leased(session, person)
+        return None if lease is None else self._shown(self._row(lease.node), lease.how, asked=True)
 
-    def renew(self, session: str) -> None:
+    def _row(self, node: str) -> int:
+        row = self.records.row(node)
+        assert row is not None
+        return row
+
+    def renew(self, session: str) -> Lease | None:
         """A page that shows a question is still open."""
-        self.project.renew(session, time.time() + LEASE)
+        return self.project.renew(session, time.time() + LEASE)
 
     def _leased(self, session: str, person: str) -> Lease | None:
         beliefs = self.background.beliefs
-        done, skipped = self._done(person)
         how = RANDOM if beliefs is not None and self._by_chance() else CHOSEN
-        for row in self._candidates(done, skipped, beliefs, how):
-            guess, sure = (None, None) if beliefs is None else beliefs.guess(row)
-            lease = Lease(self.records.id(row), session, time.time() + LEASE, how, guess, sure)
+        for row in self._candidates(person, beliefs, how):
+            guess = (None, None) if beliefs is None else beliefs.guess(row)
+            lease = Lease(self.records.id(row), session, time.time() + LEASE, how, *guess)
             if self.project.lease(lease):
                 return lease
         return None
@@ -120,31 +109,28 @@ class Desk:
         hows = Counter(one.how for one in asked if one.guess is not None)
         return (EVERY - 1) * (hows[RANDOM] + 1) <= hows[CHOSEN]
 
-    def _candidates(self, done: np.ndarray, skipped: list[int], beliefs: Beliefs | None, how: str) -> Iterable[int]:
-        """Rows to ask about, the best first; at the end those that were skipped."""
+    def _candidates(self, person: str, beliefs: Beliefs | None, how: str) -> Iterable[int]:
+        """Rows to ask about, the best first; at the end those that this person skipped."""
+        done, skipped = self._done(person)
         if how == CHOSEN and beliefs is not None:
             yield from beliefs.order[~done[beliefs.order]].tolist()
         elif how == CHOSEN:
-            yield from self._scattered(done)
-        tries = self._rng.integers(len(done), size=_TRIES)
-        yield from tries[~done[tries]].tolist()
-        left = np.flatnonzero(~done)
-        yield from self._rng.permutation(left).tolist()
+            # Before a model can be fitted, away from rows that are done, so that labels cover the graph.
+            yield from (row for row in self._drawn(done) if not done[self.records.neighbours(row, 200)].any())
+        yield from self._drawn(done)
+        yield from self._rng.permutation(np.flatnonzero(~done)).tolist()
         yield from skipped
 
-    def _scattered(self, done: np.ndarray) -> Iterable[int]:
-        """Before a model can be fitted: random rows, away from those that are done, so that labels cover the graph."""
+    def _drawn(self, done: np.ndarray) -> list[int]:
+        """A few random rows that are not done: quicker than to shuffle all."""
         tries = self._rng.integers(len(done), size=_TRIES)
-        for row in tries[~done[tries]].tolist():
-            if not done[self.records.neighbours(row, 200)].any():
-                yield row
+        return list(tries[~done[tries]].tolist())
 
-    def _shown(self, row: int, how: str, lease: Lease | None = None) -> Json:
-        """A node with its neighbourhood, and the guess. A question put by chance keeps the guess to itself."""
+    def _shown(self, row: int, how: str, asked: bool = False) -> Json:
+        """A node with its neighbourhood, and the guess, which is hidden in a question put by chance."""
         beliefs, said = self.background.beliefs, self.opinions()
-        hidden = how == RANDOM and lease is not None
-        node = self.records.id(row)
-        opinion = said.get(node)
+        hidden = asked and how == RANDOM
+        opinion = said.get(self.records.id(row))
         return {
             "node": self.records.record(row),
             "row": row,
@@ -161,24 +147,23 @@ class Desk:
         """The neighbourhood: nodes with labels and predictions, edges, and the labels among neighbours."""
         records, labels = self.records, self._labels(said)
         near = records.neighbours(row).tolist()
-        nodes, pairs = records.surroundings(row, [one for one in near if one in labels])
+        labelled = [one for one in near if one in labels]
+        nodes, pairs = records.surroundings(row, labelled)
         drawn = []
         for one in nodes:
-            guess, sure = (None, None) if beliefs is None or (hidden and one == row) else beliefs.guess(one)
-            drawn.append([records.id(one), records.title(one), labels.get(one), guess, sure])
-        counts = Counter(labels[one] for one in near if one in labels).most_common(MOST_BARS)
+            guess = (None, None) if beliefs is None or (hidden and one == row) else beliefs.guess(one)
+            drawn.append([*records.named(one), labels.get(one), *guess])
         return {
             "nodes": drawn,
             "edges": pairs,
             "degree": len(near),
-            "labels": counts,
+            "labels": Counter(labels[one] for one in labelled).most_common(MOST_BARS),
             "directed": records.graph.directed,
         }
 
     def _labels(self, said: dict[str, Opinion]) -> Mapping[int, str]:
-        rows = {self.records.row(one.node): one.label for one in said.values()}
-        answered = {row: label for row, label in rows.items() if row is not None and label is not None}
-        return ChainMap(answered, self._given)
+        labels = {self.records.row(one.node): one.label for one in said.values() if one.label is not None}
+        return ChainMap({row: label for row, label in labels.items() if row is not None}, self._given)
 
     def look(self, node: str) -> Json | None:
         """A node that a person goes to by themselves; None if there is none."""
@@ -187,9 +172,8 @@ class Desk:
 
     def reasons(self, why: Why) -> Json:
         """As a page shows them."""
-        records = self.records
-        neighbours = [[records.id(one), records.title(one), change] for one, change in why.neighbours]
-        return {"neighbours": neighbours, "features": why.features, "too_large": why.too_large}
+        neighbours = [[*self.records.named(row), change] for row, change in why.neighbours]
+        return {**vars(why), "neighbours": neighbours}
 
     # Answers
 
@@ -220,19 +204,14 @@ class Desk:
         last = self.project.undo(session)
         if last is None:
             return None
-        row = self.records.row(last.node)
-        assert row is not None
         # A skip or a question whose guess was shown meanwhile is asked again as it was.
-        lease = Lease(last.node, session, time.time() + LEASE, last.how, last.guess, last.sure)
-        self.project.lease(lease)
+        self.project.lease(Lease(last.node, session, time.time() + LEASE, last.how, last.guess, last.sure))
         self.teach()
-        return {**self._shown(row, last.how), "undone": told(last)}
+        return {**self._shown(self._row(last.node), last.how), "undone": told(last)}
 
     def add_class(self, name: str) -> None:
-        problems = Problems()
-        if not name or len(name) > 200:
-            problems.add("class", repr(name[:60]), "a name of 1 to 200 letters")
-        problems.raise_if_any()
+        if not 1 <= len(name) <= 200:
+            refuse("class", repr(name[:60]), "a name of 1 to 200 letters")
         self.project.add_classes([name])
 
     # Lists
@@ -245,7 +224,18 @@ class Desk:
             rows = [one for one in rows if one.disagree]
         elif only == DOUBTED:
             rows = [said[node] if node in said else Opinion(node, label, ()) for node, (label, _) in doubted.items()]
-        return listed(rows, {node: instead for node, (_, instead) in doubted.items()}, self.records, start)
+        found = [
+            {
+                "node": one.node,
+                "title": one.node if (row := self.records.row(one.node)) is None else self.records.title(row),
+                "label": one.label,
+                "disagree": one.disagree,
+                "instead": doubted.get(one.node, (None, None))[1],
+                "answers": [told(answer) for answer in one.answers],
+            }
+            for one in rows[start : start + _LISTED]
+        ]
+        return {"total": len(rows), "start": start, "size": _LISTED, "rows": found}
 
     def doubted(self) -> dict[str, tuple[str, str]]:
         """Nodes with a label that others contradict, and what these say instead; the most doubtful first. A
@@ -259,16 +249,23 @@ class Desk:
                 found[node] = (label, instead)
         return found
 
-    def unjudged(self, found: Doubts) -> Json:
+    def unjudged(self, doubts: Doubts) -> Json:
         """Edges and pairs that nobody has judged yet."""
-        return unjudged(found, self.project.verdicts(), self.records)
+        judged = {frozenset(pair) for pair in self.project.verdicts()}
+        found: Json = {kind: [] for kind in doubts}
+        for kind, pairs in doubts.items():
+            for one, other, probability in pairs:
+                source, target = self.records.named(one), self.records.named(other)
+                if frozenset((source[0], target[0])) not in judged:
+                    found[kind].append({"source": source, "target": target, "probability": probability})
+        return found
 
-    def judge(self, verdict: Verdict) -> None:
+    def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
         problems = Problems()
-        for end in (verdict.source, verdict.target):
+        for end in (source, target):
             self._check_node("edge", end, problems)
         problems.raise_if_any()
-        self.project.judge(verdict)
+        self.project.judge(request, person, source, target, verdict)
         self.teach()
 
     def state(self) -> Json:

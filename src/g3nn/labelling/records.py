@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -15,13 +14,14 @@ import pyarrow.compute as pc
 
 from g3nn.graph.tables.cells import is_text, known, plain
 from g3nn.graph.tables.graph import TableGraph
+from g3nn.labelling.project import Json
 from g3nn.pages.described import NAMES, clean, text_of
 
 MOST_COLUMNS, LONGEST_CELL, LONGEST_TEXT = 40, 300, 20_000
-"""At most so many columns of a node are shown, and letters of a cell and of a text."""
+"""The most columns of a node that are shown, and the most letters of a cell and of a text."""
 
 NEAR, FAR, FAR_OF_ONE = 12, 18, 3
-"""At most so many neighbours are drawn, and neighbours of neighbours, in all and of each."""
+"""The most neighbours that are drawn, and the most neighbours of neighbours, in all and of each."""
 
 MOST_COUNTED = 5_000
 """Of a node with more neighbours, the first ones are counted."""
@@ -48,7 +48,6 @@ class Records:
         self.graph, self.shown, self.folder = graph, shown, folder.resolve()
         self.size = graph.nodes.num_nodes
         self.content = graph.nodes.content
-        self._rows: dict[str, int | None] = {}
         own = {graph.nodes.columns.id, shown.label, shown.title, shown.image, shown.url, *shown.text}
         self._others = [name for name in self.content.column_names if name not in own]
 
@@ -56,23 +55,24 @@ class Records:
     def ids(self) -> pa.Array:
         return pc.cast(self.graph.nodes.ids, pa.large_string())
 
+    @cached_property
+    def _rows(self) -> dict[str, int]:
+        return {id: row for row, id in enumerate(self.ids.to_pylist())}
+
     def row(self, id: str) -> int | None:
         """None if there is no such id."""
-        if id not in self._rows:
-            place = pc.index(self.ids, pa.scalar(id, pa.large_string())).as_py()
-            self._rows[id] = place if place >= 0 else None
-        return self._rows[id]
+        return self._rows.get(id)
 
-    def rows(self, ids: Sequence[str]) -> np.ndarray:
+    def rows(self, ids: Iterable[str]) -> np.ndarray:
         """Of many ids at once; those that do not exist are left out."""
-        unseen = [id for id in ids if id not in self._rows]
-        if unseen:
-            found = pc.index_in(pa.array(unseen, pa.large_string()), value_set=self.ids).to_pylist()
-            self._rows.update(zip(unseen, found, strict=True))
-        return np.array([row for id in ids if (row := self._rows[id]) is not None], dtype=np.int64)
+        return np.array([self._rows[id] for id in ids if id in self._rows], dtype=np.int64)
 
     def id(self, row: int) -> str:
         return str(self.ids[row].as_py())
+
+    def named(self, row: int) -> tuple[str, str]:
+        """The id and the title of a node, as lists show it."""
+        return self.id(row), self.title(row)
 
     @cached_property
     def given(self) -> tuple[np.ndarray, list[str]]:
@@ -92,10 +92,11 @@ class Records:
         codes = pc.fill_null(pc.index_in(cells, value_set=pa.array(names, cells.type)), -1)
         return codes.to_numpy().astype(np.int64), names
 
+    def _text(self, column: str | None, row: int, longest: int = LONGEST_TEXT) -> str | None:
+        return None if column is None else text_of(self.content[column][row].as_py(), longest)
+
     def title(self, row: int) -> str:
-        name = self._title_column
-        cell = None if name is None else self.content[name][row].as_py()
-        return text_of(cell, LONGEST_CELL) or self.id(row)
+        return self._text(self._title_column, row, LONGEST_CELL) or self.id(row)
 
     @cached_property
     def _title_column(self) -> str | None:
@@ -104,7 +105,7 @@ class Records:
         by_name = {name.lower().replace(" ", "_"): name for name in self._others}
         return next((by_name[name] for name in NAMES if name in by_name), None)
 
-    def record(self, row: int) -> dict[str, Any]:
+    def record(self, row: int) -> Json:
         """Everything that a page shows of a node itself."""
         shown = self.shown
         cells = {name: self.content[name][row].as_py() for name in self._others if name != self._title_column}
@@ -112,9 +113,8 @@ class Records:
         if len(cells) > MOST_COLUMNS:
             cells = {name: cell for name, cell in cells.items() if cell not in (0, False)}
         told = [(clean(name), text) for name, cell in cells.items() if (text := text_of(cell, LONGEST_CELL))]
-        texts = [(clean(name), text_of(self.content[name][row].as_py(), LONGEST_TEXT)) for name in shown.text]
-        link = None if shown.url is None else text_of(self.content[shown.url][row].as_py(), LONGEST_TEXT)
-        picture = None if shown.image is None else text_of(self.content[shown.image][row].as_py(), LONGEST_TEXT)
+        texts = [(clean(name), self._text(name, row)) for name in shown.text]
+        link, picture = self._text(shown.url, row), self._text(shown.image, row)
         return {
             "id": clean(self.id(row)),
             "title": clean(self.title(row)),
@@ -148,7 +148,7 @@ class Records:
 
     def prepare(self) -> None:
         """What takes a moment in a large graph, before the first question."""
-        _ = self._near, self.given, self.ids
+        _ = self._near, self.given, self._rows
 
     def neighbours(self, row: int, most: int = MOST_COUNTED) -> np.ndarray:
         """Each once, without the node itself; of more than `most` the first."""

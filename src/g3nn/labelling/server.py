@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import hashlib
-import inspect
 import json
 import re
 import secrets
@@ -19,38 +18,43 @@ import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TypeVar
 from urllib.parse import urlsplit
 
 import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
-from starlette.datastructures import Headers
+from starlette.middleware import Middleware
+from starlette.middleware.base import BaseHTTPMiddleware
 from starlette.requests import Request
 from starlette.responses import FileResponse, HTMLResponse, JSONResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Receive, Scope, Send
 
-from g3nn.base.errors import DataError, G3NNError, InputError, Problem, Problems, check_name
-from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Verdict
+from g3nn.base.errors import DataError, G3NNError, InputError, check_name, refuse
+from g3nn.labelling.project import ADD, KEEP, LABEL, LEAVE, REMOVE, SKIP, UNKNOWN, Answer, Json
 from g3nn.labelling.questions import Desk
 from g3nn.labelling.records import PICTURES
 from g3nn.pages import assets
+from g3nn.pages.described import clean
 
 HOST, PORTS = "127.0.0.1", 50
-"""The first port that is free of so many is taken."""
+"""The first free port among this many is used."""
 
 HOSTS = (HOST, "localhost", "::1")
 MOST_BYTES = 200_000
 """No request of the page is longer."""
 
-LONGEST_NOTE = 10_000
+LONGEST = {"session": 100, "person": 100, "request": 100, "label": 200, "name": 200}
+LONGEST |= {"node": 10_000, "source": 10_000, "target": 10_000, "note": 10_000}
+CHOICES = {"kind": (LABEL, UNKNOWN, SKIP), "verdict": (KEEP, REMOVE, ADD, LEAVE)}
+"""What a page may send: the most letters of each text, and words of which it is one."""
+
 _WAIT = 25.0
 """Seconds for which a request waits for the learner."""
 
 STYLES, SCRIPTS = ("label.css",), ("label_drawing.js", "label_lists.js", "label.js")
 
-Json = dict[str, Any]
+T = TypeVar("T")
 
 
 def page_of(title: str, person: str) -> str:
@@ -70,122 +74,78 @@ def policy_of(page: str) -> str:
     )
 
 
-class Guard:
+Next = Callable[[Request], Awaitable[Response]]
+
+
+def _guard(token: str, policy: str) -> Callable[[Request, Next], Awaitable[Response]]:
     """Lets through what comes from the page itself, and adds what keeps its answers to it."""
+    kept = {
+        "cache-control": "no-store",
+        "content-security-policy": policy,
+        "referrer-policy": "no-referrer",
+        "x-content-type-options": "nosniff",
+        "cross-origin-resource-policy": "same-origin",
+    }
 
-    def __init__(self, app: ASGIApp, token: str, policy: str) -> None:
-        self.app, self.token, self.policy = app, token, policy
+    async def guarded(request: Request, answer: Next) -> Response:
+        if not _is_own(request, token):
+            return JSONResponse({"error": "refused"}, 403)
+        if not request.scope["query_string"].isascii():
+            return JSONResponse({"error": "not understood: an address is made of ASCII"}, 400)
+        response = await answer(request)
+        response.headers.update(kept)
+        return response
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        if not self.allows(scope["path"], Headers(scope=scope)):
-            await JSONResponse({"error": "refused"}, 403)(scope, receive, send)
-            return
-        if not scope["query_string"].isascii():
-            await JSONResponse({"error": "not understood: an address is made of ASCII"}, 400)(scope, receive, send)
-            return
-        headers = [
-            (b"cache-control", b"no-store"),
-            (b"content-security-policy", self.policy.encode()),
-            (b"referrer-policy", b"no-referrer"),
-            (b"x-content-type-options", b"nosniff"),
-            (b"cross-origin-resource-policy", b"same-origin"),
-        ]
+    return guarded
 
-        async def guarded(message: Any) -> None:
-            if message["type"] == "http.response.start":
-                message = {**message, "headers": [*message["headers"], *headers]}
-            await send(message)
 
-        await self.app(scope, receive, guarded)
+def _is_own(request: Request, token: str) -> bool:
+    given, _, rest = request.scope["path"].removeprefix("/").partition("/")
+    host, origin = request.headers.get("host", ""), request.headers.get("origin")
+    try:
+        here = urlsplit(f"//{host}").hostname in HOSTS
+    except ValueError:
+        here = False
+    # The page itself may be opened from anywhere; what it asks for must come from it.
+    from_page = not rest or request.headers.get("sec-fetch-site") in (None, "same-origin", "none")
+    secret = secrets.compare_digest(given.encode(), token.encode())
+    return here and from_page and origin in (None, f"http://{host}") and secret
 
-    def allows(self, path: str, headers: Headers) -> bool:
-        token, _, rest = path.removeprefix("/").partition("/")
-        host, origin, site = headers.get("host", ""), headers.get("origin"), headers.get("sec-fetch-site")
-        try:
-            here = urlsplit(f"//{host}").hostname in HOSTS
-        except ValueError:
-            here = False
-        # The page itself may be opened from anywhere; what it asks for must come from it.
-        own = site in (None, "same-origin", "none") or not rest
-        return (
-            here
-            and own
-            and origin in (None, f"http://{host}")
-            and secrets.compare_digest(token.encode(), self.token.encode())
-        )
+
+class Plain(JSONResponse):
+    def render(self, content: object) -> bytes:
+        return super().render(assets.plain(content))
 
 
 @dataclass(frozen=True, eq=False)
 class Api:
-    """What the page asks for and says: a method for each address. Those that take `given` are sent something."""
+    """What the page asks for, by requests, and what it sends: a method for each address."""
 
     desk: Desk
 
-    def state(self, request: Request) -> Json:
+    def state(self, request: Request) -> Response:
         """Asking also says that a session is still there."""
         session = request.query_params.get("session", "")
         if session:
             self.desk.renew(session)
-        return self.desk.state()
+        return Plain(self.desk.state())
 
-    def node(self, request: Request) -> Json:
-        return {"question": self.desk.look(request.query_params.get("node", ""))}
+    def node(self, request: Request) -> Response:
+        return Plain({"question": self.desk.look(request.query_params.get("node", ""))})
 
-    async def why(self, request: Request) -> Json:
-        row = int(request.query_params.get("row", "-1"))
-        if not 0 <= row < self.desk.records.size:
-            return {"why": None}
-        found = await _soon(asyncio.wrap_future(self.desk.background.why(row)))
-        return {"why": None if found is None else self.desk.reasons(found)}
+    async def why(self, request: Request) -> Response:
+        row, found = int(request.query_params.get("row", "-1")), None
+        if 0 <= row < self.desk.records.size:
+            found = await _soon(asyncio.wrap_future(self.desk.background.why(row)))
+        return Plain({"why": None if found is None else self.desk.reasons(found)})
 
-    def answers(self, request: Request) -> Json:
+    def answers(self, request: Request) -> Response:
         start = max(0, int(request.query_params.get("start", "0")))
-        return self.desk.answers(start, request.query_params.get("only", ""))
+        return Plain(self.desk.answers(start, request.query_params.get("only", "")))
 
-    async def edges(self, _: Request) -> Json:
+    async def edges(self, _: Request) -> Response:
         found = await _soon(asyncio.shield(asyncio.wrap_future(self.desk.background.doubts())))
-        return {"edges": None if found is None else self.desk.unjudged(found)}
-
-    def next(self, _: Request, given: Json) -> Json:
-        return {"question": self.desk.next(*_who(given)), "state": self.desk.state()}
-
-    def answer(self, _: Request, given: Json) -> Json:
-        session, person = _who(given)
-        kind, request = _choice(given, "kind", (LABEL, UNKNOWN, SKIP)), _text(given, "request", 100)
-        node, note = _text(given, "node", 10_000), _text(given, "note", LONGEST_NOTE, empty=True)
-        label = _text(given, "label", 200) if kind == LABEL else None
-        saved, asked = self.desk.answer(Answer(request, person, session, node, kind, label, note))
-        names = ("seq", "node", "label", "kind", "guess", "sure", "how")
-        return {
-            "saved": {**{name: getattr(saved, name) for name in names}, "asked": asked},
-            "question": self.desk.next(session, person),
-            "state": self.desk.state(),
-        }
-
-    def undo(self, _: Request, given: Json) -> Json:
-        return {"question": self.desk.undo(_who(given)[0]), "state": self.desk.state()}
-
-    def classes(self, _: Request, given: Json) -> Json:
-        self.desk.add_class(_text(given, "name", 200).strip())
-        return self.desk.state()
-
-    def edge(self, _: Request, given: Json) -> Json:
-        person = _who(given)[1]
-        source, target = (_text(given, name, 10_000) for name in ("source", "target"))
-        verdict = _choice(given, "verdict", (KEEP, REMOVE, ADD, LEAVE))
-        self.desk.judge(Verdict(_text(given, "request", 100), person, source, target, verdict))
-        return self.desk.state()
-
-    def finish(self, _: Request, given: Json) -> Json:
-        _who(given)
-        known, problems = self.desk.known(), Problems()
-        if not known.enough:
-            problems.add("labels", "too few", "labels of at least two classes", "Label a few nodes more.")
-        problems.raise_if_any()
-        self.desk.background.write(known)
-        return self.desk.state()
+        return Plain({"edges": None if found is None else self.desk.unjudged(found)})
 
     def picture(self, request: Request) -> Response:
         row = int(request.path_params["row"])
@@ -194,8 +154,40 @@ class Api:
             return JSONResponse({"error": "no such picture"}, 404)
         return FileResponse(path, media_type=PICTURES[path.suffix.lower()])
 
+    def next(self, given: Json) -> Json:
+        return {"question": self.desk.next(*_read(given, "session", "person")), "state": self.desk.state()}
 
-async def _soon(waiting: Awaitable[Any]) -> Any:
+    def answer(self, given: Json) -> Json:
+        request, person, session, node, kind = _read(given, "request", "person", "session", "node", "kind")
+        label = _read(given, "label")[0] if kind == LABEL else None
+        (note,) = _read({"note": "", **given}, "note")
+        saved, asked = self.desk.answer(Answer(request, person, session, node, kind, label, note))
+        names = ("seq", "node", "label", "kind", "guess", "sure", "how")
+        return {"saved": {**{name: getattr(saved, name) for name in names}, "asked": asked}, **self.next(given)}
+
+    def undo(self, given: Json) -> Json:
+        session, _ = _read(given, "session", "person")
+        return {"question": self.desk.undo(session), "state": self.desk.state()}
+
+    def classes(self, given: Json) -> Json:
+        (name,) = _read(given, "name")
+        self.desk.add_class(name.strip())
+        return self.desk.state()
+
+    def edge(self, given: Json) -> Json:
+        self.desk.judge(*_read(given, "request", "person", "source", "target", "verdict"))
+        return self.desk.state()
+
+    def finish(self, given: Json) -> Json:
+        _read(given, "session", "person")
+        known = self.desk.known()
+        if not known.enough:
+            refuse("labels", "too few", "labels of at least two classes", "Label a few nodes more.")
+        self.desk.background.write(known)
+        return self.desk.state()
+
+
+async def _soon(waiting: Awaitable[T]) -> T | None:
     """None if it takes too long. Nobody else waits meanwhile, and what has not begun is given up."""
     try:
         return await asyncio.wait_for(waiting, _WAIT)
@@ -203,21 +195,16 @@ async def _soon(waiting: Awaitable[Any]) -> Any:
         return None
 
 
-def _who(given: Json) -> tuple[str, str]:
-    return _text(given, "session", 100), _text(given, "person", 100)
-
-
-def _text(given: Json, name: str, longest: int, empty: bool = False) -> str:
-    value = given.get(name, "" if empty else None)
-    if isinstance(value, str) and len(value) <= longest and (value or empty):
-        # Half a surrogate pair cannot be stored.
-        return value.encode("utf-8", "replace").decode("utf-8")
-    raise InputError([Problem(name, repr(value)[:60], f"a text of at most {longest:,} letters")])
-
-
-def _choice(given: Json, name: str, allowed: tuple[str, ...]) -> str:
-    check_name(name, given.get(name), allowed)
-    return str(given[name])
+def _read(given: Json, *names: str) -> list[str]:
+    """What the page sent under these names."""
+    for name in names:
+        value = given.get(name)
+        if name in CHOICES:
+            check_name(name, value, CHOICES[name])
+        elif not isinstance(value, str) or len(value) > LONGEST[name] or not (value or name == "note"):
+            refuse(name, repr(value)[:60], f"a text of at most {LONGEST[name]:,} letters")
+    # Half a surrogate pair cannot be stored.
+    return [clean(given[name]) for name in names]
 
 
 def make_app(desk: Desk, token: str, title: str, person: str = "me") -> Starlette:
@@ -230,32 +217,26 @@ def make_app(desk: Desk, token: str, title: str, person: str = "me") -> Starlett
     asked = (api.state, api.node, api.why, api.answers, api.edges)
     sent = (api.next, api.answer, api.undo, api.classes, api.edge, api.finish)
     routes = [Route(f"/{token}/", show), Route(f"/{token}/picture/{{row:int}}", api.picture)]
-    routes += [Route(f"/{token}/api/{call.__name__}", _answering(call, read=False)) for call in asked]
-    routes += [Route(f"/{token}/api/{call.__name__}", _answering(call), methods=["POST"]) for call in sent]
-    app = Starlette(routes=routes)
-    app.add_middleware(Guard, token=token, policy=policy_of(page))
-    return app
+    routes += [Route(f"/{token}/api/{call.__name__}", call) for call in asked]
+    routes += [Route(f"/{token}/api/{call.__name__}", _reading(call), methods=["POST"]) for call in sent]
+    guard = Middleware(BaseHTTPMiddleware, dispatch=_guard(token, policy_of(page)))
+    return Starlette(routes=routes, middleware=[guard], exception_handlers={kind: _explain for kind in STATUS})
 
 
-def _answering(call: Callable[..., Any], read: bool = True) -> Callable[[Request], Awaitable[Response]]:
-    """A request as a call with what it says, in a thread, and problems as what the page can show."""
-
+def _reading(call: Callable[[Json], Json]) -> Callable[[Request], Awaitable[Response]]:
     async def respond(request: Request) -> Response:
-        try:
-            given = [await _body(request)] if read else []
-            waits = inspect.iscoroutinefunction(call)
-            found = await (call(request) if waits else run_in_threadpool(call, request, *given))
-            return JSONResponse(assets.plain(found))
-        except InputError as error:
-            return JSONResponse({"error": str(error)}, 422)
-        except (ValueError, json.JSONDecodeError) as error:
-            return JSONResponse({"error": f"not understood: {error}"}, 400)
-        except DataError as error:
-            return JSONResponse({"error": str(error)}, 507)
-        except (G3NNError, RuntimeError) as error:
-            return JSONResponse({"error": str(error)}, 500)
+        return Plain(await run_in_threadpool(call, await _body(request)))
 
     return respond
+
+
+STATUS = {InputError: 422, ValueError: 400, DataError: 507, G3NNError: 500, RuntimeError: 500}
+
+
+async def _explain(_: Request, error: Exception) -> Response:
+    """A problem as the page can show it."""
+    code = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    return JSONResponse({"error": f"not understood: {error}" if code == 400 else str(error)}, code)
 
 
 async def _body(request: Request) -> Json:

@@ -1,7 +1,10 @@
-"""The tables of a project: read without labels, so that there need not be any, and with people's labels put in."""
+"""The tables of a project: read without labels, which need not be there, with people's labels put in, and compared with
+the tables that the project began with."""
 
 from __future__ import annotations
 
+import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,14 +12,16 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from g3nn.base.errors import Problems, suggestion
+from g3nn.base.errors import G3NNWarning, Problems, refuse, suggestion
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.cells import is_text, label_values
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import check_split
-from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.tables.remarks import Remarks, counted, listed
+from g3nn.labelling.project import Json, Project
 from g3nn.labelling.records import ShownColumns
 
 Pair = tuple[int, int]
@@ -65,9 +70,8 @@ def read_unlabelled(
     assert source is not None
     if shown.label not in there:
         advice = suggestion(shown.label, there)
-        remarks, found = Remarks(), f"no column {shown.label!r}"
-        remarks.note(str(nodes), found, "a column of labels", "labelling begins from nothing", advice)
-        remarks.tell()
+        note = f"{nodes}: no column {shown.label!r}; labelling begins from nothing{'. ' if advice else ''}{advice}"
+        warnings.warn(note, G3NNWarning, stacklevel=2)
         return graph
     # In a CSV file, a class such as 007 stays as it is written.
     labels = source.read(text=[shown.label], only=[shown.label], nulls=graph.nodes.columns.nulls)[shown.label]
@@ -87,12 +91,11 @@ def with_labels(graph: TableGraph, column: str, known: Known, as_text: bool = Fa
     there = column in content.column_names
     # Of a table that says so, numbers written as text are text.
     typed = graph.nodes.typed and there and is_text(content[column].type)
-    problems = Problems()
-    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
-    read = Classes.read(values, len(cells), problems, "label", in_table=True)
-    problems.raise_if_any()
-    assert read is not None
     remarks = Remarks()
+    values = label_values(pa.array(cells, pa.large_string()), typed or as_text, classes=True)
+    read = Classes.read(values, len(cells), remarks, "label", in_table=True)
+    remarks.raise_if_any()
+    assert read is not None
     kept, val, test = check_split(graph.nodes.name, read, graph.nodes.split, Classes.name, remarks)
     remarks.raise_if_any()
     columns = graph.nodes.columns
@@ -121,3 +124,80 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
     if weights is not None:
         weights = np.concatenate([weights[stays], np.full(new.shape[1], weights.mean())])
     return replace(graph, edges=edges, weights=weights)
+
+
+def check_unchanged(project: Project, graph: TableGraph, options: Json) -> None:
+    """Tables may change as long as their ids stay; a note says what has changed. Then remember what they are now.
+
+    options: of the command that labels, with the paths of both tables."""
+    before, now = project.facts().get("tables"), digest_of(graph, options["nodes"], options["edges"])
+    if before is not None:
+        check_ids(before, now, sorted({one.node for one in project.current()}), graph.nodes.ids)
+        if found := differences(before, now):
+            note = f"the tables have changed since they were last used here: {'; '.join(found)}. All answers are kept"
+            warnings.warn(note, G3NNWarning, stacklevel=2)
+    kept = {**options, "nodes": str(options["nodes"]), "edges": str(options["edges"])}
+    project.remember({"tables": now, "options": kept})
+
+
+def digest_of(graph: TableGraph, nodes: Path, edges: Path) -> Json:
+    """The two files by their content, and parts of it to say what has changed."""
+    content, ids = graph.nodes.content, pc.cast(graph.nodes.ids, pa.large_string())
+    return {
+        "nodes": _of_file(nodes),
+        "edges": _of_file(edges),
+        "rows": content.num_rows,
+        "pairs": int(graph.edges.shape[1]),
+        "ids": _of_array(ids.take(pc.sort_indices(ids))),
+        "columns": {name: _of_array(content[name].combine_chunks()) for name in content.column_names},
+    }
+
+
+def differences(before: Json, now: Json) -> list[str]:
+    """What has changed, in words; nothing if both files are as they were."""
+    if (before["nodes"], before["edges"]) == (now["nodes"], now["edges"]):
+        return []
+    found, old, new = [], before["columns"], now["columns"]
+    if before["rows"] != now["rows"]:
+        found.append(f"{before['rows']:,} rows became {now['rows']:,}")
+    elif before["ids"] != now["ids"]:
+        found.append("other ids")
+    parts = {
+        "new columns": [name for name in new if name not in old],
+        "columns that are gone": [name for name in old if name not in new],
+        "other values in": [name for name in new if name in old and new[name] != old[name]],
+    }
+    found += [f"{what} {listed(names)}" for what, names in parts.items() if names]
+    if before["edges"] != now["edges"]:
+        became = f"{counted(before['pairs'], 'edge')} became {now['pairs']:,}"
+        same = before["pairs"] == now["pairs"]
+        found.append("as many edges as before, but others or in another order" if same else became)
+    return found or ["the same content in other bytes"]
+
+
+def check_ids(before: Json, now: Json, answered: list[str], ids: pa.Array) -> None:
+    """Answers are kept by id, so a project goes on only with the ids that it began with."""
+    if before["ids"] == now["ids"]:
+        return
+    there = set(pc.cast(ids, pa.large_string()).to_pylist())
+    lost = [id for id in answered if id not in there]
+    gone = f"; {counted(len(lost), 'answered id')} no longer there ({listed(lost)})" if lost else ""
+    refuse(
+        "nodes",
+        f"a table that has changed since the project began: {'; '.join(differences(before, now))}{gone}",
+        "a table with the same ids",
+        "Bring the former table back, or begin another project with another --out. All answers are kept; --export "
+        "writes them to a file.",
+    )
+
+
+def _of_file(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _of_array(values: pa.Array) -> str:
+    made = hashlib.sha256(str(values.type).encode())
+    for buffer in values.buffers():
+        made.update(b"-" if buffer is None else memoryview(buffer))
+    return made.hexdigest()[:16]

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -30,9 +29,9 @@ def render(
     *,
     styles: Sequence[str],
     scripts: Sequence[str],
-    data: Mapping[str, Any],
+    data: Mapping[str, object],
     charts: bool = True,
-    **context: Any,
+    **context: object,
 ) -> str:
     """A page from a template that extends base.html.j2.
 
@@ -52,7 +51,7 @@ def render(
     )
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Data as JSON takes it: numbers with few digits, and null for those that are not finite."""
     if isinstance(value, Mapping):
         return {key: plain(inner) for key, inner in value.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -34,21 +34,17 @@ def curves(histories: Sequence[History]) -> dict[str, Any]:
     return {"epochs": epochs.tolist(), "terms": terms}
 
 
-def pooled(trials: Iterable[Sequence[Bin]]) -> list[list[float]]:
+def pooled(trials: Sequence[Sequence[Bin]]) -> list[list[float]]:
     """[low, high, nodes per trial, accuracy, confidence] of each bin that holds a node in some trial."""
     merged: dict[tuple[float, float], list[Bin]] = {}
-    number = 0
-    for bins in trials:
-        number += 1
-        for one in bins:
-            if one.nodes:
-                merged.setdefault((one.low, one.high), []).append(one)
+    for one in (one for bins in trials for one in bins if one.nodes):
+        merged.setdefault((one.low, one.high), []).append(one)
     rows = []
     for (low, high), members in sorted(merged.items()):
         nodes = [one.nodes for one in members]
         accuracy = np.average([one.accuracy for one in members], weights=nodes)
         confidence = np.average([one.confidence for one in members], weights=nodes)
-        rows.append([low, high, sum(nodes) / number, float(accuracy), float(confidence)])
+        rows.append([low, high, sum(nodes) / len(trials), float(accuracy), float(confidence)])
     return rows
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -12,13 +12,15 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import is_frame
 
 if TYPE_CHECKING:
+    from narwhals.typing import IntoDataFrame
+
     from g3nn.graph.tables.fitted_tables import FittedTables
 
 NAMES = ("name", "title", "full_name", "fullname", "display_name", "label")
 """Columns with the name of a node, the best first; without one, a column that ends so, such as team_name."""
 
 MOST_COLUMNS, LONGEST, MOST_BYTES = 40, 300, 3_000_000
-"""At most so many columns, letters of a cell, and bytes altogether are embedded."""
+"""The most columns, letters of a cell, and bytes altogether that are embedded."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,7 @@ class Described:
     columns: dict[str, list[str | None]] = field(default_factory=dict)
     left_out: int = 0
 
-    def at(self, nodes: np.ndarray) -> dict[str, Any]:
+    def at(self, nodes: np.ndarray) -> dict[str, object]:
         """What a page shows of these nodes."""
         chosen = nodes.tolist()
         return {
@@ -42,7 +44,7 @@ class Described:
         }
 
 
-def described(n: int, tables: FittedTables | None, nodes: Any, problems: Problems) -> Described:
+def described(n: int, tables: FittedTables | None, nodes: object, problems: Problems) -> Described:
     """nodes: a data frame with a row for each of the n fitted nodes, in the order of the fit, or None.
 
     Ids are those of the fit, if it was made with tables; else the column id, else numbers from 0.
@@ -57,7 +59,7 @@ def described(n: int, tables: FittedTables | None, nodes: Any, problems: Problem
         return Described(ids or numbered)
     import narwhals as nw
 
-    frame = nw.from_native(nodes, eager_only=True)
+    frame = nw.from_native(cast("IntoDataFrame", nodes), eager_only=True)
     if len(frame) != n:
         problems.add("nodes", f"{len(frame)} rows", f"one for each of the {n} nodes, in the order of the fit")
         return Described(ids or numbered)
@@ -70,12 +72,12 @@ def described(n: int, tables: FittedTables | None, nodes: Any, problems: Problem
     return Described(ids, _title(kept, labels), kept, len(texts) - len(kept))
 
 
-def clean(value: Any) -> str:
+def clean(value: object) -> str:
     """Text that can be written to a file: half a surrogate pair cannot."""
     return str(value).encode("utf-8", "replace").decode("utf-8")
 
 
-def text_of(value: Any, longest: int) -> str | None:
+def text_of(value: object, longest: int) -> str | None:
     """A cell as text, cut to a length; None if it is empty."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return None

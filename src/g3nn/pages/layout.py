@@ -42,9 +42,10 @@ class GraphMap:
 def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> GraphMap:
     """The map of a graph. edges: (2, E) node numbers. key: (n,) what nodes of one group are sorted by."""
     if n <= MOST_FREE:
-        points = _fitted(_settled(edges, np.ones(edges.shape[1]), np.full(n, 1.0)))
-        nothing = np.zeros(0, dtype=np.int64)
-        return GraphMap(points, np.zeros((0, 3)), nothing, np.zeros((3, 0), dtype=np.int64), nothing)
+        points = _settled(edges, np.ones(edges.shape[1]), np.full(n, 1.0))
+        middle, scale = _frame(points)
+        nothing, no_links = np.zeros(0, dtype=np.int64), np.zeros((3, 0), dtype=np.int64)
+        return GraphMap(0.5 + (points - middle) * scale, np.zeros((0, 3)), nothing, no_links, nothing)
     group = _limited(communities(edges, n), np.bincount(edges.ravel(), minlength=n))
     sizes = np.bincount(group)
     ends, counts = _between(group[edges], np.ones(edges.shape[1]))
@@ -54,13 +55,11 @@ def laid_out(edges: np.ndarray, n: int, key: np.ndarray) -> GraphMap:
     for bubble in range(len(sizes)):
         members = np.flatnonzero(group == bubble)
         points[members] = centres[bubble] + _inside(radii[bubble], key[members])
-    frame = np.concatenate([points, centres - radii[:, None], centres + radii[:, None]])
-    fitted = _fitted(frame)
-    scale = _scale(frame)
-    low, high = fitted[n : n + len(sizes)], fitted[n + len(sizes) :]
-    bubbles = np.column_stack([(low + high) / 2, radii * scale])
+    middle, scale = _frame(np.concatenate([points, centres - radii[:, None], centres + radii[:, None]]))
+    bubbles = np.column_stack([0.5 + (centres - middle) * scale, radii * scale])
     strongest = np.argsort(-counts, kind="stable")[:MOST_LINKS]
-    return GraphMap(fitted[:n], bubbles, sizes, np.vstack([ends, counts]).astype(np.int64)[:, strongest], group)
+    links = np.vstack([ends, counts]).astype(np.int64)[:, strongest]
+    return GraphMap(0.5 + (points - middle) * scale, bubbles, sizes, links, group)
 
 
 def communities(edges: np.ndarray, n: int) -> np.ndarray:
@@ -97,18 +96,14 @@ def _partners(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:
         partner, useful = np.full(size, -1), np.flatnonzero(gain > 0)
         cpu_edges.match(ends, useful[np.argsort(-gain[useful], kind="stable")], partner)
         return partner
-    best = _best(np.concatenate([ends, ends[::-1]], axis=1), np.concatenate([gain, gain]), size)
-    return np.where((best >= 0) & (best[best] == np.arange(size)), best, -1)
-
-
-def _best(ends: np.ndarray, gain: np.ndarray, size: int) -> np.ndarray:
-    """(size,): the partner with the highest gain above 0 of each, the first of equal ones; -1 without one."""
-    best = np.full(size, -1)
+    ends, gain = np.concatenate([ends, ends[::-1]], axis=1), np.concatenate([gain, gain])
     useful = np.flatnonzero(gain > 0)
     pair = np.minimum(*ends) * size + np.maximum(*ends)
+    # The best comes last, and of equal ones the first.
     order = useful[np.lexsort((-pair[useful], gain[useful]))]
+    best = np.full(size, -1)
     best[ends[0, order]] = ends[1, order]
-    return best
+    return np.where((best >= 0) & (best[best] == np.arange(size)), best, -1)
 
 
 def _between(ends: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -165,7 +160,7 @@ def _spectral(ends: np.ndarray, weights: np.ndarray, n: int) -> np.ndarray:
 def _apart(points: np.ndarray, radii: np.ndarray) -> np.ndarray:
     """Discs pushed apart until they hardly overlap, in an area that is about twice theirs."""
     points = points - points.mean(0)
-    # A bubble without links would fly away and leave little room for the others.
+    # A bubble without links would fly away and leave little space for the others.
     far = np.maximum(np.sqrt(np.square(points).sum(1, keepdims=True)), 1e-12)
     points = points * np.minimum(1, 2 * np.median(far) / far)
     points = points / max(points.std(), 1e-12) * 0.8 * np.sqrt(np.square(radii).sum())
@@ -195,12 +190,7 @@ def _inside(radius: float, key: np.ndarray) -> np.ndarray:
     return points
 
 
-def _scale(points: np.ndarray) -> float:
-    return float(1 / max((points.max(0) - points.min(0)).max(initial=0), 1e-12))
-
-
-def _fitted(points: np.ndarray) -> np.ndarray:
-    """Moved and scaled into the unit square, around its middle."""
-    middle = (points.max(0) + points.min(0)) / 2
-    fitted: np.ndarray = 0.5 + (points - middle) * _scale(points)
-    return fitted
+def _frame(points: np.ndarray) -> tuple[np.ndarray, float]:
+    """The middle of these points, and the scale at which they fit into the unit square."""
+    low, high = points.min(0), points.max(0)
+    return (high + low) / 2, float(1 / max((high - low).max(initial=0), 1e-12))

@@ -1,8 +1,8 @@
-"""What a page needs of a fitted estimator. `g3nn.estimator` has it; this package knows no more about estimators."""
+"""What a page needs of a fitted estimator, so that this package need not import `g3nn.estimator`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import numpy as np
@@ -11,55 +11,23 @@ if TYPE_CHECKING:
     from g3nn.graph.outcomes import Outcome
     from g3nn.graph.tables.fitted_tables import FittedTables
     from g3nn.graph.task import NodeTask
-    from g3nn.model.generative import ModelSpec
 
 Reasons = tuple[Sequence[tuple[int, float, bool]], Sequence[tuple[str, float]]]
 """Of an answer: (node, change, exact) of neighbours and (name, change) of features, the strongest first."""
 
 
-class Candidate(Protocol):
-    """A model that was tried, as a panel lists it."""
-
-    @property
-    def model(self) -> str: ...
-    @property
-    def view(self) -> str: ...
-    @property
-    def objective(self) -> str: ...
-    @property
-    def options(self) -> Mapping[str, Any]: ...
-    @property
-    def val_loss(self) -> float: ...
-    @property
-    def val_score(self) -> float: ...
-    @property
-    def epochs(self) -> int: ...
-    @property
-    def replicas(self) -> int: ...
-    @property
-    def chosen(self) -> bool: ...
-    @property
-    def weight(self) -> float: ...
-
-
 class Member(Protocol):
-    """One of the models that answer together. trust: how it weights edges; None: all alike."""
+    """One of the models of a mixture."""
 
     @property
     def name(self) -> str: ...
     @property
-    def weight(self) -> float: ...
-    @property
     def isolated_weight(self) -> float: ...
-    @property
-    def trust(self) -> object | None: ...
 
 
 class Answerer(Protocol):
     @property
     def members(self) -> Sequence[Member]: ...
-    @property
-    def networks(self) -> Sequence[object]: ...
 
 
 class FittedModel(Protocol):
@@ -85,8 +53,6 @@ class FittedModel(Protocol):
     def labels(self) -> object | None: ...
     @property
     def refitted(self) -> bool: ...
-    @property
-    def corrected(self) -> bool: ...
     def calibrated(self) -> np.ndarray: ...
     def conformal(self, alpha: float) -> np.ndarray: ...
     def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]: ...
@@ -94,21 +60,16 @@ class FittedModel(Protocol):
 
 
 class FittedEstimator(Protocol):
-    """See `GraphEstimator` for its parameters and attributes."""
+    """See `GraphEstimator` for its attributes; templates read more of them. panel_: data classes, one for each
+    candidate."""
 
-    model: str | ModelSpec
-    missing: str
-    inductive: bool
-    random_state: Any
-    model_: str
-    temperature_: float
-    isolated_temperature_: float
+    random_state: object
     history_: np.ndarray
     history_names_: tuple[str, ...]
 
     @property
     def fitted_(self) -> FittedModel: ...
     @property
-    def panel_(self) -> Sequence[Candidate]: ...
+    def panel_(self) -> Sequence[object]: ...
     def explain(self, nodes: np.ndarray) -> Sequence[Reasons]: ...
     def audit_labels(self) -> np.ndarray: ...

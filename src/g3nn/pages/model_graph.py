@@ -6,7 +6,7 @@ import base64
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,8 +26,8 @@ MOST_NEIGHBOURS = 30
 """At most this many neighbours are drawn around a node."""
 
 MOST_EXPLAINED, MOST_REASONS, MOST_WORK, MOST_FOR_ONE = 60, 8, 1_500_000, 30_000_000
-"""At most so many of the least certain nodes come with reasons for their answers, and each with so many of a kind. Work
-is answers given anew, times the size of the graph: a few seconds, or half a minute for a single node."""
+"""The most nodes, of the least certain, that come with reasons for their predictions, and the most reasons of a kind.
+Work is the number of new predictions times the size of the graph: a few seconds, or half a minute for one node."""
 
 LISTED_NODES, LISTED_EDGES = 2_000, 1_000
 """The lengths of the tables."""
@@ -39,21 +39,24 @@ FULL = np.iinfo(np.uint16).max
 """Stands for 1 where a share is embedded in two bytes, and for no class where a class is."""
 
 
+_NOTHING = np.zeros(0, dtype=np.int64)
+
+NO_PAIRS = np.zeros(0, dtype=[("source", np.int64), ("target", np.int64), ("probability", np.float64)])
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
     """What a page shows of a graph.
 
-    view: the answers. without: the answers on the graph without suspicious edges; None if there are none. likely: (E,)
-    the probability of each edge, None if the edges were not audited. missing: pairs without an edge that should have
-    one, as `AuditTables` lists them.
+    view: the answers. likely: (E,) the probability of each edge, None if the edges were not audited. missing: pairs
+    without an edge that should have one, as `AuditTables` lists them.
     """
 
     estimator: FittedEstimator
     described: Described
     view: AnswerView
     likely: np.ndarray | None
-    missing: np.ndarray | None
-    without: AnswerView | None
+    missing: np.ndarray
 
     @property
     def task(self) -> NodeTask:
@@ -69,17 +72,27 @@ class Graph:
         return np.argsort(-self.view.doubt, kind="stable")[:LISTED_NODES]
 
     @cached_property
+    def suspect(self) -> np.ndarray:
+        """(E,): which edges are suspicious. The scripts see the same: probabilities are embedded in four bytes each."""
+        likely = np.ones(self.task.num_edges) if self.likely is None else self.likely
+        found: np.ndarray = likely.astype(np.float32) < SUSPECT
+        return found
+
+    @cached_property
     def suspicious(self) -> np.ndarray:
         """Positions of suspicious edges, the least likely first."""
         if self.likely is None:
             return _NOTHING
-        return np.argsort(self.likely, kind="stable")[: min(int(suspects(self.likely).sum()), LISTED_EDGES)]
+        return np.argsort(self.likely, kind="stable")[: min(int(self.suspect.sum()), LISTED_EDGES)]
+
+    @cached_property
+    def without(self) -> AnswerView | None:
+        """The answers on the graph without suspicious edges; None if there are none."""
+        return type(self.view)(self.estimator.fitted_.without(self.suspect)) if self.suspect.any() else None
 
     @cached_property
     def pairs(self) -> np.ndarray:
         """(2, m): the ends of the missing edges."""
-        if self.missing is None:
-            return np.stack([_NOTHING, _NOTHING])
         return np.stack([self.missing[end][:LISTED_EDGES] for end in ("source", "target")])
 
     @cached_property
@@ -90,18 +103,9 @@ class Graph:
         return list(dict.fromkeys(node for rank in ranks for node in rank if node is not None))
 
 
-_NOTHING = np.zeros(0, dtype=np.int64)
-
-
 def degrees(task: NodeTask) -> np.ndarray:
     """(n,): the number of edges at each node, whatever their direction."""
     return np.bincount(task.edges.ravel(), minlength=task.num_nodes)
-
-
-def suspects(likely: np.ndarray) -> np.ndarray:
-    """(E,): which edges are suspicious. The scripts see the same: probabilities are embedded in four bytes each."""
-    found: np.ndarray = likely.astype(np.float32) < SUSPECT
-    return found
 
 
 def edge_probabilities(task: NodeTask, audit: AuditTables) -> np.ndarray | None:
@@ -116,7 +120,7 @@ def edge_probabilities(task: NodeTask, audit: AuditTables) -> np.ndarray | None:
     return likely
 
 
-def embedded(graph: Graph) -> dict[str, Any]:
+def embedded(graph: Graph) -> dict[str, object]:
     """The graph for the scripts. Nodes are numbered by their place in `ids`, edges by their place in `source`."""
     task = graph.task
     nodes, explorable, edges = np.arange(task.num_nodes), task.num_nodes, np.arange(task.num_edges)
@@ -124,8 +128,7 @@ def embedded(graph: Graph) -> dict[str, Any]:
     if not whole:
         nodes, explorable, edges = _surroundings(graph)
     place, edge_place = _places(nodes, task.num_nodes), _places(edges, task.num_edges)
-    missing = [] if graph.missing is None else graph.missing["probability"].tolist()
-    told, suspect = _nodes(graph, nodes), _NOTHING if graph.likely is None else np.flatnonzero(suspects(graph.likely))
+    told = _nodes(graph, nodes)
     return {
         "whole": whole,
         "directed": task.directed,
@@ -135,14 +138,14 @@ def embedded(graph: Graph) -> dict[str, Any]:
         "start": int(place[_start(graph)]),
         **told,
         **_edges(graph, edges, place),
-        "map": _map(laid_out(task.edges, task.num_nodes, graph.view.key), nodes, task.edges[:, suspect]),
+        "map": _map(laid_out(task.edges, task.num_nodes, graph.view.key), nodes, task.edges[:, graph.suspect]),
         "why": _why(graph, explorable, place),
         "uncertain": place[graph.uncertain].tolist(),
         "suspect": SUSPECT,
-        "suspects": len(suspect),
+        "suspects": int(graph.suspect.sum()),
         "suspicious": edge_place[graph.suspicious].tolist(),
         "without": _without(graph, nodes, told),
-        "missing": list(zip(*place[graph.pairs].tolist(), missing, strict=False)),
+        "missing": list(zip(*place[graph.pairs].tolist(), graph.missing["probability"].tolist(), strict=False)),
     }
 
 
@@ -192,7 +195,7 @@ def _start(graph: Graph) -> int:
     return int(graph.uncertain[np.argmax(2 * unlabelled + (degree > 0) + (degree > 2))])
 
 
-def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
+def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, object]:
     """use: 1 for training nodes, 2 for validation nodes."""
     use = np.zeros(graph.task.num_nodes)
     use[graph.task.train], use[graph.task.val] = 1, 2
@@ -204,16 +207,16 @@ def _nodes(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
     }
 
 
-def _without(graph: Graph, nodes: np.ndarray, told: dict[str, Any]) -> dict[str, Any] | None:
+def _without(graph: Graph, nodes: np.ndarray, told: dict[str, object]) -> dict[str, object] | None:
     """What is different about these nodes on the graph without suspicious edges; the rest is as `told`."""
-    if graph.without is None or graph.likely is None:
+    if graph.without is None:
         return None
-    left = degrees(graph.task.with_edges(~suspects(graph.likely)))
+    left = degrees(graph.task.with_edges(~graph.suspect))
     changed = {"degree": packed(left[nodes], np.uint32), **graph.without.beliefs(nodes)}
     return {name: value for name, value in changed.items() if value != told[name]}
 
 
-def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]:
+def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, object]:
     """quantiles: every hundredth of the probabilities of all edges, to compare one with."""
     source, target = place[graph.task.edges[:, edges]]
     ends = {"source": packed(source, np.uint16), "target": packed(target, np.uint16)}
@@ -223,7 +226,7 @@ def _edges(graph: Graph, edges: np.ndarray, place: np.ndarray) -> dict[str, Any]
     return {**ends, "probability": packed(graph.likely[edges], np.float32), "quantiles": quantiles}
 
 
-def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, Any]:
+def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[str, object]:
     """Where the embedded nodes stand; bubbles are [x, y, radius, nodes], links [bubble, bubble, edges, how many of them
     are among the suspicious (2, S)]."""
     bubbles = len(layout.bubbles)
@@ -238,7 +241,7 @@ def _map(layout: GraphMap, nodes: np.ndarray, suspicious: np.ndarray) -> dict[st
     }
 
 
-def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, Any]:
+def _why(graph: Graph, explorable: int, place: np.ndarray) -> dict[int, dict[str, object]]:
     """By the place of a node: its neighbours, [place, how much higher the answer is because of the edge], and its
     features, [name, how much higher because of its value]. Only the least certain nodes are explained, since a model
     answers once more for each edge. Features that were made from the edges would mean nothing to a reader."""

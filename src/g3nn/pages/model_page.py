@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
 from g3nn.pages.described import Described, clean, described
-from g3nn.pages.model import Candidate, FittedEstimator, FittedModel, Member
-from g3nn.pages.model_graph import MOST_NEIGHBOURS, Graph, edge_probabilities, embedded, suspects
+from g3nn.pages.model import FittedEstimator, FittedModel, Member
+from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, edge_probabilities, embedded
 from g3nn.pages.model_views import ALPHA, Columns, table, view_of
 
 if TYPE_CHECKING:
@@ -26,17 +27,17 @@ SCRIPTS = ("model_drawing.js", "model_explorer.js", "model_map.js", "model.js")
 """The scripts that follow the one of a view."""
 
 MOST_LABELS = 200
-"""Labels that are probably wrong: a page lists so many at most."""
+"""The most labels, probably wrong ones, that a page lists."""
 
 
 def write_model_report(
     estimator: FittedEstimator,
     out_path: str | Path,
     *,
-    nodes: Any = None,
+    nodes: object = None,
     title: str = "",
     audit: AuditTables | None = None,
-    test: Mapping[str, Any] | None = None,
+    test: Mapping[str, object] | None = None,
     command: str = "",
 ) -> None:
     """Write the page of a fitted estimator to one file that needs no network.
@@ -55,19 +56,16 @@ def write_model_report(
         given = f"an audit of {len(audit.edges)} other edges"
         problems.add("audit", given, f"an audit of the {fitted.task.num_edges} edges that were fitted")
     problems.raise_if_any()
-    suspect = None if likely is None else suspects(likely)
-    without = view_of(fitted.without(suspect)) if suspect is not None and suspect.any() else None
-    missing = None if audit is None else audit.missing
-    graph = Graph(estimator, about, view_of(fitted), likely, missing, without)
+    graph = Graph(estimator, about, view_of(fitted), likely, NO_PAIRS if audit is None else audit.missing)
     assets.write(path, _page(graph, clean(title) or "A fitted model", test, command))
 
 
-def _page(shown: Graph, title: str, test: Mapping[str, Any] | None, command: str) -> str:
+def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: str) -> str:
     from g3nn.graph.outcomes import COVERAGE  # Here, since pages of stored results are made without torch.
 
     estimator, about, view, task = shown.estimator, shown.described, shown.view, shown.task
     fitted = estimator.fitted_
-    members, graph = fitted.answerer.members, embedded(shown)
+    graph = embedded(shown)
     # Nodes that the model was trained on cannot judge it.
     judged = len(task.val) and not fitted.refitted
     scores = fitted.evaluate(task.val, view.labels, 1 - COVERAGE) if judged else None
@@ -95,13 +93,8 @@ def _page(shown: Graph, title: str, test: Mapping[str, Any] | None, command: str
         graph=graph,
         fitted=fitted,
         kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
-        doubts=any(member.trust is not None for member in members),
-        mixed=sum(member.weight > 0 for member in members),
-        networks=fitted.answerer.networks,
-        alone=_who_answers_alone(members),
+        alone=_isolated_answer(fitted.answerer.members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},
-        judged=fitted.labels,
-        isolated=int(task.isolated.sum()),
         enough=FEW_VALIDATION_NODES,
         level=f"{100 * (1 - ALPHA):.0f} %",
         interval=wilson_interval,
@@ -110,7 +103,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, Any] | None, command: str
     )
 
 
-def _labels(estimator: FittedEstimator, about: Described) -> dict[str, Any] | None:
+def _labels(estimator: FittedEstimator, about: Described) -> dict[str, object] | None:
     """The given labels that are probably wrong, if they were judged; the most suspicious first."""
     if estimator.fitted_.labels is None:
         return None
@@ -118,18 +111,18 @@ def _labels(estimator: FittedEstimator, about: Described) -> dict[str, Any] | No
 
     rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
     shown = [
-        [rank, about.ids[node], probability, _word(given), _word(answer)]
+        [rank, about.ids[node], probability, _word(given, 4), _word(answer, 4)]
         for rank, node, given, answer, probability in rows.tolist()
     ]
     columns: Columns = {"rank": 0, "node": None, "probability": 2, "given": None, "probably": None}
     return table("Labels that are probably wrong", columns, shown)
 
 
-def _word(label: Any) -> str:
-    return f"{label:.4g}" if isinstance(label, float) else clean(label)
+def _word(value: object, digits: int) -> str:
+    return clean(f"{value:.{digits}g}" if isinstance(value, float) else value)
 
 
-def _schema(fitted: FittedModel) -> dict[str, Any] | None:
+def _schema(fitted: FittedModel) -> dict[str, object] | None:
     """How each column of the node table was read, if there was one."""
     if fitted.tables is None:
         return None
@@ -137,24 +130,23 @@ def _schema(fitted: FittedModel) -> dict[str, Any] | None:
     return table("How each column was read", {"column": None, "read as": None, "empty cells": 0, "became": None}, rows)
 
 
-def _origin(fitted: FittedModel, seed: Any, command: str) -> dict[str, str]:
+def _origin(fitted: FittedModel, seed: object, command: str) -> dict[str, str]:
     """Where the page comes from; empty where that is not known."""
     labels = [] if fitted.tables is None else list(fitted.tables.node_columns.labels)
     shown = f"{', '.join(labels[:5])} and {len(labels) - 5} more" if len(labels) > 5 else ", ".join(labels)
     return {"g3nn": __version__, "seed": clean(seed), "label": clean(shown), "command": clean(command)}
 
 
-def _who_answers_alone(members: Sequence[Member]) -> str:
-    """Which models answer for isolated nodes: label priors, networks, and models of scikit-learn by their names."""
+def _isolated_answer(members: Sequence[Member]) -> str:
+    """Which models predict isolated nodes: label priors, networks, and models of scikit-learn by their names."""
     from g3nn.model.generative import BOTH, POSTERIOR, PRIOR  # Here, for the same reason.
 
-    heard = [member for member in members if member.isolated_weight]
-    roles: list[str] = [getattr(member, "isolated_answer", member.name) for member in heard]
+    roles: list[str] = [getattr(one, "isolated_answer", one.name) for one in members if one.isolated_weight]
     networks = sum(role in (POSTERIOR, BOTH) for role in roles)
-    who = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
-    who += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
-    who += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
-    return who[0] if len(who) == 1 else f"{', '.join(who[:-1])} and {who[-1]} together"
+    parts = ["the label prior p(y | x)"] if {PRIOR, BOTH} & set(roles) else []
+    parts += ["a network without edges" if networks == 1 else f"{networks} networks without edges"] if networks else []
+    parts += [role for role in roles if role not in (PRIOR, POSTERIOR, BOTH)]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]} together"
 
 
 def histories(estimator: FittedEstimator) -> list[History]:
@@ -167,18 +159,14 @@ def histories(estimator: FittedEstimator) -> list[History]:
     return histories
 
 
-def _panel(panel: Sequence[Candidate], score: str) -> dict[str, Any]:
+def _panel(panel: Sequence[object], score: str) -> dict[str, object]:
     """The models that were tried, the lowest validation loss first."""
     rows = []
-    for rank, entry in enumerate(sorted(panel, key=lambda entry: entry.val_loss), 1):
-        options = ", ".join(f"{name} {_short(value)}" for name, value in entry.options.items())
-        measured = (entry.val_loss, entry.val_score) if math.isfinite(entry.val_loss) else (None, None)
-        weight = entry.weight if entry.chosen else None
-        how = (entry.epochs, entry.replicas, weight)
-        rows.append([rank, entry.model, entry.view, entry.objective, options, *measured, *how])
+    for rank, entry in enumerate(sorted(map(vars, panel), key=itemgetter("val_loss")), 1):
+        options = ", ".join(f"{name} {_word(value, 3)}" for name, value in entry["options"].items())
+        known = math.isfinite(entry["val_loss"])
+        measured = [entry[name] if known else None for name in ("val_loss", "val_score")]
+        how = (entry["epochs"], entry["replicas"], entry["weight"] if entry["chosen"] else None)
+        rows.append([rank, entry["model"], entry["view"], entry["objective"], options, *measured, *how])
     columns: Columns = {"#": 0, "model": None, "features": None, "objective": None, "options": None, "loss": 4}
     return table("Models tried", {**columns, score: 3, "epochs": 0, "replicas": 0, "weight": 2}, rows)
-
-
-def _short(value: Any) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

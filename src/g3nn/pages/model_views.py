@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -36,6 +36,10 @@ Columns = dict[str, int | str | None]
 """Of a table: label -> digits after the point, None for words, `NAME` for the numbers of classes or tags."""
 
 
+Evaluation = Mapping[str, Any]
+"""As `evaluate` of an estimator has it."""
+
+
 class AnswerView(ABC):
     """The answers of a fitted model as a page shows them.
 
@@ -57,15 +61,15 @@ class AnswerView(ABC):
         self.mean, self.deviation = fitted.outcome.moments(self.answer)
 
     @abstractmethod
-    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+    def beliefs(self, nodes: np.ndarray) -> dict[str, object]:
         """The predictions for these nodes, packed for the script."""
 
     @abstractmethod
-    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+    def table(self, scores: Evaluation | None) -> dict[str, object]:
         """A row for each name. scores: of the validation nodes, if they can judge the model."""
 
     @abstractmethod
-    def charts(self, ids: list[str]) -> dict[str, Any]:
+    def charts(self, ids: list[str]) -> dict[str, object]:
         """What the script draws of the validation nodes. ids: the names of all nodes."""
 
 
@@ -79,7 +83,7 @@ class ClassView(AnswerView):
         self.full_sets = len(self.labels) < math.ceil(1 / ALPHA) - 1
         self.unseen = [name for k, name in enumerate(self.names) if k not in self.labels]
 
-    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+    def beliefs(self, nodes: np.ndarray) -> dict[str, object]:
         """The classes of a node's set come first, then the likeliest. Entropy is a share of the highest possible."""
         p, sets, width = self.mean[nodes], self.sets[nodes], min(len(self.names), MOST_BELIEFS)
         classes = np.lexsort((-p, ~sets), axis=1)[:, :width]
@@ -95,7 +99,7 @@ class ClassView(AnswerView):
             "label": packed(labels[nodes], np.uint16),
         }
 
-    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+    def table(self, scores: Evaluation | None) -> dict[str, object]:
         right = self.labels[self.answers[self.task.val] == self.labels]
         groups = self.task.labels[self.task.train], self.labels, self.answers, right
         training, validation, answered, hits = (np.bincount(group, minlength=len(self.names)) for group in groups)
@@ -107,7 +111,7 @@ class ClassView(AnswerView):
         columns: Columns = {"class": NAME, "training labels": 0, "validation labels": 0, "nodes answered": 0}
         return table("Classes", {**columns, "mean probability": 2, "recall on validation": 2}, rows)
 
-    def charts(self, ids: list[str]) -> dict[str, Any]:
+    def charts(self, ids: list[str]) -> dict[str, object]:
         p, degree = self.mean[self.task.val], degrees(self.task)[self.task.val]
         return {
             "confusion": self._confusion(self.labels, p.argmax(1)),
@@ -115,7 +119,7 @@ class ClassView(AnswerView):
             "degrees": pooled([degree_bins(p, self.labels, degree)]),
         }
 
-    def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, Any]:
+    def _confusion(self, truth: np.ndarray, answers: np.ndarray) -> dict[str, object]:
         """counts[k][l]: nodes of class k that were answered l. cut: whether the last row is shared."""
         K, wrong = len(self.names), truth != answers
         errors = np.bincount(truth[wrong], minlength=K) + np.bincount(answers[wrong], minlength=K)
@@ -137,7 +141,7 @@ class TagView(AnswerView):
         self.doubt = _entropy(np.concatenate([self.mean, 1 - self.mean], axis=1))
         self.key = np.where(self.mean.max(1) > 0.5, self.mean.argmax(1), -1)
 
-    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+    def beliefs(self, nodes: np.ndarray) -> dict[str, object]:
         """The likeliest tags of each node, their probabilities and labels (2: not given); how many tags are answered,
         how many are given and how many of these differ; the most doubtful tag."""
         p, labels, width = self.mean[nodes], self.task.labels[nodes], min(len(self.names), MOST_BELIEFS)
@@ -157,7 +161,7 @@ class TagView(AnswerView):
             "doubtful_p": shares(np.take_along_axis(p, doubtful[:, None], 1)),
         }
 
-    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+    def table(self, scores: Evaluation | None) -> dict[str, object]:
         from g3nn.graph.outcomes import tag_table
 
         rows = []
@@ -168,7 +172,7 @@ class TagView(AnswerView):
         columns: Columns = {"tag": NAME, "share in training": 3, "nodes answered": 0, "validation labels": 0}
         return table("Tags", {**columns, "precision": 3, "recall": 3, "F1": 3}, rows)
 
-    def charts(self, ids: list[str]) -> dict[str, Any]:
+    def charts(self, ids: list[str]) -> dict[str, object]:
         known = ~np.isnan(self.labels)
         p = self.mean[self.task.val][known]
         bins = reliability_bins(np.stack([1 - p, p], axis=1), self.labels[known].astype(np.int64))
@@ -187,7 +191,7 @@ class NumberView(AnswerView):
         self.score = self.outcome.loss_and_score(self.answer[self.task.val], self.labels)[1] if deviance else None
         self.explained = {"r2": ("R²", "variance"), "d2": ("D²", "deviance")}[self.outcome.score_key]
 
-    def beliefs(self, nodes: np.ndarray) -> dict[str, Any]:
+    def beliefs(self, nodes: np.ndarray) -> dict[str, object]:
         """The first columns; a label that is not given is NaN. Of the first column, scale: the ends of the colours and
         the deviation of the training labels; reach: the ends of drawn intervals. Both leave out a few extremes."""
         width, most = min(len(self.names), MOST_BELIEFS), (0.02, 0.98)
@@ -202,7 +206,7 @@ class NumberView(AnswerView):
             **{name: packed(values[nodes][:, :width], np.float32) for name, values in numbers.items()},
         }
 
-    def table(self, scores: Mapping[str, Any] | None) -> dict[str, Any]:
+    def table(self, scores: Evaluation | None) -> dict[str, object]:
         rows, training = [], self.task.labels[self.task.train]
         measured = list(scores.get("columns", {"": scores}).values()) if scores else [{}] * len(self.names)
         for t, (name, column, own) in enumerate(zip(self.names, training.T, measured, strict=True)):
@@ -222,7 +226,7 @@ class NumberView(AnswerView):
         values, answers = self.labels[known, t], self.mean[self.task.val][known, t]
         return float(d2_tweedie_score(values, answers, power=1)) if len(np.unique(values)) > 1 else None
 
-    def charts(self, ids: list[str]) -> dict[str, Any]:
+    def charts(self, ids: list[str]) -> dict[str, object]:
         """residuals: [id, answer, value less answer] of the first column. coverage: [level, share of the values
         inside] of the intervals that the predicted distributions claim."""
         val, known = self.task.val, ~np.isnan(self.labels)
@@ -248,7 +252,7 @@ def view_of(fitted: FittedModel) -> AnswerView:
     return VIEWS[fitted.outcome.view](fitted)
 
 
-def table(caption: str, columns: Columns, rows: list[list[Any]]) -> dict[str, Any]:
+def table(caption: str, columns: Columns, rows: Sequence[Sequence[object]]) -> dict[str, object]:
     """A table for the scripts."""
     return {"caption": caption, "columns": columns, "rows": rows}
 

@@ -3,25 +3,16 @@
 Strategies that choose what to ask are pure functions over arrays; `suggest` of an estimator calls them.
 """
 
+from g3nn.queries.audit_tables import LABEL_ROW, AuditTables, probably_wrong
 from g3nn.queries.choosing import EdgeSuggestion, LabelSuggestion, Suggestion, choose, doubtful_edges, first_nodes
-from g3nn.queries.graph_audit import (
-    DENSITIES,
-    LABEL_ROW,
-    AuditOptions,
-    AuditTables,
-    GraphAudit,
-    check_graph,
-    probably_wrong,
-)
+from g3nn.queries.graph_audit import GraphAudit, check_graph
 from g3nn.queries.messages import MergedGroups
 from g3nn.queries.strategies import STRATEGIES, Scores, Situation
 from g3nn.queries.survey import SampledGraph
 
 __all__ = [
-    "DENSITIES",
     "LABEL_ROW",
     "STRATEGIES",
-    "AuditOptions",
     "AuditTables",
     "EdgeSuggestion",
     "GraphAudit",

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
-from g3nn.queries.covering import Cover, greedy_cover
-from g3nn.queries.strategies import STRATEGIES, Scores, Situation, Strategy, Worth, class_mixing
+from g3nn.queries.strategies import STRATEGIES, Scores, Situation, Strategy, class_mixing
 
 _ANYWAY = 0.05
 """What an edge is worth that changes nothing about its ends."""
@@ -22,8 +21,8 @@ class EdgeSuggestion:
     """source, target: the ends, by the caller's ids. numbers: of the two nodes. probability: that the edge is false.
     score: this times what checking would change. reason: in words."""
 
-    source: Any
-    target: Any
+    source: Hashable
+    target: Hashable
     numbers: tuple[int, int]
     probability: float
     score: float
@@ -61,7 +60,7 @@ class Suggestion:
     """A node to be labelled. node: by the caller's id; number: in the graph. score: by the strategy, comparable within
     one answer only. reason: in words."""
 
-    node: Any
+    node: Hashable
     number: int
     score: float
     reason: str
@@ -72,17 +71,17 @@ class LabelSuggestion:
     """A label to check. node: by the caller's id; number: in the graph. label: what it has; instead: what it probably
     is. score: the probability that it is wrong. reason: in words."""
 
-    node: Any
+    node: Hashable
     number: int
-    label: Any
-    instead: Any
+    label: Hashable
+    instead: Hashable
     score: float
     reason: str
 
 
-def check_count(k: Any, problems: Problems) -> None:
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-        problems.add("k", repr(k), "a whole number of at least 1")
+def check_count(count: object, problems: Problems, argument: str = "k", low: int = 1) -> None:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < low:
+        problems.add(argument, repr(count), f"a whole number of at least {low}")
 
 
 def choose(situation: Situation, k: int, strategy: str | Strategy = "default") -> list[Suggestion]:
@@ -92,10 +91,8 @@ def choose(situation: Situation, k: int, strategy: str | Strategy = "default") -
     if k == 0:
         return []
     found = (STRATEGIES[strategy] if isinstance(strategy, str) else strategy)(situation, k)
-    if isinstance(found, Worth):
-        return _covering(situation, k, found)
     places = _spread(situation, found, k) if found.order is None else found.order[:k].tolist()
-    return [_suggestion(situation, place, float(found.values[place]), found.words) for place in places]
+    return [_suggestion(situation, place, found) for place in places]
 
 
 def _spread(situation: Situation, scores: Scores, k: int) -> list[int]:
@@ -138,29 +135,12 @@ def first_nodes(
     return choose(Situation(edges, features, np.zeros(0, np.int64), nodes, int(n), weights), k, "coverage")
 
 
-def _covering(situation: Situation, k: int, worth: Worth) -> list[Suggestion]:
-    """As many at random as alike nodes may have different labels, the others so that they cover most."""
-    rng, places = situation.rng(), np.arange(len(situation.candidates))
-    at_random = rng.choice(places, int((rng.random(k) >= worth.trust).sum()), replace=False)
-    rest, nodes = np.setdiff1d(places, at_random), situation.candidates
-    labelled = np.concatenate([situation.labelled, nodes[at_random]])
-    cover = Cover.of(situation.likeness, nodes[rest], labelled, k - len(at_random), worth.values)
-    share = situation.num_nodes / len(cover.left)
-    chosen, covered = greedy_cover(cover, k - len(at_random))
-    words = "it stands for about {:.3g} nodes like it that no label covers yet"
-    found = [
-        _suggestion(situation, int(rest[place]), many * share, words.format(many * share))
-        for place, many in zip(chosen, covered, strict=True)
-    ]
-    words = "drawn at random: alike nodes often have different labels here"
-    return found + [_suggestion(situation, int(place), 0.0, words) for place in at_random]
-
-
-def _suggestion(situation: Situation, place: int, score: float, words: str) -> Suggestion:
+def _suggestion(situation: Situation, place: int, scores: Scores) -> Suggestion:
     """The reason includes the two likeliest classes, where classes have names."""
     node, names = int(situation.candidates[place]), situation.names
+    words = scores.words if isinstance(scores.words, str) else scores.words[place]
     if situation.beliefs is not None and names:
         p = situation.beliefs[node]
         first, second = np.argsort(-p, kind="stable")[:2]
         words += f"; now believed to be {names[first]} ({p[first]:.0%}) or {names[second]} ({p[second]:.0%})"
-    return Suggestion(node, node, score, words)
+    return Suggestion(node, node, float(scores.values[place]), words)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -19,8 +18,8 @@ _HOPS = 2
 _SIZE = 256
 """Columns beyond which features are projected at random, which keeps their products nearly as they were."""
 _TARGETS, _CELLS = (1000, 4000), 1 << 25
-"""Of more nodes, between so few and so many drawn at random stand for all that are to be covered: as many as keep the
-table of likeness, which is made once, below so many cells."""
+"""In a larger graph a random sample of the nodes represents all: between these two numbers, and as many as keep the
+table of likeness, which is computed once, below this number of cells."""
 _POWER = 2
 """Nodes count as alike to this power of their cosine: nearness counts more than a faint resemblance."""
 
@@ -61,7 +60,7 @@ class Likeness:
 
     @cached_property
     def _table(self) -> np.ndarray | None:
-        """(n, T): of every node to the targets, if there is room for it."""
+        """(n, T): of every node to the targets, unless it would be too large."""
         nodes = np.arange(len(self.vectors))
         return self.between(nodes, self.targets) if len(nodes) * len(self.targets) <= _CELLS else None
 
@@ -72,17 +71,15 @@ class Likeness:
     def covered(self, nodes: np.ndarray) -> np.ndarray:
         """(T,): how well each target is covered by its likest of these nodes."""
         best = np.zeros(len(self.targets), dtype=np.float32)
-        for _, part in _parts(nodes, len(self.targets)):
+        for part in _parts(nodes, len(self.targets)):
             np.maximum(best, self.to_targets(part).max(0, initial=0.0), out=best)
         return best
 
     def crowd(self, nodes: np.ndarray, others: np.ndarray) -> np.ndarray:
         """(len(nodes),): how alike each is to all others together; of many others some stand for all."""
         some = others[np.linspace(0, len(others) - 1, min(len(others), _TARGETS[0])).astype(int)]
-        found = np.zeros(len(nodes))
-        for start, part in _parts(nodes, len(some)):
-            found[start : start + len(part)] = self.between(part, some).sum(1)
-        return found * (len(others) / max(len(some), 1))
+        found = np.concatenate([self.between(part, some).sum(1) for part in _parts(nodes, len(some))])
+        return found.astype(np.float64) * (len(others) / max(len(some), 1))
 
 
 def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndarray:
@@ -101,96 +98,55 @@ def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndar
     return np.asarray(rows, dtype=np.float32)
 
 
-@dataclass(frozen=True, eq=False)
-class Cover:
-    """Nodes that cover others, and are as numerous where there are more of them: greedily the most of
+def greedy_cover(
+    likeness: Likeness, candidates: np.ndarray, labelled: np.ndarray, k: int, worth: np.ndarray | None = None
+) -> tuple[list[int], list[float]]:
+    """Places of the k candidates that add most, one after the other, and how many targets each covers anew.
+
+    They cover other nodes, and are as numerous where there are more of them: greedily the most of
 
         sum over targets v of w_v (max over chosen u of s(u, v) + h sum over chosen u of s(u, v))
             - h price times the sum over pairs of chosen nodes of s,
 
     where s is likeness, h is 0.3 and the price T divided by the number of labels there will be. The maximum covers; the
     rest keeps the mean of the chosen nodes near that of all, in the space where s is a product (kernel herding). What a
-    node adds only shrinks with every other.
+    node adds only shrinks with every other: a node whose old gain is below the new gain of another is not looked at.
 
-    candidates: (m,). left: (T,), how well each target is covered so far. worth: (T,), w, that sum to the number of
-    targets. crowd: (m,), how alike each candidate is to all labelled nodes together. batch: nodes chosen since.
+    worth: (n,), how much it matters that each node is covered; scaled to w, which sums to the number of targets.
     """
-
-    likeness: Likeness
-    candidates: np.ndarray
-    left: np.ndarray
-    worth: np.ndarray
-    crowd: np.ndarray
-    price: float
-    batch: tuple[int, ...] = ()
-
-    @classmethod
-    def of(
-        cls,
-        likeness: Likeness,
-        candidates: np.ndarray,
-        labelled: np.ndarray,
-        k: int,
-        worth: np.ndarray | None = None,
-    ) -> Cover:
-        """worth: (n,), how much it matters that each node is covered. k: how many will be chosen."""
-        own = np.ones(len(likeness.targets)) if worth is None else worth[likeness.targets] + 1e-12
-        return cls(
-            likeness,
-            candidates,
-            likeness.covered(labelled),
-            (own * len(own) / own.sum()).astype(np.float32),
-            likeness.crowd(candidates, labelled),
-            len(own) / (len(labelled) + k),
-        )
-
-    def gains(self, places: np.ndarray | None = None) -> np.ndarray:
-        """(m,): what each candidate, or those at these places, would add."""
-        places = np.arange(len(self.candidates)) if places is None else places
-        found = np.empty(len(places))
-        for start, nodes in _parts(self.candidates[places], len(self.left)):
-            near = self.likeness.to_targets(nodes)
-            found[start : start + len(nodes)] = (np.maximum(near - self.left, 0.0) + _HERDING * near) @ self.worth
-        near = self.likeness.between(self.candidates[places], np.array(self.batch, dtype=np.int64)).sum(1)
-        return found - _HERDING * self.price * (self.crowd[places] + near)
-
-    def covers(self, place: int) -> float:
-        """How many targets the candidate at this place would cover that are not covered yet."""
-        near = self.likeness.to_targets(self.candidates[[place]])[0]
-        return float(np.maximum(near - self.left, 0.0) @ self.worth)
-
-    def with_node(self, place: int) -> Cover:
-        near = self.likeness.to_targets(self.candidates[[place]])[0]
-        return replace(self, left=np.maximum(self.left, near), batch=(*self.batch, int(self.candidates[place])))
-
-
-def greedy_cover(cover: Cover, k: int) -> tuple[list[int], list[float]]:
-    """Places of the k candidates that add most, one after the other, and how many targets each covers anew.
-
-    Lazy: what a node adds only shrinks, so a node whose old gain is below the new gain of another is not looked at.
-    """
-    gains = cover.gains()
-    heap = [(-gain, place) for place, gain in enumerate(gains.tolist())]
-    heapq.heapify(heap)
+    own = np.ones(len(likeness.targets)) if worth is None else worth[likeness.targets] + 1e-12
+    value = (own * len(own) / own.sum()).astype(np.float32)
+    price = len(own) / (len(labelled) + k)
+    left, crowd = likeness.covered(labelled), likeness.crowd(candidates, labelled)
     chosen: list[int] = []
     covered: list[float] = []
-    asked = np.zeros(len(gains), dtype=np.int64)
+
+    def gains(places: np.ndarray) -> list[float]:
+        tables = map(likeness.to_targets, _parts(candidates[places], len(left)))
+        added = [(np.maximum(near - left, 0.0) + _HERDING * near) @ value for near in tables]
+        among = likeness.between(candidates[places], candidates[np.array(chosen, dtype=np.int64)]).sum(1)
+        return list((np.concatenate(added) - _HERDING * price * (crowd[places] + among)).tolist())
+
+    heap = [(-gain, place) for place, gain in enumerate(gains(np.arange(len(candidates))))]
+    heapq.heapify(heap)
+    asked = np.zeros(len(heap), dtype=np.int64)
     while heap and len(chosen) < k:
         _, place = heapq.heappop(heap)
         if asked[place] == len(chosen):
+            near = likeness.to_targets(candidates[[place]])[0]
+            covered.append(float(np.maximum(near - left, 0.0) @ value))
             chosen.append(place)
-            covered.append(cover.covers(place))
-            cover = cover.with_node(place)
+            left = np.maximum(left, near)
             continue
         # Several at once, since a product with a few rows costs no more than one with a single row.
         some = [place, *(heapq.heappop(heap)[1] for _ in range(min(15, len(heap))))]
-        for one, fresh in zip(some, cover.gains(np.array(some)).tolist(), strict=True):
+        for one, fresh in zip(some, gains(np.array(some)), strict=True):
             asked[one] = len(chosen)
             heapq.heappush(heap, (-fresh, one))
     return chosen, covered
 
 
-def _parts(nodes: np.ndarray, width: int) -> Iterator[tuple[int, np.ndarray]]:
-    """So many at a time that their likeness to as many others fits into memory, with the place of the first."""
+def _parts(nodes: np.ndarray, width: int) -> list[np.ndarray]:
+    """Parts whose likeness to `width` others fits into memory; at least one."""
     size = max(1, _CELLS // max(width, 1))
-    return ((start, nodes[start : start + size]) for start in range(0, len(nodes), size))
+    return [nodes[start : start + size] for start in range(0, max(len(nodes), 1), size)]

@@ -18,7 +18,7 @@ from g3nn.base.parse import Matrix
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import row_dots
-from g3nn.queries.messages import PSEUDO_EDGES, NoisyEdges, agreement
+from g3nn.queries.messages import NoisyEdges, agreement, mixing
 from g3nn.queries.scores import ObservedEdges
 
 _COORDINATES = 32
@@ -36,20 +36,16 @@ class PairAttributes:
     features: Matrix | None
 
     @cached_property
-    def _rows(self) -> Matrix | None:
-        """All features, in rows of length one."""
-        return None if self.features is None else unit_rows(self.features)
-
-    @cached_property
     def _reduced(self) -> np.ndarray | None:
-        """The same in few directions."""
+        """Features in few directions."""
         return None if self.features is None else coordinates(self.features, _COORDINATES)
 
     def fixed(self, pairs: np.ndarray) -> np.ndarray:
         """(P, 1), without features (P, 0): how alike the features of both ends are."""
-        if self._rows is None:
+        if self.features is None:
             return np.zeros((pairs.shape[1], 0))
-        alike = np.concatenate([row_dots(self._rows, part) for part in _parts(pairs)])
+        rows, parts = unit_rows(self.features), np.array_split(pairs, max(1, pairs.shape[1] // _CHUNK), axis=1)
+        alike = np.concatenate([row_dots(rows, part) for part in parts])
         return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
 
     def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
@@ -71,24 +67,11 @@ class PairAttributes:
         cpu_edges.ends_around(near, self._reduced, pairs[0], pairs[1], own, _ROUNDING, alike)
         return np.stack([shared, alike], axis=1)
 
-    @cached_property
-    def _pattern(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Rows and columns of the adjacency matrix in compressed form, and where each edge is in it, both ways."""
-        i, j = self.edges
-        cells, place = np.unique(np.concatenate([i * self.n + j, j * self.n + i]), return_inverse=True)
-        rows, columns = np.divmod(cells, self.n)
-        return np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=self.n))]), columns, place
-
     def adjacency(self, weights: np.ndarray) -> sp.csr_array:
-        """(n, n), of edges that count as much as these weights (E,)."""
-        indptr, indices, place = self._pattern
-        values = np.bincount(place, np.concatenate([weights, weights]), minlength=len(indices))
-        return sp.csr_array((values, indices, indptr), shape=(self.n, self.n))
-
-
-def _parts(values: np.ndarray) -> list[np.ndarray]:
-    """Columns in chunks; at least one."""
-    return np.array_split(values, max(1, values.shape[1] // _CHUNK), axis=1)
+        """(n, n), symmetric: the weights (E,) of the edges."""
+        i, j = self.edges
+        ends = np.concatenate([i, j]), np.concatenate([j, i])
+        return sp.coo_array((np.concatenate([weights, weights]), ends), shape=(self.n, self.n)).tocsr()
 
 
 def coordinates(features: Matrix, size: int) -> np.ndarray:
@@ -96,7 +79,7 @@ def coordinates(features: Matrix, size: int) -> np.ndarray:
     than `size`, in rows of length one.
 
     Rows of sparse features have length one before they are reduced: a text counts by what is in it, not by how long it
-    is. Dense ones are centred and get a constant coordinate, so that small rows can be told from large ones.
+    is. Dense ones are centred and get a constant coordinate, which separates small rows from large ones.
     """
     sparse = sp.issparse(features)
     scaled = _scaled(features)
@@ -126,7 +109,7 @@ _ROUNDS = 4
 _CHANCE_PAIRS = 3
 """Pairs without an edge that stand for false edges, for each edge."""
 _FEWEST_PAIRS, _MOST_PAIRS = 6, 60_000
-"""With fewer pairs by chance nothing can be said about edges; at most so many of either are learned from."""
+"""With fewer pairs by chance edges cannot be judged; the regression uses at most this many of either."""
 _ALIKE, _FIRST_ROUNDS = 0.7, 8
 """Where edges join like with like: the share of them that do not join nodes at random."""
 _SURE = 0.98
@@ -157,34 +140,31 @@ class Evidence:
     featureless: bool = False
     seed: int = 0
 
-    @property
-    def edges(self) -> np.ndarray:
-        return self.task.edges
-
     @cached_property
     def _noisy(self) -> NoisyEdges:
-        return NoisyEdges(self.edges, self.task.num_nodes)
+        return NoisyEdges(self.task.edges, self.task.num_nodes)
 
     @cached_property
     def _pairs(self) -> PairAttributes:
-        return PairAttributes(self.edges, self.task.num_nodes, None if self.featureless else self.task.features)
+        return PairAttributes(self.task.edges, self.task.num_nodes, None if self.featureless else self.task.features)
 
     @cached_property
     def _chance(self) -> np.ndarray:
-        return pairs_by_chance(ObservedEdges(self.edges, self.task.num_nodes, self.task.directed), self.seed)
+        return pairs_by_chance(ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed), self.seed)
 
     @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
         """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
-        return self._pairs.fixed(self.edges), self._pairs.fixed(self._chance)
+        alike = self._pairs.fixed(np.concatenate([self.task.edges, self._chance], axis=1))
+        return alike[: self.task.num_edges], alike[self.task.num_edges :]
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
-        nothing = np.zeros(self._chance.shape[1])
-        around = (
-            self._pairs.around(pairs, own, counted) for pairs, own in ((self.edges, counted), (self._chance, nothing))
+        ends = (self.task.edges, counted), (self._chance, np.zeros(self._chance.shape[1]))
+        edges, chance = (
+            np.hstack([alike, self._pairs.around(pairs, own, counted)])
+            for alike, (pairs, own) in zip(self._alike, ends, strict=True)
         )
-        edges, chance = (np.hstack([alike, near]) for alike, near in zip(self._alike, around, strict=True))
         return edges, chance
 
     def judge(self, prior: np.ndarray, shares: Sequence[float]) -> list[GenuineEdges]:
@@ -215,7 +195,7 @@ class Evidence:
         """
         K, noisy, rng = prior.shape[1], self._noisy, np.random.default_rng([self.seed, 1])
         start = (_SURE * prior + (1 - _SURE) / K).astype(np.float32)
-        believed, found = np.full(self.edges.shape[1], shares[0]), list[GenuineEdges]()
+        believed, found = np.full(self.task.edges.shape[1], shares[0]), list[GenuineEdges]()
         if self._chance.shape[1] < _FEWEST_PAIRS:
             nothing, even = np.zeros(0), np.full_like(start, 1 / K)
             return [GenuineEdges(s, 0 * believed, np.full_like(believed, s), nothing, start, even) for s in shares]
@@ -231,7 +211,7 @@ class Evidence:
                 chance = np.column_stack([chance, np.log(by_beliefs)])
                 odds, by_chance = map(density_ratio(edges, chance, counted, rng), (edges, chance))
                 believed = expit(odds + logit(share))
-                table = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
+                table = mixing(messages, table, believed)
             around = beliefs / start
             around /= around.sum(1, keepdims=True)
             found.append(GenuineEdges(share, odds, believed, by_chance, beliefs, around))
@@ -251,11 +231,11 @@ def _begun(noisy: NoisyEdges, prior: np.ndarray, believed: np.ndarray) -> tuple[
     K = prior.shape[1]
     known = 1 - entropy(prior, axis=1) / np.log(max(K, 2))
     first = np.concatenate([prior[noisy.edges[0]], prior[noisy.edges[1]]])
-    seen = noisy.mixing(first, np.ones((K, K)), known[noisy.edges].prod(0), PSEUDO_EDGES)
+    seen = mixing(first, np.ones((K, K)), known[noisy.edges].prod(0))
     found = []
     for table in (seen, (1 - _ALIKE) + _ALIKE * K * np.eye(K)):
         _, messages = noisy.propagate(prior, table, believed, first, _FIRST_ROUNDS)
-        suggested = noisy.mixing(messages, table, believed, PSEUDO_EDGES)
+        suggested = mixing(messages, table, believed)
         explained = np.log1p(believed * (agreement(messages, suggested) - 1)).mean()
         found.append((float(explained), suggested, messages))
     return max(found, key=lambda one: one[0])[1:]

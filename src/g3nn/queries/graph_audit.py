@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-import pyarrow as pa
 import torch
 from torch import Tensor
 
 from g3nn.base.errors import DataError, Problems
-from g3nn.base.options import Rule, check, flag, integer, number
+from g3nn.base.options import check, flag, integer, number
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.base.threads import enough_for
-from g3nn.graph.tables.frames import html_table, native_frame
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.generative import GenerativeModel
@@ -27,11 +25,13 @@ from g3nn.model.objective import Objective
 from g3nn.model.posteriors import LabelPosterior
 from g3nn.model.priors.uniform import UniformPrior
 from g3nn.model.replicas import Noise, Replicas, Sizes
+from g3nn.queries.audit_tables import AuditTables, ranked_pairs
+from g3nn.queries.choosing import check_count
 from g3nn.queries.genuine import Evidence, GenuineEdges, coordinates
 from g3nn.queries.scores import ObservedEdges, PairScores, genuine_by_score, log_odds
-from g3nn.queries.survey import SampledGraph, Survey, likely_pairs, sample_graph
+from g3nn.queries.survey import SampledGraph, Survey
 from g3nn.training import TrainingOptions
-from g3nn.training.checks import checked_device, checked_seeds, plain
+from g3nn.training.checks import checked_device, checked_seeds
 from g3nn.training.options import LAST
 from g3nn.training.progress import Course
 from g3nn.training.stack import Stack
@@ -107,48 +107,6 @@ _LEAST_EDGES = 3
 
 _ROUNDING = 1e-3
 
-_COUNT = Rule(int, "how many pairs to list", low=0)
-
-_ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
-
-
-LABEL_ROW = np.dtype(
-    [("rank", np.int64), ("node", np.int64), ("given", object), ("answer", object), ("probability", np.float64)]
-)
-
-
-def probably_wrong(table: np.ndarray) -> np.ndarray:
-    """The labels that are more probably wrong than right, and something else."""
-    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
-
-
-@dataclass(frozen=True, eq=False)
-class AuditTables:
-    """Structured arrays with the columns rank (from 1), source, target and probability.
-
-    edges:   every observed edge, the most suspicious first.
-    missing: pairs without an edge that probably should have one, the likeliest first.
-    labels:  every given label, the most suspicious first, with the columns rank, node, given, answer (what it probably
-             is) and probability (that the given label is wrong), by models that have not seen it.
-    """
-
-    edges: np.ndarray
-    missing: np.ndarray
-    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
-
-    def to_frame(self) -> tuple[Any, Any]:
-        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
-        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
-
-    def _repr_html_(self) -> str:
-        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
-        tables["Labels, the most suspicious first"] = self.labels
-        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
-
-
-def _arrow(rows: np.ndarray) -> pa.Table:
-    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
-
 
 @dataclass(frozen=True, eq=False)
 class GraphAudit:
@@ -156,7 +114,7 @@ class GraphAudit:
 
     The right-hand side is the likelihood `nlsm`, which reads features, labels, neighbours' features and degrees. It is
     trained on the graph term of the objective alone, with the beliefs q about labels held fixed. Observed edges have
-    the log-odds of `Evidence`, which also weighs the edges that networks hear: what is said about an edge comes from
+    the log-odds of `Evidence`, which also weights the edges of networks: the judgement of an edge comes from
     the graph without it. The direction of an arc does not count there.
 
     Training sees equal numbers of edges and non-edges. So a probability of 0.5 means "as likely an edge as a non-edge,
@@ -178,7 +136,7 @@ class GraphAudit:
     def fit(
         cls,
         task: NodeTask,
-        q: Any,
+        q: object,
         *,
         judged: GenuineEdges | None = None,
         seed: int = 0,
@@ -189,7 +147,7 @@ class GraphAudit:
         """Learn what the edges of a task look like.
 
         q:       (n, K) beliefs about the labels; rows sum to one, one-hot where a label was observed.
-        judged:  which edges are genuine. None: as q has it, which is less certain where q has heard of false edges.
+        judged:  which edges are genuine. None: judged by q, which is less certain where q depends on false edges.
         options: see `AuditOptions`.
         """
         problems = Problems()
@@ -204,7 +162,7 @@ class GraphAudit:
         genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None
         return cls(task, beliefs, PairScores(**learned, odds=judged.log_odds), genuine)
 
-    def edge_proba(self, pairs: Any, density: str = "balanced") -> np.ndarray:
+    def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
         """(P,): the probability of an edge for each of P pairs; see the class for the three densities.
 
         pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
@@ -217,18 +175,13 @@ class GraphAudit:
             return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
         return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
 
-    @property
-    def genuine_share(self) -> float:
-        """The expected share of genuine edges among those observed."""
-        return float(self.edge_proba(self.task.edges, "genuine").mean())
-
     def _probability(self, pairs: np.ndarray, shift: float = 0.0) -> np.ndarray:
         return self.scores.probability(self.q, pairs, self._observed.find(pairs), shift)
 
     def suspicious(self) -> np.ndarray:
         """Every observed edge, the least probable first; see `AuditTables.edges`."""
         probability = self._probability(self.task.edges)
-        return _table(self.task.edges, probability, np.argsort(probability, kind="stable"))
+        return ranked_pairs(self.task.edges, probability, np.argsort(probability, kind="stable"))
 
     def missing(self, count: int = 100) -> np.ndarray:
         """The `count` likeliest pairs without an edge; see `AuditTables.missing`.
@@ -237,13 +190,11 @@ class GraphAudit:
         features and labels make edges likely. In a small graph all pairs are looked at.
         """
         problems = Problems()
-        if not _COUNT.accepts(plain(count)):
-            problems.add("count", repr(count), _COUNT.allowed())
+        check_count(count, problems, "count", low=0)
         problems.raise_if_any()
-        # The search puts beliefs in place of labels, which gives almost the order of the probabilities.
-        pairs = likely_pairs(self._survey, self.scores.plug_in(self.q), self._observed, 4 * count + 1000)
+        pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
-        return _table(pairs, probability, np.argsort(-probability, kind="stable")[:count])
+        return ranked_pairs(pairs, probability, np.argsort(-probability, kind="stable")[:count])
 
     def tables(self, missing: int = 100) -> AuditTables:
         """All observed edges, the most suspicious first, and the given number of likely missing ones."""
@@ -256,14 +207,14 @@ class GraphAudit:
         seeds = checked_seeds(1, seed, problems)
         problems.raise_if_any()
         rng = np.random.default_rng(seeds[0] % 2**63)
-        return sample_graph(self.scores, self._survey, self.q, self._observed, rng)
+        return self._survey.sample(rng)
 
     def state(self) -> dict[str, np.ndarray]:
         """What was learned, as plain arrays; `from_state` takes them back."""
         return dict(vars(self.scores)) | ({} if self.genuine is None else {"genuine": self.genuine})
 
     @classmethod
-    def from_state(cls, task: NodeTask, q: Any, state: Mapping[str, np.ndarray]) -> GraphAudit:
+    def from_state(cls, task: NodeTask, q: object, state: Mapping[str, np.ndarray]) -> GraphAudit:
         """The audit that was fitted to this task with these beliefs. Release 0.2.0 did not store what is genuine."""
         n, K = task.num_nodes, task.num_classes
         nothing = np.zeros(0)
@@ -302,16 +253,7 @@ class GraphAudit:
 
     @cached_property
     def _survey(self) -> Survey:
-        return Survey.of(self.scores, self.q, self._observed)
-
-
-def _table(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """Rows in the given order, ranked from 1."""
-    table = np.empty(order.size, dtype=_ROW)
-    table["rank"] = np.arange(1, order.size + 1)
-    table["source"], table["target"] = pairs[:, order]
-    table["probability"] = probability[order]
-    return table
+        return Survey(self.scores, self.q, self._observed)
 
 
 def check_graph(task: NodeTask, problems: Problems) -> None:
@@ -326,7 +268,7 @@ def check_graph(task: NodeTask, problems: Problems) -> None:
         problems.add("edges", "a graph where every pair is linked", "at least one pair without an edge")
 
 
-def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
+def _checked_beliefs(q: object, task: NodeTask, problems: Problems) -> np.ndarray:
     """(n, K) in double precision, rows that sum to one."""
     beliefs, shape = to_numpy(q), (task.num_nodes, task.num_classes)
     if beliefs.shape != shape:
@@ -340,7 +282,7 @@ def _checked_beliefs(q: Any, task: NodeTask, problems: Problems) -> np.ndarray:
     return np.zeros(shape)
 
 
-def _checked_pairs(pairs: Any, n: int, problems: Problems) -> np.ndarray:
+def _checked_pairs(pairs: object, n: int, problems: Problems) -> np.ndarray:
     """(2, P) int64."""
     given = pair_array("pairs", pairs, problems)
     if given.size == 0:

@@ -75,27 +75,27 @@ class NoisyEdges:
             cpu_edges.send(total, heard, source, number(damping), messages)
         return np.asarray(softmax(total, axis=1)), messages
 
-    def mixing(
-        self,
-        messages: np.ndarray,
-        table: np.ndarray,
-        weights: np.ndarray,
-        held_back: float,
-        share: np.ndarray | None = None,
-    ) -> np.ndarray:
-        """(K, K): the table that edges suggest, if those with weights (E,) link labels, and as the table so far says:
-        how often labels meet, divided by how often they would meet by chance.
 
-        held_back: so many more edges between labels that meet by chance. share: (K,), the labels that chance has; None:
-        those of all messages.
-        """
-        from_source, from_target = np.split(messages, 2)
-        scale = weights / agreement(messages, table)
-        met = table * ((from_source * scale[:, None]).T @ from_target)
-        met = (met + met.T) / 2
-        share = messages.mean(0, dtype=np.float64) if share is None else share
-        chance = np.outer(share, share)
-        return (met + held_back * chance) / np.maximum((met.sum() + held_back) * chance, _TINY)
+def mixing(
+    messages: np.ndarray,
+    table: np.ndarray,
+    weights: np.ndarray,
+    share: np.ndarray | None = None,
+    pseudo_edges: float = PSEUDO_EDGES,
+) -> np.ndarray:
+    """(K, K): the table that edges suggest, if those with weights (E,) link labels as the table so far says: how often
+    labels meet, divided by how often they would meet by chance.
+
+    messages: (2 E, K), as for `agreement`. share: (K,), how frequent each label is at the ends of edges; None: as in
+    the messages.
+    """
+    from_source, from_target = np.split(messages, 2)
+    scale = weights / agreement(messages, table)
+    met = table * ((from_source * scale[:, None]).T @ from_target)
+    met = (met + met.T) / 2
+    share = messages.mean(0, dtype=np.float64) if share is None else share
+    chance = np.outer(share, share)
+    return (met + pseudo_edges * chance) / np.maximum((met.sum() + pseudo_edges) * chance, _TINY)
 
 
 def agreement(messages: np.ndarray, table: np.ndarray) -> np.ndarray:

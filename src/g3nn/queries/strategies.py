@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,8 +12,8 @@ from scipy.special import entr, expit
 
 from g3nn.base.parse import Matrix
 from g3nn.kernels.sparse import neighbourhoods
-from g3nn.queries.covering import Likeness
-from g3nn.queries.messages import PSEUDO_EDGES, NoisyEdges
+from g3nn.queries.covering import Likeness, greedy_cover
+from g3nn.queries.messages import mixing
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +23,8 @@ class Situation:
     edges:    (2, E), each pair once. weights: (E,), or None if all edges count alike.
     features: (n, d), or None.
     labelled: sorted numbers of the nodes with a label. candidates: those that may be asked about.
-    beliefs:  (n, K) probabilities of the classes, one-hot at labelled nodes; None where a label is no class, or where
-              nothing is believed yet. members: (M, n, K), what each replica believes, with weights (M,) that sum to 1.
+    beliefs:  (n, K) probabilities of the classes, one-hot at labelled nodes; None where a label is no class, or before
+              the first fit. members: (M, n, K), those of each replica, with weights (M,) that sum to 1.
     spread:   (n,), how uncertain the answer for each node is, where there are no `beliefs` to tell by.
     names:    of the K classes, for reasons in words.
     known_likeness: how alike nodes are, if that was worked out before for this graph.
@@ -160,10 +160,9 @@ def class_mixing(beliefs: np.ndarray, adjacency: sp.csr_array) -> np.ndarray:
     arcs, table = adjacency.tocoo(), np.ones((beliefs.shape[1], beliefs.shape[1]))
     if not adjacency.sum() > 0:
         return table
-    noisy = NoisyEdges(np.stack([arcs.row, arcs.col]), len(beliefs))
     ends, share = np.concatenate([beliefs[arcs.row], beliefs[arcs.col]]), np.asarray(adjacency.sum(1)).ravel() @ beliefs
     for _ in range(_TABLES):
-        table = noisy.mixing(ends, table, arcs.data, PSEUDO_EDGES, share / share.sum())
+        table = mixing(ends, table, arcs.data, share / share.sum())
     return table
 
 
@@ -181,24 +180,14 @@ def _change(left: np.ndarray, right: np.ndarray, mixing: np.ndarray) -> np.ndarr
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """words: the reason, as it is shown to a person. values: (m,), at least 0, of the candidates. spread_out:
-    whether nodes like or beside one that was chosen count less afterwards. order: places of the candidates, where a
-    strategy chooses a whole batch itself."""
+    """words: the reason, as it is shown to a person, or that of each candidate. values: (m,), at least 0, of the
+    candidates. spread_out: whether nodes like or beside one that was chosen count less afterwards. order: places of the
+    candidates, where a strategy chooses a whole batch itself."""
 
-    words: str
+    words: str | Sequence[str]
     values: np.ndarray
     spread_out: bool = True
     order: np.ndarray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class Worth:
-    """Candidates are to be chosen so that they cover nodes. values: (n,), how much it matters that each node is
-    covered; None if all matter alike. trust: how probable it is that alike nodes have the same label; with the rest,
-    nodes are drawn at random."""
-
-    values: np.ndarray | None
-    trust: float = 1.0
 
 
 def random(situation: Situation, k: int) -> Scores:
@@ -231,8 +220,8 @@ def disagreement(situation: Situation, k: int) -> Scores:
 
 
 _SOFT = 3.0
-"""The temperature at which beliefs enter the expected error: a model with few labels is too sure, and who is sure of
-all neighbours expects to learn nothing about them."""
+"""The temperature at which beliefs enter the expected error. A model with few labels is overconfident, and where all
+neighbours are certain nothing is left to gain."""
 
 
 def expected_error(situation: Situation, k: int) -> Scores:
@@ -245,29 +234,42 @@ def expected_error(situation: Situation, k: int) -> Scores:
     return Scores("its label would say most about its neighbours", values)
 
 
-def coverage(situation: Situation, k: int) -> Worth:
-    return Worth(None)
+def coverage(situation: Situation, k: int, worth: np.ndarray | None = None, trust: float = 1.0) -> Scores:
+    """Candidates that cover most nodes. worth: (n,), how much it matters that each node is covered; None: all the same.
+    trust: how probable it is that alike nodes have the same label; with the rest, candidates are drawn at random."""
+    rng, nodes, places = situation.rng(), situation.candidates, np.arange(len(situation.candidates))
+    at_random = rng.choice(places, int((rng.random(k) >= trust).sum()), replace=False)
+    rest = np.setdiff1d(places, at_random)
+    labelled = np.concatenate([situation.labelled, nodes[at_random]])
+    chosen, covered = greedy_cover(situation.likeness, nodes[rest], labelled, k - len(at_random), worth)
+    order = np.concatenate([rest[np.array(chosen, dtype=np.int64)], at_random])
+    values, words = np.zeros(len(nodes)), ["drawn at random: alike nodes often have different labels here"] * len(nodes)
+    for place, many in zip(order.tolist(), covered, strict=False):
+        values[place] = many * (situation.num_nodes / len(situation.likeness.targets))
+        words[place] = f"it stands for about {values[place]:.3g} nodes like it that no label covers yet"
+    return Scores(words, values, order=order)
 
 
 _ANYWAY, _LABELS = 2.0, 3.0
-"""What it is worth to cover a node whose answer is certain, at so many labels of each class; one whose answer is
-certainly wrong has 1 more. A model with few labels is too sure, and does not know either what it should ask."""
+"""The worth of covering a node with a certain prediction, at this many labels of each class; a certainly wrong
+prediction adds 1. A model with few labels is overconfident, and a poor judge of where it is wrong."""
 
 
-def default(situation: Situation, k: int) -> Worth:
+def default(situation: Situation, k: int) -> Scores:
     """Coverage, in which nodes count more the likelier their answers are wrong, or the less certain they are: the more,
     the more labels there are. As far as labels so far say that alike nodes have the same label."""
     if situation.uncertainty is None:
         return coverage(situation, k)
-    if situation.beliefs is not None:
-        labelled, K = situation.labelled, situation.beliefs.shape[1]
-        trust = chance_of_agreement(situation.likeness.vectors[labelled], situation.beliefs[labelled])
-        anyway = _ANYWAY * _LABELS * K / max(len(labelled), 1)
-        return Worth(anyway + 1.0 - situation.beliefs.max(1), trust)
-    return Worth(_ANYWAY + situation.uncertainty / max(float(situation.uncertainty.max(initial=0.0)), 1e-12))
+    if situation.beliefs is None:
+        most = max(float(situation.uncertainty.max(initial=0.0)), 1e-12)
+        return coverage(situation, k, _ANYWAY + situation.uncertainty / most)
+    labelled, K = situation.labelled, situation.beliefs.shape[1]
+    trust = chance_of_agreement(situation.likeness.vectors[labelled], situation.beliefs[labelled])
+    anyway = _ANYWAY * _LABELS * K / max(len(labelled), 1)
+    return coverage(situation, k, anyway + 1.0 - situation.beliefs.max(1), trust)
 
 
-Strategy = Callable[[Situation, int], Scores | Worth]
+Strategy = Callable[[Situation, int], Scores]
 STRATEGIES: dict[str, Strategy] = {
     "default": default,
     "random": random,

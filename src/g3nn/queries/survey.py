@@ -26,6 +26,15 @@ _CHUNK = 1 << 17
 _NEAR_PAIRS = 500
 """Pairs per node that may be looked at one by one."""
 
+_HUB = 100
+"""Two neighbours of a node with more neighbours than this are not looked at for that reason alone."""
+
+_REACHED_AT_ONCE = 1 << 22
+"""Pairs with a common neighbour held at once, about."""
+
+_MARGIN = np.log(2.0)
+"""Pairs are drawn exactly up to this far above the highest log-odds met in their tile."""
+
 
 @dataclass(frozen=True, eq=False)
 class Cells:
@@ -109,42 +118,50 @@ class Tiles:
 
 
 @dataclass(frozen=True, eq=False)
-class Survey:
-    """Log-odds at equal numbers of edges and non-edges.
+class SampledGraph:
+    """edges: (2, E) int64, in the form of `NodeTask.edges`. labels: (n,): the labels that the edges were drawn for."""
 
-    edges:  (E,): of the observed edges.
-    others: (rounds, T): of a drawn pair from each tile, for labels of its ends drawn from q; minus infinity if it is
-            not a non-edge.
-    """
-
-    tiles: Tiles
     edges: np.ndarray
-    others: np.ndarray
+    labels: np.ndarray
 
-    @classmethod
-    def of(cls, scores: PairScores, q: np.ndarray, observed: ObservedEdges) -> Survey:
-        rng = np.random.default_rng(0)
-        tiles = Tiles.of(*scores.plug_in(q), observed.directed)
-        count, below = tiles.pairs.size, thresholds(q)
+
+@dataclass(frozen=True, eq=False)
+class Survey:
+    """All pairs of a graph, by a sample of each tile. q: (n, K), beliefs about labels. Log-odds are those at equal
+    numbers of edges and non-edges."""
+
+    scores: PairScores
+    q: np.ndarray
+    observed: ObservedEdges
+
+    @cached_property
+    def tiles(self) -> Tiles:
+        return Tiles.of(*self.scores.plug_in(self.q), self.observed.directed)
+
+    @cached_property
+    def others(self) -> np.ndarray:
+        """(rounds, T): the log-odds of a drawn pair from each tile, for labels of its ends drawn from q; minus infinity
+        if it is not a non-edge."""
+        rng, scores = np.random.default_rng(0), self.scores
+        count, below = self.tiles.pairs.size, thresholds(self.q)
         rounds, together = max(_LEAST_ROUNDS, _DRAWS // count), max(1, _CHUNK // count)
         others = []
         for done in range(0, rounds, together):
-            pairs = tiles.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
-            logits = (
-                row_products(scores.left, scores.right, pairs) + scores.table[tuple(draw_labels(below, pairs, rng))]
-            )
-            others.append(np.where(observed.is_free(pairs), logits, -np.inf).reshape(-1, count))
-        return cls(tiles, scores.odds, np.concatenate(others))
+            pairs = self.tiles.draw(np.tile(np.arange(count), min(together, rounds - done)), rng)
+            by_labels = scores.table[tuple(draw_labels(below, pairs, rng))]
+            logits = row_products(scores.left, scores.right, pairs) + by_labels
+            others.append(np.where(self.observed.is_free(pairs), logits, -np.inf).reshape(-1, count))
+        return np.concatenate(others)
 
     def expected_edges(self, shift: float) -> float:
-        """How many edges are expected when all log-odds are shifted."""
+        """The expected number of edges when all log-odds are shifted."""
         among_others = self.tiles.pairs @ expit(self.others + shift).mean(0)
-        return float(expit(self.edges + shift).sum() + among_others)
+        return float(expit(self.scores.odds + shift).sum() + among_others)
 
     @cached_property
     def shift(self) -> float:
-        """The one at which as many edges are expected as were observed."""
-        wanted = self.edges.size
+        """The shift at which as many edges are expected as were observed."""
+        wanted = self.scores.odds.size
         return float(brentq(lambda shift: self.expected_edges(shift) - wanted, -60.0, 60.0, xtol=1e-6))
 
     @cached_property
@@ -157,13 +174,61 @@ class Survey:
     def near(self) -> np.ndarray:
         """The tiles with the highest log-odds, as many as may be looked at pair by pair; every tile if n is small."""
         order = np.argsort(-self.peaks, kind="stable")
-        limit = _NEAR_PAIRS * self.tiles.sources.order.size
-        return order[np.cumsum(self.tiles.pairs[order]) <= limit]
+        return order[np.cumsum(self.tiles.pairs[order]) <= _NEAR_PAIRS * self.observed.n]
 
     @cached_property
     def far(self) -> np.ndarray:
         """All other tiles."""
         return np.setdiff1d(np.arange(self.peaks.size), self.near)
+
+    def likely_pairs(self, count: int) -> np.ndarray:
+        """(2, P): the `count` non-edges with the highest scores, or all if there are fewer, among those looked at.
+
+        These are nodes with a common neighbour, and all pairs in the tiles where edges are likely; in a small graph,
+        all pairs. Beliefs take the place of labels, which gives almost the order of the probabilities.
+        """
+        best, ends = _Best(count, self.observed), self.scores.plug_in(self.q)
+        for tile in self.near.tolist():
+            i, j, scores = self.tiles.scores(tile, *ends)
+            row, column = np.nonzero(scores > best.least)
+            best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
+        for pairs in two_steps_away(self.observed):
+            best.add(pairs, row_products(*ends, pairs))
+        return self.observed.pairs(best.codes)
+
+    def sample(self, rng: np.random.Generator) -> SampledGraph:
+        """Labels from q, then every pair independently with its probability at the observed density: for these labels,
+        or for observed edges whatever the labels are.
+
+        Exact for observed edges and in the tiles where edges are likely: pair by pair. In the others, pairs receive
+        hits at a common rate and keep one with the proportion of their own rate to it (as in `random_graph`). That rate
+        comes from a sample of the tile, so the few pairs above it are drawn too rarely.
+        """
+        observed, odds = self.observed, self.scores.odds
+        labels = draw_labels(thresholds(self.q), np.arange(len(self.q)), rng)
+        again = rng.random(odds.size) < expit(odds + self.shift)
+        ends = self.scores.plug_in(np.eye(self.q.shape[1])[labels])
+        others = (*self._near_pairs(ends, rng), *self._far_pairs(ends, rng))
+        free = [pairs[:, observed.is_free(pairs)] for pairs in others]
+        drawn = np.concatenate([observed.edges[:, again], *free], axis=1)
+        return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
+
+    def _near_pairs(self, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+        for tile in self.near.tolist():
+            i, j, logits = self.tiles.scores(tile, *ends)
+            row, column = np.nonzero(rng.random(logits.shape, dtype=np.float32) < expit(logits + self.shift))
+            yield np.stack([i[row], j[column]])
+
+    def _far_pairs(self, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
+        """A pair with log-odds t is linked if it receives at least one of a Poisson number of hits of mean
+        log(1 + e^t)."""
+        highest = np.logaddexp(0.0, self.peaks + self.shift + _MARGIN)
+        tiles = np.repeat(self.far, rng.poisson(highest[self.far] * self.tiles.pairs[self.far]))
+        for start in range(0, tiles.size, _CHUNK):
+            chunk = tiles[start : start + _CHUNK]
+            pairs = self.tiles.draw(chunk, rng)
+            rate = np.logaddexp(0.0, row_products(*ends, pairs) + self.shift)
+            yield pairs[:, rng.random(chunk.size) * highest[chunk] < rate]
 
 
 def thresholds(q: np.ndarray) -> np.ndarray:
@@ -178,30 +243,6 @@ def draw_labels(below: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) 
     """A label for each of these nodes by its thresholds, independent even where a node is given twice."""
     labels: np.ndarray = (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
     return labels
-
-
-_HUB = 100
-"""Two neighbours of a node with more neighbours than this are not looked at for that reason alone."""
-_REACHED_AT_ONCE = 1 << 22
-"""Pairs with a common neighbour held at once, about."""
-
-
-def likely_pairs(
-    survey: Survey, ends: tuple[np.ndarray, np.ndarray], observed: ObservedEdges, count: int
-) -> np.ndarray:
-    """(2, P): the `count` non-edges with the highest scores, or all if there are fewer, among those looked at.
-
-    These are nodes with a common neighbour, and all pairs in the tiles where edges are likely; in a small graph, all
-    pairs. ends: left and right with left_i . right_j the score of a pair.
-    """
-    best = _Best(count, observed)
-    for tile in survey.near.tolist():
-        i, j, scores = survey.tiles.scores(tile, *ends)
-        row, column = np.nonzero(scores > best.least)
-        best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
-    for pairs in two_steps_away(observed):
-        best.add(pairs, row_products(*ends, pairs))
-    return observed.pairs(best.codes)
 
 
 def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:
@@ -241,52 +282,3 @@ class _Best:
         self.codes, self._scores = codes[order], scores[first][order]
         if order.size == self.count:
             self.least = self._scores[-1]
-
-
-_MARGIN = np.log(2.0)
-"""Pairs are drawn exactly up to this far above the highest log-odds met in their tile."""
-
-
-@dataclass(frozen=True, eq=False)
-class SampledGraph:
-    """edges: (2, E) int64, in the form of `NodeTask.edges`. labels: (n,): the labels that the edges were drawn for."""
-
-    edges: np.ndarray
-    labels: np.ndarray
-
-
-def sample_graph(
-    scores: PairScores, survey: Survey, q: np.ndarray, observed: ObservedEdges, rng: np.random.Generator
-) -> SampledGraph:
-    """Labels from q, then every pair independently with its probability at the observed density: for these labels, or
-    for observed edges whatever the labels are.
-
-    Exact for observed edges and in the tiles where edges are likely: pair by pair. In the others, pairs receive hits at
-    a common rate and keep one with the proportion of their own rate to it (as in `data.random_graph`). That rate comes
-    from a sample of the tile, so the few pairs above it are drawn too rarely.
-    """
-    labels = draw_labels(thresholds(q), np.arange(len(q)), rng)
-    again = rng.random(scores.odds.size) < expit(scores.odds + survey.shift)
-    ends = scores.plug_in(np.eye(q.shape[1])[labels])
-    others = (*_near(survey, ends, rng), *_far(survey, ends, rng))
-    drawn = np.concatenate([observed.edges[:, again], *(pairs[:, observed.is_free(pairs)] for pairs in others)], axis=1)
-    return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
-
-
-def _near(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
-    for tile in survey.near.tolist():
-        i, j, logits = survey.tiles.scores(tile, *ends)
-        row, column = np.nonzero(rng.random(logits.shape, dtype=np.float32) < expit(logits + survey.shift))
-        yield np.stack([i[row], j[column]])
-
-
-def _far(survey: Survey, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """A pair with log-odds t is linked if it receives at least one of a Poisson number of hits of mean log(1 + e^t)."""
-    highest = np.logaddexp(0.0, survey.peaks + survey.shift + _MARGIN)
-    hits = rng.poisson(highest[survey.far] * survey.tiles.pairs[survey.far])
-    tiles = np.repeat(survey.far, hits)
-    for start in range(0, tiles.size, _CHUNK):
-        chunk = tiles[start : start + _CHUNK]
-        pairs = survey.tiles.draw(chunk, rng)
-        rate = np.logaddexp(0.0, row_products(*ends, pairs) + survey.shift)
-        yield pairs[:, rng.random(chunk.size) * highest[chunk] < rate]

@@ -130,8 +130,8 @@ def _evidence(trials: Sequence[Evidence]) -> dict[str, object]:
         "test_nodes": trials[0].test_nodes,
         "scores": {name: fmean(getattr(trial, name) for trial in trials) for name in ("ece", "brier", "nll")},
         "curves": curves([(trial.epochs, trial.curves) for trial in trials]),
-        "reliability": pooled(trial.reliability for trial in trials),
-        "degrees": pooled(trial.degrees for trial in trials),
+        "reliability": pooled([trial.reliability for trial in trials]),
+        "degrees": pooled([trial.degrees for trial in trials]),
         "confusion": np.mean([trial.confusion for trial in trials], axis=0).tolist(),
     }
 

@@ -14,7 +14,7 @@ import pytest
 
 from g3nn.base.errors import DataError
 from g3nn.labelling.opinions import answers_table, opinions
-from g3nn.labelling.project import FILE, LABEL, SKIP, UNKNOWN, Answer, Lease, Project, Verdict
+from g3nn.labelling.project import FILE, LABEL, SKIP, UNKNOWN, Answer, Lease, Project
 
 
 def said(request, node="a", label="x", person="Ann", kind=LABEL, **more):
@@ -55,18 +55,18 @@ def test_a_writer_that_is_killed_loses_nothing(tmp_path):
 
 
 def test_every_commit_is_flushed(project):
-    assert project._rows("PRAGMA synchronous") == [(2,)]
-    assert project._rows("PRAGMA journal_mode") == [("wal",)]
+    assert project._run("PRAGMA synchronous") == [(2,)]
+    assert project._run("PRAGMA journal_mode") == [("wal",)]
 
 
 def test_a_correction_counts_and_the_history_stays(project):
     project.add(said("1", label="x"))
     project.add(said("2", label="y", note="wrong before"))
     assert [(one.label, one.note) for one in project.current()] == [("y", "wrong before")]
-    assert [row["label"] for row in project.history("a")] == ["x", "y"]
+    assert [row["label"] for row in project.history()] == ["x", "y"]
     assert project.undo("of Ann").label == "y"
     assert [one.label for one in project.current()] == ["x"]
-    assert [row["undone"] is None for row in project.history("a")] == [True, False]
+    assert [row["undone"] is None for row in project.history()] == [True, False]
     assert project.undo("of Bo") is None
 
 
@@ -137,7 +137,7 @@ def test_of_equals_the_later_counts(project):
 
 def test_the_last_verdict_on_an_edge_counts(project):
     for request, verdict in (("1", "keep"), ("2", "remove"), ("2", "keep")):
-        project.judge(Verdict(request, "Ann", "a", "b", verdict))
+        project.judge(request, "Ann", "a", "b", verdict)
     assert project.verdicts() == {("a", "b"): "remove"}
 
 

@@ -13,10 +13,9 @@ from small_tables import node_columns, write
 
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, load_model
-from g3nn.labelling.changes import check_ids, differences, digest_of
 from g3nn.labelling.learner import ClassifierLearner
 from g3nn.labelling.records import FAR, NEAR, Records, ShownColumns
-from g3nn.labelling.tables import Known, read_unlabelled, with_edges, with_labels
+from g3nn.labelling.tables import Known, check_ids, differences, digest_of, read_unlabelled, with_edges, with_labels
 
 
 def read(folder, shown=SHOWN, **tables):
@@ -147,9 +146,7 @@ def test_what_has_changed_is_said(tmp_path):
     assert differences(before, before) == []
     ages = digest_of(read(tmp_path, age=[1.5] * 30 + [2.5] * 30, more=["x", "y"] * 30), nodes, edges)
     assert differences(before, ages) == ["new columns 'more'", "other values in 'age'"]
-    problems = Problems()
-    check_ids(before, ages, ["p1"], read(tmp_path).nodes.ids, problems)
-    assert not problems.found
+    check_ids(before, ages, ["p1"], read(tmp_path).nodes.ids)
 
 
 def test_other_ids_are_refused(tmp_path):
@@ -158,8 +155,6 @@ def test_other_ids_are_refused(tmp_path):
     before = digest_of(graph, nodes, edges)
     write(nodes, node_columns(range(59)))
     other = read_unlabelled(nodes, edges, SHOWN, (), Problems(), id="id")
-    problems = Problems()
-    check_ids(before, digest_of(other, nodes, edges), ["p1", "p59"], other.nodes.ids, problems)
     with pytest.raises(InputError, match=r"60 rows became 59.*1 answered id no longer there \('p59'\).*--export"):
-        problems.raise_if_any()
+        check_ids(before, digest_of(other, nodes, edges), ["p1", "p59"], other.nodes.ids)
     assert np.array_equal(graph.edges, other.edges)

@@ -146,7 +146,7 @@ def members(*given):
     ],
 )
 def test_who_answers_for_isolated_nodes(given, words):
-    assert model_page._who_answers_alone(members(*given)) == words
+    assert model_page._isolated_answer(members(*given)) == words
 
 
 @pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")

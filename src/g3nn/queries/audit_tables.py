@@ -1,0 +1,60 @@
+"""The tables of an audit: edges, pairs that lack one, and labels, the most suspicious first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from g3nn.graph.tables.frames import html_table, native_frame
+
+_ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
+
+
+LABEL_ROW = np.dtype(
+    [("rank", np.int64), ("node", np.int64), ("given", object), ("answer", object), ("probability", np.float64)]
+)
+
+
+def probably_wrong(table: np.ndarray) -> np.ndarray:
+    """The labels that are more probably wrong than right, and something else."""
+    return table[(table["probability"] > 0.5) & (table["given"] != table["answer"])]
+
+
+@dataclass(frozen=True, eq=False)
+class AuditTables:
+    """Structured arrays with the columns rank (from 1), source, target and probability.
+
+    edges:   every observed edge, the most suspicious first.
+    missing: pairs without an edge that probably should have one, the likeliest first.
+    labels:  every given label, the most suspicious first, with the columns rank, node, given, answer (what it probably
+             is) and probability (that the given label is wrong), by models that have not seen it.
+    """
+
+    edges: np.ndarray
+    missing: np.ndarray
+    labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
+
+    def to_frame(self) -> tuple[Any, Any]:
+        """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
+        return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
+
+    def _repr_html_(self) -> str:
+        tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
+        tables["Labels, the most suspicious first"] = self.labels
+        return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
+
+
+def _arrow(rows: np.ndarray) -> pa.Table:
+    return pa.table({name: rows[name] for name in rows.dtype.names or ()})
+
+
+def ranked_pairs(pairs: np.ndarray, probability: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """Rows in the given order, ranked from 1."""
+    table = np.empty(order.size, dtype=_ROW)
+    table["rank"] = np.arange(1, order.size + 1)
+    table["source"], table["target"] = pairs[:, order]
+    table["probability"] = probability[order]
+    return table
