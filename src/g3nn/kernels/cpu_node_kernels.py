@@ -147,8 +147,9 @@ def _score(near, r, p, k, c, base, target, source, table, sign, by_target, by_so
 
 
 @kernel(parallel=True)
-def expected_logistic(left, right, base, target, source, table, sign, out):
+def expected_logistic(pairs, out):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
+    left, right, base, target, source, table, sign = pairs
     R, P, K = left.shape
     chunks = (P + CHUNK - 1) // CHUNK
     for job in prange(R * chunks):
@@ -174,23 +175,10 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
 
 
 @kernel(parallel=True)
-def expected_logistic_backward(
-    grad,
-    left,
-    right,
-    base,
-    target,
-    source,
-    table,
-    sign,
-    grad_left,
-    grad_right,
-    grad_base,
-    grad_target,
-    grad_source,
-    grad_table,
-):
+def expected_logistic_backward(grad, pairs, grads, grad_table):
     """Gradients for every pair, and grad_table (R, chunks, K, K) for each chunk of pairs."""
+    left, right, base, target, source, table, sign = pairs
+    grad_left, grad_right, grad_base, grad_target, grad_source = grads
     R, P, K = left.shape
     chunks = grad_table.shape[1]
     ends = target.shape[1] > 0
