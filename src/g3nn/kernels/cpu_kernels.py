@@ -19,16 +19,22 @@ _CHUNK = 4096
 _SEGMENT = 256
 
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(inline="always")
+def _mixed(z):
+    """The finaliser of SplitMix64."""
+    z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
+    z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
+    return np.uint64(z ^ (z >> np.uint64(31)))
+
+
 @njit(inline="always")
 def _key(seed, counter):
-    """64 well-mixed bits for one draw of one replica (the SplitMix64 finaliser, applied twice)."""
-    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counter)
-    for _ in range(2):
-        z = np.uint64(z + np.uint64(0x9E3779B97F4A7C15))
-        z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
-        z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
-        z = np.uint64(z ^ (z >> np.uint64(31)))
-    return z
+    """64 well-mixed bits for one draw of one replica: two steps of SplitMix64."""
+    z = np.uint64(seed) * GOLDEN + np.uint64(counter)
+    return _mixed(np.uint64(_mixed(np.uint64(z + GOLDEN)) + GOLDEN))
 
 
 @njit(inline="always")

@@ -48,32 +48,26 @@ def rectify_backward(grad, kept, scale, out, sums):
 
 @kernel(parallel=True)
 def node_terms(log_q, log_p, label, of_posterior, sums, soft):
-    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.nodes`."""
+    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.node_terms`."""
     R, n, K = log_q.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
         r, start, stop = _span(job, chunks, CHUNK, n)
-        supervised = 0.0
-        prior = 0.0
-        cross = 0.0
-        entropy = 0.0
+        total = np.zeros(4)
         for i in range(start, stop):
             y = label[i]
             if y >= 0:
-                supervised -= log_q[r, i, y]
-                prior -= log_p[r, i, y]
+                total[0] -= log_q[r, i, y]
+                total[1] -= log_p[r, i, y]
                 soft[r, i] = 0.0
                 soft[r, i, y] = 1.0
                 continue
             for k in range(K):
                 q = np.exp(log_q[r, i, k])
-                cross -= q * log_p[r, i, k]
-                entropy -= q * log_q[r, i, k]
+                total[2] -= q * log_p[r, i, k]
+                total[3] -= q * log_q[r, i, k]
                 soft[r, i, k] = q if of_posterior else np.exp(log_p[r, i, k])
-        sums[r, start // CHUNK, 0] = supervised
-        sums[r, start // CHUNK, 1] = prior
-        sums[r, start // CHUNK, 2] = cross
-        sums[r, start // CHUNK, 3] = entropy
+        sums[r, start // CHUNK] = total
 
 
 @kernel(parallel=True)
