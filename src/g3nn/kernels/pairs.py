@@ -126,10 +126,10 @@ def tag_moments(
     q (R, n, T): the probability of each tag; base (R, 1); one, both and other (R, T), by default other = one. Inner
     products of node vectors are enough, so no array of size pairs x tags is needed.
     """
-    a, b, c = one.unsqueeze(1), (one if other is None else other).unsqueeze(1), both.unsqueeze(1)
-    squared = q.square()
-    index = (i, j, pattern)
-    mean = base + tag_mean(q, one, both, *index, other=one if other is None else other)
+    other = one if other is None else other
+    a, b, c = one.unsqueeze(1), other.unsqueeze(1), both.unsqueeze(1)
+    squared, index = q.square(), (i, j, pattern)
+    mean = base + tag_mean(q, one, both, *index, other)
     # Var(a u + b v + c u v) for independent u and v with probabilities p and r, ordered by powers of p and r.
     first, second = ((part.square() * (q - squared)).sum(2) for part in (a, b))
     left = torch.cat([c * ((2 * (a + b) + c) * q - 2 * a * squared), -c * (2 * b * q + c * squared)], dim=2)
@@ -192,7 +192,7 @@ class FreePairs:
         return (place == self._taken.rowptr[i + 1]) | (col[place.clamp_max(self._taken.nnz - 1)] != j)
 
     def _count(self, row: Tensor, first: Callable[[Tensor], Tensor]) -> Tensor:
-        """How many entries of each row come first: `first` tells it of entries, and is true up to some entry."""
+        """The number of entries at the start of each row for which `first` is true; it is false for all after them."""
         start, low, high = self._taken.rowptr[row], self._taken.rowptr[row], self._taken.rowptr[row + 1]
         last = max(self._taken.nnz - 1, 0)
         for _ in range(self._longest.bit_length()):

@@ -210,7 +210,7 @@ def is_binary(features: sp.csr_array | np.ndarray) -> bool:
 
 
 def is_identity(features: sp.csr_array | np.ndarray) -> bool:
-    """Whether each node has one feature, which is 1 and no other node's, in the order of the nodes: no features."""
+    """Whether the features are the identity matrix, which stands for no features."""
     if features.shape[0] != features.shape[1]:
         return False
     x = sp.csr_array(features)
