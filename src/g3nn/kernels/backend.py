@@ -41,7 +41,8 @@ def differentiable(
     """The result of `forward(*inputs)`, whose gradient is that of `backward`.
 
     `forward` also returns the tensors to save. `backward` takes these and the gradients of the results, and returns
-    those of the inputs. It must not refer to other large tensors, which would stay in memory.
+    those of the inputs. It must not refer to other large tensors: they would stay in memory, and the memory of an epoch
+    is estimated from the saved ones.
     """
     return _Differentiable.apply(forward, backward, *inputs)
 

@@ -103,7 +103,7 @@ def dropped_linear(x: Tensor, weight: Tensor, draw: Draw) -> Tensor:
     R, (n, h) = len(weight), x.shape
     count = max(1, _BLOCK[x.device.type] // (R * h))
 
-    def blocks() -> Iterator[tuple[slice, Tensor]]:
+    def blocks(x: Tensor) -> Iterator[tuple[slice, Tensor]]:
         """(R, rows, h): the rows of x after dropout, block by block, and which rows they are."""
         for start in range(0, n, count):
             rows = slice(start, start + count)
@@ -111,13 +111,13 @@ def dropped_linear(x: Tensor, weight: Tensor, draw: Draw) -> Tensor:
 
     def forward(weight: Tensor) -> tuple[Tensor, Saved]:
         out = weight.new_empty(R, n, weight.shape[2])
-        for rows, dropped in blocks():
+        for rows, dropped in blocks(x):
             out[:, rows] = torch.bmm(dropped, weight)
-        return out, ()
+        return out, (x,)
 
-    def backward(grad: Tensor) -> Saved:
+    def backward(x: Tensor, grad: Tensor) -> Saved:
         total = grad.new_zeros(R, h, grad.shape[2])
-        for rows, dropped in blocks():
+        for rows, dropped in blocks(x):
             total += torch.bmm(dropped.transpose(1, 2), grad[:, rows])
         return (total,)
 
@@ -179,9 +179,9 @@ def node_terms(
         return reference.node_terms(NodeAnswers(log_q, log_p, label, of_posterior, shares))
 
     def forward(log_q: Tensor, log_p: Tensor) -> tuple[tuple[Tensor, Tensor], Saved]:
-        return kernels.node_terms(NodeAnswers(log_q, log_p, label, of_posterior, shares)), (log_q, log_p)
+        return kernels.node_terms(NodeAnswers(log_q, log_p, label, of_posterior, shares)), (log_q, log_p, label)
 
-    def backward(log_q: Tensor, log_p: Tensor, *grads: Tensor) -> Saved:
+    def backward(log_q: Tensor, log_p: Tensor, label: Tensor, *grads: Tensor) -> Saved:
         return kernels.node_terms_backward(*grads, NodeAnswers(log_q, log_p, label, of_posterior, shares))
 
     return differentiable(forward, backward, log_q, log_p)
