@@ -73,7 +73,7 @@ def edgeless(learnable: NodeTask) -> NodeTask:
 @pytest.fixture
 def without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine where numba is not installed."""
-    monkeypatch.setattr(backend, "_numba_kernels", lambda: None)
+    monkeypatch.setattr(backend, "_installed", lambda device: None)
 
 
 @pytest.fixture(params=["numba", "torch"])

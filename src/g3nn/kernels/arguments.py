@@ -30,8 +30,8 @@ class Draw(NamedTuple):
 
 
 def on_device(counter: int | Tensor, device: torch.device) -> Tensor:
-    """The number of a draw as a tensor that a kernel can read. It is written there, not copied: a copy would wait for
-    all that a GPU has to do."""
+    """The number of a draw as a tensor that a kernel can read. It is written there, not copied: a copy would wait
+    until the GPU has finished everything before it."""
     return counter if isinstance(counter, Tensor) else torch.full((), counter, dtype=torch.int64, device=device)
 
 
@@ -42,7 +42,7 @@ class Scales(NamedTuple):
     right: Tensor | None
 
     def turned(self, transpose: bool) -> Scales:
-        """Those of the transpose, if asked for."""
+        """The scales of the transpose if `transpose`, else these."""
         return Scales(self.right, self.left) if transpose else self
 
     def values(self, pattern: Pattern) -> Tensor:
@@ -52,8 +52,8 @@ class Scales(NamedTuple):
 
 
 class Attention(NamedTuple):
-    """Who attends to whom, the slope of the leaky rectifier below zero, the draw that drops attention weights, and the
-    logarithms (nnz,) of the weights of the entries, None if all are 1."""
+    """The entries over which attention runs, the slope of the leaky rectifier below zero, the draw that drops attention
+    weights, and the logarithms (nnz,) of the weights of the entries, None if all are 1."""
 
     pattern: Pattern
     slope: float
@@ -83,7 +83,7 @@ class LogisticPairs(NamedTuple):
     sign: float
 
     def parts(self, size: int) -> Iterator[tuple[slice, LogisticPairs]]:
-        """So many pairs at a time, with their places; at least one part, even of no pairs."""
+        """Parts of at most `size` pairs, with their places; at least one part, even without pairs."""
         for start in range(0, max(self.base.shape[1], 1), size):
             here = slice(start, start + size)
             target, source = (None if end is None else end[:, here] for end in (self.target, self.source))

@@ -1,39 +1,60 @@
-"""The fast kernels for a tensor: numba on the CPU, Triton on CUDA, None if these are not installed.
+"""The fast kernels for a tensor, and operations whose gradients they compute.
 
-`g3nn.kernels.cpu` and `g3nn.kernels.gpu` have the same functions. Without them, operations fall back to plain torch
-(`g3nn.kernels.reference`).
+`g3nn.kernels.cpu` (numba) and `g3nn.kernels.gpu` (Triton) have the same functions. Where they are not installed,
+operations fall back to plain torch (`g3nn.kernels.reference`).
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import cache
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeVar
 
+import torch
 from torch import Tensor
+
+Result = TypeVar("Result", Tensor, tuple[Tensor, Tensor])
+Saved = tuple[Tensor | None, ...]
+
+_KERNELS = {"cpu": "g3nn.kernels.cpu", "cuda": "g3nn.kernels.gpu"}
 
 
 # Imported on first use, since numba would double the time of `import g3nn`.
 @cache
-def _numba_kernels() -> ModuleType | None:
-    return _installed("g3nn.kernels.cpu")
-
-
-@cache
-def _triton_kernels() -> ModuleType | None:
-    return _installed("g3nn.kernels.gpu")
-
-
-def _installed(name: str) -> ModuleType | None:
+def _installed(device: str) -> ModuleType | None:
     try:
-        return importlib.import_module(name)
+        return importlib.import_module(_KERNELS[device]) if device in _KERNELS else None
     except ModuleNotFoundError:
         return None
 
 
-def fast(tensor: Tensor) -> Any:
+def fast(tensor: Tensor) -> ModuleType | None:
     """The module of fast kernels for the device of `tensor`, or None."""
-    if tensor.device.type == "cpu":
-        return _numba_kernels()
-    return _triton_kernels() if tensor.device.type == "cuda" else None
+    return _installed(tensor.device.type)
+
+
+def differentiable(
+    forward: Callable[..., tuple[Result, Saved]], backward: Callable[..., Saved], *inputs: Tensor | None
+) -> Result:
+    """The result of `forward(*inputs)`, whose gradient is that of `backward`.
+
+    `forward` also returns the tensors to save. `backward` takes these and the gradients of the results, and returns
+    those of the inputs. It must not refer to other large tensors: they would stay in memory, and the memory of an epoch
+    is estimated from the saved ones.
+    """
+    return _Differentiable.apply(forward, backward, *inputs)
+
+
+class _Differentiable(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, forward: Callable[..., Any], backward: Callable[..., Saved], *inputs: Tensor | None) -> Any:
+        result, saved = forward(*inputs)
+        ctx.save_for_backward(*saved)
+        ctx.gradients = backward
+        return result
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> Saved:
+        return None, None, *ctx.gradients(*ctx.saved_tensors, *grads)

@@ -1,4 +1,4 @@
-"""Functions compiled by numba: kept on disk where there is room for it, safe in threads and after a fork."""
+"""Functions compiled by numba: cached on disk where possible, safe in threads and after a fork."""
 
 from __future__ import annotations
 
@@ -21,23 +21,32 @@ Function = Callable[..., Any]
 _config: Any = numba.config
 
 
-def kernel(**options: Any) -> Callable[[Function], Function]:
-    """`numba.njit` for functions that Python calls, with the cache of this module. options: those of numba.
+def kernel(
+    parallel: bool = False, fastmath: bool | set[str] = False, nogil: bool = False
+) -> Callable[[Function], Function]:
+    """`numba.njit` with these options, for functions that Python calls, with the cache of this module.
 
     A parallel kernel runs in one thread where it cannot have more, see `g3nn.base.threads`.
     """
 
+    def compiled(function: Function, parallel: bool) -> Function:
+        made: Any = numba.njit(parallel=parallel, fastmath=fastmath, nogil=nogil)(function)
+        kept = _cache(function)
+        if kept is not None:
+            made._cache = kept
+        return made
+
     def decorate(function: Function) -> Function:
-        if not options.get("parallel"):
-            return _compiled(function, options)
-        many = _compiled(function, options)
+        many = compiled(function, parallel)
+        if not parallel:
+            return many
 
         @cache
         def alone() -> Function:
             # Under another name: numba's cache does not tell the two apart by their options.
             copy = types.FunctionType(function.__code__, function.__globals__)
             copy.__name__ = copy.__qualname__ = f"{function.__name__}_alone"
-            return _compiled(copy, {**options, "parallel": False})
+            return compiled(copy, False)
 
         @wraps(function)
         def call(*arguments: Any) -> Any:
@@ -51,16 +60,8 @@ def kernel(**options: Any) -> Callable[[Function], Function]:
     return decorate
 
 
-def _compiled(function: Function, options: dict[str, Any]) -> Function:
-    made = numba.njit(**options)(function)
-    kept = _cache(function)
-    if kept is not None:
-        made._cache = kept
-    return made
-
-
 class _Cache(FunctionCache):
-    """A disk that is full costs time at the next start, no result."""
+    """On a full disk, the code is compiled again at the next start."""
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):
@@ -82,7 +83,7 @@ def _cache(function: Function) -> FunctionCache | None:
 
 
 def _own_folder() -> str | None:
-    """A temporary folder of this user. What lies there is run as it is, so nobody else may be able to write to it."""
+    """A temporary folder of this user. Its code is run unchecked, so no other user may be able to write to it."""
     user = os.getuid() if hasattr(os, "getuid") else 0
     try:
         folder = os.path.join(tempfile.gettempdir(), f"g3nn-numba-{user}")

@@ -20,12 +20,14 @@ from g3nn.kernels.pattern import Pattern, index_type
 
 def _call(kernel: Callable[..., None], *arguments: Any) -> None:
     """Runs a kernel on arrays instead of tensors; it writes into those of its arguments that are contiguous."""
-    kernel(*(_array(argument) if isinstance(argument, Tensor) else argument for argument in arguments))
+    kernel(*map(_plain, arguments))
 
 
-def _array(tensor: Tensor) -> np.ndarray:
-    """A contiguous numpy view of a CPU tensor, or a copy if it is strided."""
-    return tensor.contiguous().numpy(force=True)
+def _plain(argument: Any) -> Any:
+    """A contiguous numpy view of a tensor, or a copy if it is strided; those of a tuple."""
+    if isinstance(argument, Tensor):
+        return argument.contiguous().numpy(force=True)
+    return tuple(map(_plain, argument)) if isinstance(argument, tuple) else argument
 
 
 def _noise(draw: Draw | None, like: Tensor) -> tuple[Any, ...]:
@@ -42,11 +44,6 @@ def _number(value: float, like: Tensor) -> Any:
 
 def _rows(index: Tensor) -> Tensor:
     return index if index.dim() == 2 else index.unsqueeze(0)
-
-
-def _parts(R: int) -> int:
-    """The number of ranges of nodes into which to split each replica so that every thread has work."""
-    return max(1, -(-numba.get_num_threads() // R))
 
 
 def uniform_bits(seeds: Tensor, counter: int | Tensor, size: int) -> Tensor:
@@ -68,10 +65,10 @@ def dropout(x: Tensor, draw: Draw, start: int = 0) -> Tensor:
 
 
 def turned(rowptr: Tensor, col: Tensor, m: int, places: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
-    counts, t_rowptr = torch.zeros(m, dtype=torch.int64), torch.empty(m + 1, dtype=torch.int64)
+    counts, t_rowptr = torch.zeros(m, dtype=torch.int64), torch.zeros(m + 1, dtype=torch.int64)
     parts = numba.get_num_threads()
     _call(cpu_rows.count, col, parts, counts)
-    _call(cpu_rows.starts, counts, t_rowptr)
+    torch.cumsum(counts, 0, out=t_rowptr[1:])
     t_col, perm = torch.empty(len(col), dtype=index_type(len(rowptr) - 2)), torch.empty(len(col), dtype=places)
     counts.copy_(t_rowptr[:-1])
     _call(cpu_rows.turn, rowptr, col, parts, counts, t_col, perm)
@@ -86,11 +83,11 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
         left, right = values.turned(transpose)
         # One pass over the rows is cheaper than a second number to look up for each entry.
         scaled = dense if right is None else dense * right.unsqueeze(1)
-        _call(kernels.spmm_scaled, rowptr, col, left, scaled, out)
+        _call(kernels.spmm, rowptr, col, None, None, left, scaled, out)
         return out
     perm = pattern.perm if transpose else None
     if draw is None:
-        _call(kernels.spmm, rowptr, col, perm, values, dense, out)
+        _call(kernels.spmm, rowptr, col, perm, values, None, dense, out)
     else:
         ordered = values[0].index_select(0, pattern.perm) if transpose else values[0]
         _call(kernels.spmm_dropout, rowptr, col, perm, ordered, dense, *_noise(draw, dense), out)
@@ -104,9 +101,7 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 
 def pair_dot_backward(grad: Tensor, left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> tuple[Tensor, Tensor]:
-    ends = left.new_zeros(left.shape), right.new_zeros(right.shape)
-    _call(kernels.pair_dot_backward, grad, left, right, _rows(i), _rows(j), _parts(left.shape[0]), *ends)
-    return ends
+    return _scatter(grad, right, j, i, left.shape[1]), _scatter(grad, left, i, j, right.shape[1])
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
@@ -116,8 +111,15 @@ def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor) -> Tensor:
 
 
 def scatter_rows(rows: Tensor, index: Tensor, n: int) -> Tensor:
-    out = rows.new_zeros(rows.shape[0], n, rows.shape[2])
-    _call(kernels.scatter_rows, rows, _rows(index), _parts(rows.shape[0]), out)
+    return _scatter(None, rows, None, index, n)
+
+
+def _scatter(grad: Tensor | None, rows: Tensor, source: Tensor | None, target: Tensor, n: int) -> Tensor:
+    R, _, h = rows.shape
+    out = rows.new_zeros(R, n, h)
+    # So many ranges of nodes that every thread has work.
+    parts = max(1, -(-numba.get_num_threads() // R))
+    _call(kernels.scatter, grad, rows, None if source is None else _rows(source), _rows(target), parts, out)
     return out
 
 
@@ -196,7 +198,7 @@ def node_terms_backward(grad_sums: Tensor, grad_soft: Tensor, answers: NodeAnswe
 
 def expected_logistic(pairs: LogisticPairs) -> Tensor:
     out = pairs.base.new_empty(pairs.base.shape)
-    _call(node_kernels.expected_logistic, *_with_ends(pairs), out)
+    _call(node_kernels.expected_logistic, _with_ends(pairs), out)
     return out
 
 
@@ -204,10 +206,9 @@ def expected_logistic_backward(grad: Tensor, pairs: LogisticPairs) -> tuple[Tens
     R, P, K = pairs.left.shape
     tables = np.empty((R, _chunks(P), K, K))
     left, right, target, source = (pairs.left.new_empty(R, P, K) for _ in range(4))
-    base = pairs.base.new_empty(R, P)
-    _call(node_kernels.expected_logistic_backward, grad, *_with_ends(pairs), left, right, base, target, source, tables)
-    ends = (None, None) if pairs.target is None else (target, source)
-    return left, right, base, *ends, _total(tables, pairs.table)
+    grads = (left, right, pairs.base.new_empty(R, P), target, source)
+    _call(node_kernels.expected_logistic_backward, grad, _with_ends(pairs), grads, tables)
+    return *(grads if pairs.target is not None else (*grads[:3], None, None)), _total(tables, pairs.table)
 
 
 def _with_ends(pairs: LogisticPairs) -> LogisticPairs:

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit, prange
 
 from g3nn.kernels.compiled import kernel
-from g3nn.kernels.cpu_kernels import _key
+from g3nn.kernels.cpu_kernels import GOLDEN, _key, _mixed
 
 _BLOCK = 1024
 
@@ -20,11 +20,8 @@ _BLOCK = 1024
 @njit(inline="always")
 def _uniform(state):
     """The next state of a stream (SplitMix64), and a number above 0 and up to 1 from 53 of its bits."""
-    state = np.uint64(state + np.uint64(0x9E3779B97F4A7C15))
-    z = np.uint64((state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
-    z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
-    z = np.uint64(z ^ (z >> np.uint64(31)))
-    return state, (np.float64(z >> np.uint64(11)) + 1.0) * 2.0**-53
+    state = np.uint64(state + GOLDEN)
+    return state, (np.float64(_mixed(state) >> np.uint64(11)) + 1.0) * 2.0**-53
 
 
 @njit
@@ -57,7 +54,7 @@ def _hit(state, x, stop, i, members, labels, rate, intercept, positions, weight)
 
 @njit
 def _neighbours(i, labels, members, place, ends, rates, intercepts, positions, weight, seed, found):
-    """How many neighbours with a larger number node i has; they are written to `found` if it has room."""
+    """The number of neighbours of node i with a larger number; they are written to `found` unless it is empty."""
     n = labels.shape[0]
     stop = np.float64(ends[labels[i]])
     one, x = _key(seed, 2 * i), np.float64(place[i] + 1)

@@ -1,4 +1,5 @@
-"""Kernels in numba for what is judged about edges, on arrays of numpy. As in `cpu_kernels`, threads change nothing."""
+"""Kernels in numba for similarities, messages and matchings along edges, on arrays of numpy. As in `cpu_kernels`,
+results do not depend on the number of threads."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ def ends_around(near, own, left, right, weight, least, out):
     """out (P,): how alike each end of a pair is to the neighbours of the other, without the pair itself.
 
     near (n, h): the sum of `own` (n, h) over the neighbours of a node; weight (P,): how much the other end has in it.
-    What is left of a sum has length one, or is zero where it is no longer than `least`.
+    The rest of a sum is scaled to length one, or set to zero if its length is at most `least`.
     """
     for p in prange(left.shape[0]):
         i, j = left[p], right[p]
@@ -55,8 +56,8 @@ def ends_around(near, own, left, right, weight, least, out):
 
 @kernel(parallel=True)
 def hear(messages, genuine, table, out):
-    """out (2 E, K): the log of how likely each label of the target makes what a message (2 E, K) says of its source,
-    if the edge is genuine with this probability (E,). table: (K, K), how often genuine edges join two labels."""
+    """out (2 E, K): the log-likelihood of each label of the target, given the message (2 E, K) of beliefs about its
+    source, if the edge is genuine with this probability (E,). table: (K, K), how often genuine edges join labels."""
     E, K = genuine.shape[0], messages.shape[1]
     for m in prange(messages.shape[0]):
         g = genuine[m % E]
@@ -69,7 +70,7 @@ def hear(messages, genuine, table, out):
 
 @kernel(parallel=True)
 def arrive(indptr, indices, heard, start, out):
-    """out (n, K): start (n, K) and everything that a node has heard; its messages are indices[indptr[i] ...]."""
+    """out (n, K): start (n, K) and the sum of `heard` over the messages to a node, which are indices[indptr[i] ...]."""
     for i in prange(start.shape[0]):
         for label in range(start.shape[1]):
             total = start[i, label]
@@ -80,8 +81,8 @@ def arrive(indptr, indices, heard, start, out):
 
 @kernel(parallel=True)
 def send(total, heard, source, stays, messages):
-    """messages (2 E, K): what a node believes without what it heard along the same edge. stays: the share of the
-    messages so far that stays. `heard` is written over."""
+    """messages (2 E, K): beliefs about a node without what arrived along the same edge. stays: the share of the
+    previous messages that stays. `heard` is overwritten."""
     M, K = messages.shape
     for m in prange(M):
         i, back = source[m], (m + M // 2) % M

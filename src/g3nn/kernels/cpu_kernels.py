@@ -19,16 +19,22 @@ _CHUNK = 4096
 _SEGMENT = 256
 
 
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@njit(inline="always")
+def _mixed(z):
+    """The finaliser of SplitMix64."""
+    z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
+    z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
+    return np.uint64(z ^ (z >> np.uint64(31)))
+
+
 @njit(inline="always")
 def _key(seed, counter):
-    """64 well-mixed bits for one draw of one replica (the SplitMix64 finaliser, applied twice)."""
-    z = np.uint64(seed) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(counter)
-    for _ in range(2):
-        z = np.uint64(z + np.uint64(0x9E3779B97F4A7C15))
-        z = np.uint64((z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9))
-        z = np.uint64((z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB))
-        z = np.uint64(z ^ (z >> np.uint64(31)))
-    return z
+    """64 well-mixed bits for one draw of one replica: two steps of SplitMix64."""
+    z = np.uint64(seed) * GOLDEN + np.uint64(counter)
+    return _mixed(np.uint64(_mixed(np.uint64(z + GOLDEN)) + GOLDEN))
 
 
 @njit(inline="always")
@@ -116,13 +122,17 @@ def dropout(x, seeds, counter, threshold, scale, first, out):
 
 
 @kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
-def spmm(rowptr, col, perm, values, dense, out):
-    """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz)."""
+def spmm(rowptr, col, perm, values, left, dense, out):
+    """out (R, n, h) = A_r @ dense_r, A_r with the given pattern and values (R or 1, nnz).
+
+    Without values, all those of row i are left_i; left (n,), None for ones.
+    """
     R, n, h = out.shape
     for job in prange(R * n):
         r = job // n
         i = job % n
-        v = _of_replica(values, r)
+        if values is not None:
+            v = _of_replica(values, r)
         target = out[r, i]
         target[:] = 0.0
         for k in range(rowptr[i], rowptr[i + 1]):
@@ -130,27 +140,14 @@ def spmm(rowptr, col, perm, values, dense, out):
                 prefetch(dense, (r, col[k + AHEAD]))
                 if perm is not None:
                     prefetch(v, (perm[k + AHEAD],))
-            weight = v[k] if perm is None else v[perm[k]]
             source = dense[r, col[k]]
-            for c in range(h):
-                target[c] += weight * source[c]
-
-
-@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
-def spmm_scaled(rowptr, col, left, dense, out):
-    """As `spmm`, where all values of row i are left_i; left (n,), None for ones."""
-    R, n, h = out.shape
-    for job in prange(R * n):
-        r = job // n
-        i = job % n
-        target = out[r, i]
-        target[:] = 0.0
-        for k in range(rowptr[i], rowptr[i + 1]):
-            if k + AHEAD < rowptr[n]:
-                prefetch(dense, (r, col[k + AHEAD]))
-            source = dense[r, col[k]]
-            for c in range(h):
-                target[c] += source[c]
+            if values is None:
+                for c in range(h):
+                    target[c] += source[c]
+            else:
+                weight = v[k] if perm is None else v[perm[k]]
+                for c in range(h):
+                    target[c] += weight * source[c]
         if left is not None:
             for c in range(h):
                 target[c] *= left[i]
@@ -210,42 +207,6 @@ def pair_dot(left, right, i, j, out):
             out[r, p] = total
 
 
-@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
-def pair_dot_backward(grad, left, right, i, j, parts, grad_left, grad_right):
-    """Adds grad * right_j to grad_left_i and grad * left_i to grad_right_j, in the order of the pairs.
-
-    The nodes of each replica are split into `parts` ranges. A thread walks over all pairs and handles the ends in its
-    range, so no two threads share a row and the sums do not depend on the number of threads.
-    """
-    R, P = grad.shape
-    n, h = left.shape[1], left.shape[2]
-    for job in prange(R * parts):
-        r = job // parts
-        low = n * (job % parts) // parts
-        high = n * (job % parts + 1) // parts
-        first, second = _of_replica(i, r), _of_replica(j, r)
-        for p in range(P):
-            if p + AHEAD < P:
-                i_next, j_next = first[p + AHEAD], second[p + AHEAD]
-                # Without a branch, which would be mispredicted for every other pair.
-                own_i, own_j = (i_next >= low) & (i_next < high), (j_next >= low) & (j_next < high)
-                prefetch(grad_left, (r, i_next if own_i else low))
-                prefetch(right, (r, j_next if own_i else low))
-                prefetch(grad_right, (r, j_next if own_j else low))
-                prefetch(left, (r, i_next if own_j else low))
-            g = grad[r, p]
-            if low <= first[p] < high:
-                target = grad_left[r, first[p]]
-                source = right[r, second[p]]
-                for c in range(h):
-                    target[c] += g * source[c]
-            if low <= second[p] < high:
-                target = grad_right[r, second[p]]
-                source = left[r, first[p]]
-                for c in range(h):
-                    target[c] += g * source[c]
-
-
 @kernel(parallel=True)
 def pair_sum(left, right, i, j, out):
     """out (R, P) = left_i + right_j for pairs (i, j); left, right (R, n); i, j (R or 1, P)."""
@@ -258,22 +219,39 @@ def pair_sum(left, right, i, j, out):
             out[r, p] = left[r, first[p]] + right[r, second[p]]
 
 
-@kernel(parallel=True)
-def scatter_rows(rows, index, parts, out):
-    """Adds rows (R, P, h) to out (R, n, h) at index (R or 1, P), in the order of the pairs; parts as above."""
-    R, P, h = rows.shape
-    n = out.shape[1]
+@kernel(parallel=True, fastmath={"contract", "reassoc", "nsz"})
+def scatter(grad, rows, source, target, parts, out):
+    """Adds grad_p * rows[source_p] to out (R, n, h) at target_p, in the order of the pairs p; without grad, rows_p.
+
+    The nodes of each replica are split into `parts` ranges. A thread walks over all pairs and handles the targets in
+    its range, so no two threads share a row and the sums do not depend on the number of threads.
+    """
+    (R, n, h), P = out.shape, target.shape[1]
     for job in prange(R * parts):
         r = job // parts
         low = n * (job % parts) // parts
         high = n * (job % parts + 1) // parts
-        places = _of_replica(index, r)
+        places = _of_replica(target, r)
+        if grad is not None:
+            origins = _of_replica(source, r)
         for p in range(P):
+            if p + AHEAD < P:
+                following = places[p + AHEAD]
+                # Without a branch, which would be mispredicted for every other pair.
+                own = (following >= low) & (following < high)
+                prefetch(out, (r, following if own else low))
+                if grad is not None:
+                    prefetch(rows, (r, origins[p + AHEAD] if own else low))
             if low <= places[p] < high:
-                target = out[r, places[p]]
-                source = rows[r, p]
-                for c in range(h):
-                    target[c] += source[c]
+                total = out[r, places[p]]
+                if grad is None:
+                    row = rows[r, p]
+                    for c in range(h):
+                        total[c] += row[c]
+                else:
+                    row, g = rows[r, origins[p]], grad[r, p]
+                    for c in range(h):
+                        total[c] += g * row[c]
 
 
 @kernel(parallel=True)

@@ -48,32 +48,26 @@ def rectify_backward(grad, kept, scale, out, sums):
 
 @kernel(parallel=True)
 def node_terms(log_q, log_p, label, of_posterior, sums, soft):
-    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.nodes`."""
+    """sums (R, chunks, 4) over each chunk of nodes, and soft (R, n, K); see `g3nn.kernels.node_terms`."""
     R, n, K = log_q.shape
     chunks = sums.shape[1]
     for job in prange(R * chunks):
         r, start, stop = _span(job, chunks, CHUNK, n)
-        supervised = 0.0
-        prior = 0.0
-        cross = 0.0
-        entropy = 0.0
+        total = np.zeros(4)
         for i in range(start, stop):
             y = label[i]
             if y >= 0:
-                supervised -= log_q[r, i, y]
-                prior -= log_p[r, i, y]
+                total[0] -= log_q[r, i, y]
+                total[1] -= log_p[r, i, y]
                 soft[r, i] = 0.0
                 soft[r, i, y] = 1.0
                 continue
             for k in range(K):
                 q = np.exp(log_q[r, i, k])
-                cross -= q * log_p[r, i, k]
-                entropy -= q * log_q[r, i, k]
+                total[2] -= q * log_p[r, i, k]
+                total[3] -= q * log_q[r, i, k]
                 soft[r, i, k] = q if of_posterior else np.exp(log_p[r, i, k])
-        sums[r, start // CHUNK, 0] = supervised
-        sums[r, start // CHUNK, 1] = prior
-        sums[r, start // CHUNK, 2] = cross
-        sums[r, start // CHUNK, 3] = entropy
+        sums[r, start // CHUNK] = total
 
 
 @kernel(parallel=True)
@@ -147,8 +141,9 @@ def _score(near, r, p, k, c, base, target, source, table, sign, by_target, by_so
 
 
 @kernel(parallel=True)
-def expected_logistic(left, right, base, target, source, table, sign, out):
+def expected_logistic(pairs, out):
     """out (R, P): sum_kl left_k right_l log sigmoid(sign (base + target_l + source_k + table_kl))."""
+    left, right, base, target, source, table, sign = pairs
     R, P, K = left.shape
     chunks = (P + CHUNK - 1) // CHUNK
     for job in prange(R * chunks):
@@ -174,23 +169,10 @@ def expected_logistic(left, right, base, target, source, table, sign, out):
 
 
 @kernel(parallel=True)
-def expected_logistic_backward(
-    grad,
-    left,
-    right,
-    base,
-    target,
-    source,
-    table,
-    sign,
-    grad_left,
-    grad_right,
-    grad_base,
-    grad_target,
-    grad_source,
-    grad_table,
-):
+def expected_logistic_backward(grad, pairs, grads, grad_table):
     """Gradients for every pair, and grad_table (R, chunks, K, K) for each chunk of pairs."""
+    left, right, base, target, source, table, sign = pairs
+    grad_left, grad_right, grad_base, grad_target, grad_source = grads
     R, P, K = left.shape
     chunks = grad_table.shape[1]
     ends = target.shape[1] > 0

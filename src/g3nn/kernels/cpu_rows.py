@@ -6,7 +6,6 @@ threads share a row, and entries of a row stay in the order in which they came.
 
 from __future__ import annotations
 
-import numpy as np
 from numba import prange
 
 from g3nn.kernels.compiled import kernel
@@ -83,11 +82,3 @@ def turn(rowptr, col, parts, following, t_col, perm):
                     t_col[following[j]] = i
                     perm[following[j]] = k
                     following[j] += 1
-
-
-@kernel()
-def starts(counts, rowptr):
-    """rowptr (n + 1,): where each row starts if they have these many entries (n,)."""
-    rowptr[0] = 0
-    for i in range(counts.shape[0]):
-        rowptr[i + 1] = rowptr[i] + np.int64(counts[i])

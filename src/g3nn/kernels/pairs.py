@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,15 +11,22 @@ from torch.nn.functional import logsigmoid
 
 from g3nn.kernels import reference
 from g3nn.kernels.arguments import LogisticPairs
-from g3nn.kernels.backend import fast
+from g3nn.kernels.backend import Saved, differentiable, fast
 from g3nn.kernels.pattern import Pattern
 
 
 def gather(nodes: Tensor, index: Tensor) -> Tensor:
     """(R, P, h): rows of nodes (R, n, h) at an index (P,) that replicas share, or (R, P)."""
-    if fast(nodes) is None:
+    kernels = fast(nodes)
+    if kernels is None:
         return _rows_at(nodes, index)
-    return _Gather.apply(nodes, index)
+    n = nodes.shape[1]
+
+    def backward(index: Tensor, grad: Tensor) -> Saved:
+        # Unlike torch's own on a GPU, it adds rows in a fixed order.
+        return (kernels.scatter_rows(grad, index, n),)
+
+    return differentiable(lambda nodes: (_rows_at(nodes, index), (index,)), backward, nodes)
 
 
 def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
@@ -29,76 +35,41 @@ def pair_dot(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern
     Pairs that stay the same can come with their pattern (rows i, columns j, in the same order). Gradients are then sums
     along its rows and columns instead of scattered additions.
     """
-    if fast(left) is None:
+    kernels = fast(left)
+    if kernels is None:
         return (_rows_at(left, i) * _rows_at(right, j)).sum(2)
-    return _PairDot.apply(left, right, i, j, pattern)
+
+    def forward(left: Tensor, right: Tensor) -> tuple[Tensor, Saved]:
+        return kernels.pair_dot(left, right, i, j), (left, right, i, j)
+
+    def backward(left: Tensor, right: Tensor, i: Tensor, j: Tensor, grad: Tensor) -> Saved:
+        if pattern is None:
+            return kernels.pair_dot_backward(grad, left, right, i, j)
+        return kernels.spmm(pattern, grad, right, None, False), kernels.spmm(pattern, grad, left, None, True)
+
+    return differentiable(forward, backward, left, right)
 
 
 def pair_sum(left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None = None) -> Tensor:
     """(R, P): left_i + right_j for left and right (R, n)."""
-    if fast(left) is None:
+    kernels = fast(left)
+    if kernels is None:
         return (_rows_at(left.unsqueeze(2), i) + _rows_at(right.unsqueeze(2), j)).squeeze(2)
-    return _PairSum.apply(left, right, i, j, pattern)
+    n = left.shape[1]
+
+    def backward(i: Tensor, j: Tensor, grad: Tensor) -> Saved:
+        if pattern is None:
+            return tuple(kernels.scatter_rows(grad.unsqueeze(2), index, n).squeeze(2) for index in (i, j))
+        ones = grad.new_ones(grad.shape[0], n, 1)
+        return tuple(kernels.spmm(pattern, grad, ones, None, side).squeeze(2) for side in (False, True))
+
+    return differentiable(lambda *ends: (kernels.pair_sum(*ends, i, j), (i, j)), backward, left, right)
 
 
 def _rows_at(nodes: Tensor, index: Tensor) -> Tensor:
     if index.dim() == 1:
         return nodes.index_select(1, index)
     return nodes.gather(1, index.long().unsqueeze(2).expand(*index.shape, nodes.shape[2]))
-
-
-class _Gather(torch.autograd.Function):
-    """Unlike torch's own on a GPU, its gradient adds rows in a fixed order."""
-
-    @staticmethod
-    def forward(ctx: Any, nodes: Tensor, index: Tensor) -> Tensor:
-        ctx.save_for_backward(index)
-        ctx.n = nodes.shape[1]
-        return _rows_at(nodes, index)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        (index,) = ctx.saved_tensors
-        return fast(grads[0]).scatter_rows(grads[0], index, ctx.n), None
-
-
-class _PairDot(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
-        ctx.save_for_backward(left, right, i, j)
-        ctx.pattern = pattern
-        return fast(left).pair_dot(left, right, i, j)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        left, right, i, j = ctx.saved_tensors
-        kernels = fast(left)
-        if ctx.pattern is None:
-            ends = kernels.pair_dot_backward(grads[0], left, right, i, j)
-        else:
-            grad_left = kernels.spmm(ctx.pattern, grads[0], right, None, False)
-            ends = grad_left, kernels.spmm(ctx.pattern, grads[0], left, None, True)
-        return *ends, None, None, None
-
-
-class _PairSum(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, left: Tensor, right: Tensor, i: Tensor, j: Tensor, pattern: Pattern | None) -> Tensor:
-        ctx.save_for_backward(i, j)
-        ctx.pattern, ctx.n = pattern, left.shape[1]
-        return fast(left).pair_sum(left, right, i, j)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        i, j = ctx.saved_tensors
-        kernels = fast(grads[0])
-        if ctx.pattern is None:
-            rows = grads[0].unsqueeze(2)
-            ends = [kernels.scatter_rows(rows, index, ctx.n).squeeze(2) for index in (i, j)]
-        else:
-            ones = grads[0].new_ones(grads[0].shape[0], ctx.n, 1)
-            ends = [kernels.spmm(ctx.pattern, grads[0], ones, None, side).squeeze(2) for side in (False, True)]
-        return *ends, None, None, None
 
 
 def expected_logistic(
@@ -115,10 +86,20 @@ def expected_logistic(
 
     left, right (R, P, K): beliefs at the two ends; base (R, P); table (R, K, K); target and source (R, P, K) or None.
     """
-    arguments = (left, right, base, target, source, table, 1.0 if present else -1.0)
-    if fast(left) is None:
-        return reference.expected_logistic(LogisticPairs(*arguments))
-    return _ExpectedLogistic.apply(*arguments)
+    kernels, sign = fast(left), 1.0 if present else -1.0
+    tensors = (left, right, base, target, source, table)
+    if kernels is None:
+        return reference.expected_logistic(LogisticPairs(*tensors, sign))
+
+    # Neither stores the R x P x K x K table: the gradient computes it again.
+    def forward(*tensors: Tensor) -> tuple[Tensor, Saved]:
+        return kernels.expected_logistic(LogisticPairs._make((*tensors, sign))), tensors
+
+    def backward(*saved: Tensor) -> Saved:
+        *tensors, grad = saved
+        return kernels.expected_logistic_backward(grad, LogisticPairs._make((*tensors, sign)))
+
+    return differentiable(forward, backward, *tensors)
 
 
 def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:
@@ -128,21 +109,6 @@ def logistic_bound(mean: Tensor, square: Tensor, present: bool) -> Tensor:
     # The root has no derivative at zero, though the bound has one; the small addition only lowers the bound.
     size = (square + 1e-12).clamp_min(1e-12).sqrt()
     return logsigmoid(size) + 0.5 * ((mean if present else -mean) - size)
-
-
-class _ExpectedLogistic(torch.autograd.Function):
-    """Never stores the R x P x K x K table; the gradient recomputes it."""
-
-    @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        *tensors, ctx.sign = arguments
-        ctx.save_for_backward(*tensors)
-        return fast(tensors[0]).expected_logistic(LogisticPairs(*arguments))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        pairs = LogisticPairs._make((*ctx.saved_tensors, ctx.sign))
-        return *fast(grads[0]).expected_logistic_backward(grads[0], pairs), None
 
 
 def tag_moments(
@@ -160,10 +126,10 @@ def tag_moments(
     q (R, n, T): the probability of each tag; base (R, 1); one, both and other (R, T), by default other = one. Inner
     products of node vectors are enough, so no array of size pairs x tags is needed.
     """
-    a, b, c = one.unsqueeze(1), (one if other is None else other).unsqueeze(1), both.unsqueeze(1)
-    squared = q.square()
-    index = (i, j, pattern)
-    mean = base + tag_mean(q, one, both, *index, other=one if other is None else other)
+    other = one if other is None else other
+    a, b, c = one.unsqueeze(1), other.unsqueeze(1), both.unsqueeze(1)
+    squared, index = q.square(), (i, j, pattern)
+    mean = base + tag_mean(q, one, both, *index, other)
     # Var(a u + b v + c u v) for independent u and v with probabilities p and r, ordered by powers of p and r.
     first, second = ((part.square() * (q - squared)).sum(2) for part in (a, b))
     left = torch.cat([c * ((2 * (a + b) + c) * q - 2 * a * squared), -c * (2 * b * q + c * squared)], dim=2)
@@ -226,7 +192,7 @@ class FreePairs:
         return (place == self._taken.rowptr[i + 1]) | (col[place.clamp_max(self._taken.nnz - 1)] != j)
 
     def _count(self, row: Tensor, first: Callable[[Tensor], Tensor]) -> Tensor:
-        """How many entries of each row come first: `first` tells it of entries, and is true up to some entry."""
+        """The number of entries at the start of each row for which `first` is true; it is false for all after them."""
         start, low, high = self._taken.rowptr[row], self._taken.rowptr[row], self._taken.rowptr[row + 1]
         last = max(self._taken.nnz - 1, 0)
         for _ in range(self._longest.bit_length()):

@@ -15,7 +15,7 @@ from g3nn.kernels.backend import fast
 _INT32 = 2**31 - 1
 """The largest number of 32 bits."""
 _SORTED_THERE = 1 << 28
-"""A GPU sorts at most so many entries by column: it needs several times their memory, counting on the CPU does not."""
+"""The most entries that a GPU sorts by column: this takes several times their memory, counting on the CPU does not."""
 
 
 def index_type(most: int) -> torch.dtype:
@@ -25,8 +25,8 @@ def index_type(most: int) -> torch.dtype:
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """The positions of the nnz entries of an (n, m) matrix: compressed rows, and when they are first asked for the row
-    of each entry and the same by column.
+    """The positions of the nnz entries of an (n, m) matrix: compressed rows and, computed on first use, the row of
+    each entry and the same by column.
 
     rowptr (n + 1,), col (nnz,): compressed rows, columns in rising order.
     symmetric: (j, i) has an entry if (i, j) has one, so rows and columns are the same.
@@ -47,7 +47,7 @@ class Pattern:
     def from_rows(cls, rowptr: Tensor, col: Tensor, width: int, symmetric: bool = False) -> Pattern:
         """From compressed rows, on their device."""
         shape, kind = (rowptr.numel() - 1, width), index_type(width - 1)
-        # A number that is cut to 32 bits may become that of another column. On a GPU, looking would mean waiting.
+        # A number that is cut to 32 bits may become that of another column. On a GPU, the check would mean waiting.
         if col.dtype != kind and col.device.type == "cpu" and col.numel():
             first, last = (int(end) for end in col.aminmax())
             if first < 0 or last >= width:

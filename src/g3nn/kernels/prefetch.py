@@ -1,21 +1,23 @@
-"""Asking for memory before it is needed: a walk over the neighbours of nodes reads rows from all over an array, and
-where this is larger than the caches, it mostly waits for them."""
+"""Fetching memory before it is needed: a walk over the neighbours of nodes reads rows from all over an array, and if
+that is larger than the caches, most of the time is spent waiting."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 AHEAD = 4
-"""How many rows before its use a row is asked for: enough for the wait, and few enough to still be there."""
+"""How many rows before its use a row is fetched: enough to arrive in time, and few enough to still be cached."""
 
 
 @intrinsic
-def prefetch(typing: Any, array: Any, index: Any) -> Any:
+def prefetch(typing: object, array: types.Array, index: types.BaseTuple) -> tuple[Signature, Callable[..., object]]:
     """Has the processor fetch array[index], a number or the beginning of a row, without waiting for it. index: a tuple
     of integers, inside the array."""
 

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from g3nn.kernels.arguments import AdamStep, LogisticPairs
+from g3nn.kernels.arguments import AdamStep, Attention, Draw, LogisticPairs, NodeAnswers, Scales
+from g3nn.kernels.pattern import Pattern
 
 _LOW = 0xFFFFFFFF
 
@@ -63,38 +64,52 @@ def keep_mask(seeds: Tensor, counter: int | Tensor, size: int, threshold: int) -
     return uniform_bits(seeds, counter, size) >= threshold
 
 
-def spmm(row: Tensor, col: Tensor, values: Tensor, dense: Tensor, n: int) -> Tensor:
-    """(R, n, h) = A_r @ dense_r; row and col (nnz,), values (R or 1, nnz), dense (R, m, h)."""
-    messages = dense.index_select(1, col) * values.unsqueeze(2)
+def dropout(x: Tensor, draw: Draw) -> Tensor:
+    """x (R or 1, ...) for each replica of the draw."""
+    flat = x.reshape(len(x), -1)
+    keep = keep_mask(draw.seeds, draw.counter, flat.shape[1], draw.threshold)
+    return (flat * keep * draw.scale).view(-1, *x.shape[1:])
+
+
+def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | None, transpose: bool) -> Tensor:
+    """(R, n, h) = A_r @ dense_r, or with the transpose of A_r; values (R or 1, nnz), dense (R, m, h)."""
+    entries = values.values(pattern) if isinstance(values, Scales) else values
+    entries = entries if draw is None else dropout(entries, draw)
+    n, row, col = pattern.shape[0], pattern.row, pattern.col
+    if transpose:
+        n, row, col = pattern.shape[1], col, row
+    messages = dense.index_select(1, col) * entries.unsqueeze(2)
     return dense.new_zeros(dense.shape[0], n, dense.shape[2]).index_add_(1, row, messages)
 
 
-def attend(
-    row: Tensor,
-    col: Tensor,
-    x: Tensor,
-    left: Tensor,
-    right: Tensor,
-    slope: float,
-    keep: Tensor | None,
-    scale: float,
-    log_weight: Tensor | None = None,
-) -> Tensor:
-    """(R, n, H, F): see the kernel of the same name. keep (R, H, nnz) or None."""
-    R, n, H, _ = x.shape
+def attend(x: Tensor, left: Tensor, right: Tensor, how: Attention) -> Tensor:
+    """(R, n, H, F): see the kernel of the same name."""
+    (R, n, H, _), row, col = x.shape, how.pattern.row, how.pattern.col
     scores = left.index_select(1, row) + right.index_select(1, col)
-    scores = torch.nn.functional.leaky_relu(scores, slope)
-    if log_weight is not None:
-        scores = scores + log_weight.unsqueeze(1)
+    scores = torch.nn.functional.leaky_relu(scores, how.slope)
+    if how.log_weight is not None:
+        scores = scores + how.log_weight.unsqueeze(1)
     index = row.view(1, -1, 1).expand_as(scores)
     top = scores.new_full((R, n, H), -torch.inf).scatter_reduce(1, index, scores.detach(), "amax")
     weights = (scores - top.index_select(1, row)).exp()
     total = weights.new_zeros(R, n, H).index_add(1, row, weights)
     alpha = weights / total.index_select(1, row)
-    if keep is not None:
-        alpha = alpha * keep.transpose(1, 2) * scale
+    if how.draw is not None:
+        alpha = dropout(alpha.transpose(1, 2), how.draw).transpose(1, 2)
     messages = x.index_select(1, col) * alpha.unsqueeze(3)
     return torch.zeros_like(x).index_add(1, row, messages)
+
+
+def node_terms(answers: NodeAnswers) -> tuple[Tensor, Tensor]:
+    """See `g3nn.kernels.node_terms`."""
+    log_q, log_p, label, of_posterior, shares = answers
+    labelled = (label >= 0).unsqueeze(1)
+    observed = torch.nn.functional.one_hot(label.clamp_min(0), log_q.shape[2]).to(log_q.dtype) * labelled
+    q = log_q.exp()
+    over_labelled = [-shares[0] * (observed * answer).sum((1, 2)) for answer in (log_q, log_p)]
+    over_unlabelled = [-shares[1] * torch.where(labelled, 0.0, q * answer).sum((1, 2)) for answer in (log_p, log_q)]
+    soft = torch.where(labelled, observed, q if of_posterior else log_p.exp())
+    return torch.stack([*over_labelled, *over_unlabelled], dim=1), soft
 
 
 def adam(

@@ -97,7 +97,8 @@ def neighbour_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None)
 
 def arc_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A of a directed graph: row i averages over the targets of the arcs from i."""
-    return _row_mean(_arcs(edges, n, weights))
+    values = np.ones(edges.shape[1]) if weights is None else weights
+    return _row_mean(sp.csr_array((values, (edges[0], edges[1])), shape=(n, n)))
 
 
 def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
@@ -126,8 +127,7 @@ def neighbour_rows(edges: np.ndarray, n: int, weights: np.ndarray | None = None,
     smaller, larger = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
     cpu_rows.count(edges[1], parts, smaller)
     cpu_rows.count(edges[0], parts, larger)
-    rowptr = np.empty(n + 1, dtype=np.int64)
-    cpu_rows.starts(smaller + larger + loops, rowptr)
+    rowptr = _starts(smaller + larger + loops)
     col = np.empty(rowptr[-1], dtype=np.int32 if n <= 2**31 else np.int64)
     values = None if weights is None else np.empty(rowptr[-1])
     middle = rowptr[:-1] + smaller
@@ -146,9 +146,12 @@ def edge_rows(edges: np.ndarray, n: int) -> tuple[Rows, np.ndarray | None]:
 
     order = None if cpu_rows.is_sorted(edges, False) else np.lexsort(edges[::-1])
     source, target = edges if order is None else edges[:, order]
-    rowptr = np.empty(n + 1, dtype=np.int64)
-    cpu_rows.starts(np.bincount(source, minlength=n), rowptr)
-    return Rows(rowptr, target), order
+    return Rows(_starts(np.bincount(source, minlength=n)), target), order
+
+
+def _starts(counts: np.ndarray) -> np.ndarray:
+    """(n + 1,): where each row starts if they have these numbers (n,) of entries."""
+    return np.concatenate([[0], np.cumsum(counts)])
 
 
 def _sorted_pairs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> tuple[np.ndarray, np.ndarray | None]:
@@ -165,12 +168,6 @@ def _sorted_pairs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> tupl
 def _as_scipy(rows: Rows) -> sp.csr_array:
     n, values = len(rows.rowptr) - 1, np.ones(len(rows.col)) if rows.values is None else rows.values
     return sp.csr_array((values, rows.col, rows.rowptr), shape=(n, n))
-
-
-def _arcs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> sp.csr_array:
-    """Entry ij is the weight of the arc from i to j."""
-    values = np.ones(edges.shape[1]) if weights is None else weights
-    return sp.csr_array((values, (edges[0], edges[1])), shape=(n, n))
 
 
 def row_dots(matrix: sp.csr_array | np.ndarray, pairs: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
@@ -213,7 +210,7 @@ def is_binary(features: sp.csr_array | np.ndarray) -> bool:
 
 
 def is_identity(features: sp.csr_array | np.ndarray) -> bool:
-    """Whether each node has one feature, which is 1 and no other node's, in the order of the nodes: no features."""
+    """Whether the features are the identity matrix, which stands for no features."""
     if features.shape[0] != features.shape[1]:
         return False
     x = sp.csr_array(features)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.kernels import Draw, Pattern, attend, reference
+from g3nn.kernels.arguments import Attention
 
 R, N, H, F = 2, 6, 3, 2
 SLOPE = 0.2
@@ -42,11 +43,7 @@ def log_weight(request, pattern) -> torch.Tensor | None:
 def expected(
     pattern: Pattern, draw: Draw | None, log_weight: torch.Tensor | None, *arguments: torch.Tensor
 ) -> torch.Tensor:
-    keep = None
-    if draw is not None:
-        keep = reference.keep_mask(draw.seeds, draw.counter, H * pattern.nnz, draw.threshold).view(R, H, -1)
-    scale = draw.scale if draw else 1.0
-    return reference.attend(pattern.row, pattern.col, *arguments, SLOPE, keep, scale, log_weight)
+    return reference.attend(*arguments, Attention(pattern, SLOPE, draw, log_weight))
 
 
 def test_equals_the_reference(implementation, pattern, arguments, draw, log_weight):

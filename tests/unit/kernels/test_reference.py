@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 import torch
 
 import g3nn
-from g3nn.kernels import backend, reference
+from g3nn.kernels import Draw, Pattern, backend, reference
+from g3nn.kernels.arguments import Attention
 
 WORD = (1 << 64) - 1
 HALF = (1 << 32) - 1
@@ -58,36 +60,40 @@ def test_product_is_the_dense_product(shared):
     torch.manual_seed(0)
     R, n, m, h = 3, 5, 4, 2
     mask = torch.rand(n, m) < 0.5
-    row, col = mask.nonzero(as_tuple=True)
-    values = torch.randn(1 if shared else R, row.numel(), dtype=torch.float64)
-    dense = torch.randn(R, m, h, dtype=torch.float64)
+    pattern = Pattern.from_scipy(sp.csr_array(mask.numpy()))
+    values = torch.randn(1 if shared else R, pattern.nnz, dtype=torch.float64)
     matrix = torch.zeros(R, n, m, dtype=torch.float64)
-    matrix[:, row, col] = values
-    torch.testing.assert_close(reference.spmm(row, col, values, dense, n), matrix @ dense, rtol=0, atol=1e-14)
+    matrix[:, *mask.nonzero(as_tuple=True)] = values
+    for transpose, expected in ((False, matrix), (True, matrix.mT)):
+        dense = torch.randn(R, n if transpose else m, h, dtype=torch.float64)
+        found = reference.spmm(pattern, values, dense, None, transpose)
+        torch.testing.assert_close(found, expected @ dense, rtol=0, atol=1e-14)
 
 
 @pytest.mark.parametrize("dropped", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_attention_is_the_dense_softmax(dropped, weighted):
     torch.manual_seed(0)
-    R, n, H, F, slope, scale = 2, 6, 3, 4, 0.2, 2.0
+    R, n, H, F, slope = 2, 6, 3, 4, 0.2
+    draw = Draw(torch.tensor([3, 4]), 1, 0.5) if dropped else None
     mask = (torch.rand(n, n) < 0.4) | torch.eye(n, dtype=torch.bool)
     row, col = mask.nonzero(as_tuple=True)
     x = torch.randn(R, n, H, F, dtype=torch.float64)
     left, right = torch.randn(2, R, n, H, dtype=torch.float64)
-    keep = torch.rand(R, H, row.numel()) < 0.5 if dropped else None
     scores = left.transpose(1, 2).unsqueeze(3) + right.transpose(1, 2).unsqueeze(2)
     scores = torch.where(scores > 0, scores, slope * scores).masked_fill(~mask, -torch.inf)
     sizes = torch.rand(n, n, dtype=torch.float64) if weighted else torch.ones(n, n, dtype=torch.float64)
     weights = sizes * scores.exp()
     weights = weights / weights.sum(3, keepdim=True)
-    if dropped:
+    if draw is not None:
+        keep = reference.keep_mask(draw.seeds, draw.counter, H * row.numel(), draw.threshold).view(R, H, -1)
         wide = torch.zeros(R, H, n, n, dtype=torch.float64)
         wide[:, :, row, col] = keep.double()
-        weights = weights * wide * scale
+        weights = weights * wide * 2.0
     expected = torch.einsum("rhij,rjhf->rihf", weights, x)
     log_weight = sizes[row, col].log() if weighted else None
-    out = reference.attend(row, col, x, left, right, slope, keep, scale if dropped else 1.0, log_weight)
+    pattern = Pattern.from_scipy(sp.csr_array(mask.numpy()))
+    out = reference.attend(x, left, right, Attention(pattern, slope, draw, log_weight))
     torch.testing.assert_close(out, expected, rtol=0, atol=1e-14)
 
 
@@ -96,14 +102,14 @@ def test_the_fallback_is_found_where_numba_is_missing(monkeypatch):
         raise ModuleNotFoundError(name)
 
     monkeypatch.setattr(backend.importlib, "import_module", missing)
-    assert backend._numba_kernels.__wrapped__() is None
+    assert backend._installed.__wrapped__("cpu") is None
 
 
 @pytest.mark.parametrize("model", ["sbm-gcn", "lsm-gat", "blsm-appnp", "gsbm-mlp"])
 def test_training_without_numba_gives_the_same_losses(model, learnable, monkeypatch):
     plan = {"trials": 2, "epochs": 4, "device": "cpu"}
     fast = g3nn.fit(learnable, model, **plan)
-    monkeypatch.setattr(backend, "_numba_kernels", lambda: None)
+    monkeypatch.setattr(backend, "_installed", lambda device: None)
     plain = g3nn.fit(learnable, model, **plan)
     # Both work in float32: 1e-5 is some eighty units in the last place, after four updates.
     np.testing.assert_allclose(plain.history, fast.history, rtol=1e-5, atol=1e-6)

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Pattern, cpu_sampling, uniform_bits
+from g3nn.kernels import Pattern, uniform_bits
+from g3nn.kernels.compiled import kernel
 from g3nn.kernels.sparse import neighbour_rows
 from g3nn.model.replicas import Noise
 
@@ -144,7 +145,7 @@ class Sampler:
         if self._compiled:
             entry = np.empty(count, dtype=np.int64)
             graph = (self.rows.rowptr.numpy(), frontier.numpy())
-            cpu_sampling.draw_neighbours(*graph, uniform.numpy(), step.numpy(), starts.numpy(), entry)
+            _draw_neighbours(*graph, uniform.numpy(), step.numpy(), starts.numpy(), entry)
             return taken, torch.from_numpy(entry)
         row = torch.repeat_interleave(taken, output_size=count)
         # One gather of several numbers takes less time than several.
@@ -157,7 +158,7 @@ class Sampler:
         found = found.long()
         if self._compiled:
             fresh, local = np.empty(found.numel(), dtype=np.int64), np.empty(found.numel(), dtype=np.int64)
-            count = cpu_sampling.number_nodes(found.numpy(), self._place.numpy(), known, fresh, local)
+            count = _number_nodes(found.numpy(), self._place.numpy(), known, fresh, local)
             return torch.from_numpy(local), torch.from_numpy(fresh[:count].copy())
         turn = torch.arange(found.numel(), device=found.device)
         self._first.scatter_reduce_(0, found, turn, "amin")
@@ -165,3 +166,38 @@ class Sampler:
         self._first.index_fill_(0, found, _NOWHERE)
         self._place[fresh_nodes] = known + turn[: fresh_nodes.numel()]
         return self._place[found], fresh_nodes
+
+
+@kernel(nogil=True)
+def _draw_neighbours(
+    rowptr: np.ndarray,
+    frontier: np.ndarray,
+    uniform: np.ndarray,
+    step: np.ndarray,
+    starts: np.ndarray,
+    entry: np.ndarray,
+) -> None:
+    """entry (starts[-1],): which neighbours of each node of the frontier are drawn, as places in the rows of the graph.
+
+    Of g neighbours, k are drawn: those at floor((t + u) g / k) for t = 0 .. k - 1: each is drawn with
+    probability k / g, none twice. step: g / k or a little less, 1 where all are taken.
+    """
+    for f in range(frontier.size):
+        begin = rowptr[frontier[f]]
+        for t in range(starts[f + 1] - starts[f]):
+            entry[starts[f] + t] = begin + int(np.floor((t + uniform[f]) * step[f]))
+
+
+@kernel(nogil=True)
+def _number_nodes(found: np.ndarray, place: np.ndarray, known: int, fresh: np.ndarray, local: np.ndarray) -> int:
+    """local: the positions of the nodes `found`. Those without one get the next, in order of appearance, and are
+    written to `fresh`; returns how many. place (n,): the position of each node so far, -1 where there is none."""
+    count = 0
+    for p in range(found.size):
+        node = found[p]
+        if place[node] < 0:
+            place[node] = known + count
+            fresh[count] = node
+            count += 1
+        local[p] = place[node]
+    return count
