@@ -18,6 +18,11 @@ from g3nn.graph.outcomes import Classes
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _judged_quickly(labels_judged_quickly: None, edges_judged_quickly: None) -> None:
+    """Judging labels and edges takes longer than the small fits of these files."""
+
+
 class Graph(NamedTuple):
     """Features, partly known labels, edges, validation nodes, and the truth."""
 

@@ -49,7 +49,7 @@ def known(task):
 
 
 def fitted(task, **changes):
-    how = {"effort": "quick", "epochs": 12, "ensemble": 1, "device": "cpu", **changes}
+    how = {"effort": "quick", "epochs": 12, "ensemble": 1, "device": "cpu", "label_noise": False, **changes}
     return G3NNClassifier(**how).fit(task.features, known(task), task.edges, val=task.val)
 
 

@@ -19,10 +19,7 @@ from g3nn.graph.views import View
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning"),
-    pytest.mark.usefixtures("labels_judged_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
 FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "device": "cpu"}
 

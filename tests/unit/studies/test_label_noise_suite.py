@@ -74,7 +74,7 @@ cells = [
 """
 
 
-pytestmark = pytest.mark.usefixtures("labels_judged_quickly")
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
 
 
 @pytest.fixture
