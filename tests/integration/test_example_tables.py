@@ -15,7 +15,7 @@ from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 import g3nn
 from g3nn.estimator import estimator_for
-from g3nn.estimator.panel import EFFORTS
+from g3nn.estimator.fitting import EFFORTS
 
 pd = pytest.importorskip("pandas", reason="the tables are made with pandas")
 pytest.importorskip("networkx", reason="two of the tables come from networkx")

@@ -29,6 +29,18 @@ class Used(NamedTuple):
     model: Path
 
 
+RUNS = f"""
+import sys
+from g3nn import cli
+
+given, sys.argv = sys.argv, {[*COMMAND.split(), "--trials", "2", "--epochs", "2", "--json"]!r}
+try:
+    cli.main()
+except SystemExit as end:
+    assert not end.code
+sys.argv = given
+"""
+
 SAVES = """
 import sys
 import numpy as np
@@ -95,9 +107,7 @@ def used(run, tmp_path_factory) -> Used:
     """One process runs the first command of the page, with a limit, and then fits, saves and reads a suite."""
     folder = tmp_path_factory.mktemp("used")
     (folder / "club.toml").write_text(SUITE)
-    words = (*COMMAND.split(), "--trials", "2", "--epochs", "2", "--json")
-    program = f"import sys\nfrom g3nn import cli\ngiven, sys.argv = sys.argv, {words!r}\ncli.main()\nsys.argv = given\n"
-    return Used(run("-c", program + SAVES, str(folder / "model"), str(folder / "club.toml")), folder / "model")
+    return Used(run("-c", RUNS + SAVES, str(folder / "model"), str(folder / "club.toml")), folder / "model")
 
 
 @pytest.mark.slow

@@ -18,7 +18,7 @@ from sklearn.utils import get_tags
 
 from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, load_model
-from g3nn.estimator.panel import EFFORTS
+from g3nn.estimator.fitting import EFFORTS
 from g3nn.training.stack import HISTORY_NAMES
 
 
