@@ -9,7 +9,7 @@ from g3nn.queries import GraphAudit
 
 _fit = GraphAudit.fit
 
-LABELS = [(wrong_labels, "EPOCHS", 30), (wrong_labels, "_JUDGES", ("gcn", "mlp"))]
+LABELS = [(wrong_labels, "EPOCHS", 10), (wrong_labels, "_JUDGES", ("gcn", "mlp"))]
 
 
 def _short_fit(*given: Any, **options: Any) -> GraphAudit:
