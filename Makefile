@@ -30,14 +30,18 @@ test: ## check style and types, run the tests that take a few seconds each
 	@$(MAKE) --no-print-directory style
 	@$(MAKE) --no-print-directory -j2 types units
 
-check: test slow ## everything: make test, then long trainings, browsers, kills, tutorials, wheels
+check: ## everything: make test, and long trainings, browsers, kills, tutorials, wheels
+	@$(MAKE) --no-print-directory test UNITS=
 
 ready: $(INSTALLED) $(WARM)
 
 PYTEST := OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
+# What is left out of `make test`. Each worker imports and collects all tests, so everything is one run.
+UNITS := -m "not slow"
+
 units: $(INSTALLED)
-	$(PYTEST) -m "not slow"
+	$(PYTEST) $(UNITS)
 
 slow: $(INSTALLED)
 	$(PYTEST) -m slow

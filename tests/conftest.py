@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+import quick_judging
 import scipy.sparse as sp
 import torch
 
 import g3nn
-from g3nn.estimator import wrong_labels
 from g3nn.graph.task import NodeTask
 from g3nn.kernels import backend
 
@@ -133,6 +133,15 @@ def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[s
 def labels_judged_quickly() -> Iterator[None]:
     """Labels are judged by small models: small graphs are learned in a moment."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(wrong_labels, "EPOCHS", 30)
-        patch.setattr(wrong_labels, "_JUDGES", ("gcn", "mlp"))
+        for limit in quick_judging.LABELS:
+            patch.setattr(*limit)
+        yield
+
+
+@pytest.fixture(scope="module")
+def edges_judged_quickly() -> Iterator[None]:
+    """So are edges: where a test is about what becomes of the judgement."""
+    with pytest.MonkeyPatch.context() as patch:
+        for limit in quick_judging.EDGES:
+            patch.setattr(*limit)
         yield

@@ -13,7 +13,7 @@ from pages import assert_fits, column, loader, nameless_controls, shown, visitor
 import g3nn
 from g3nn.pages import write_model_report
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")]
 
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 NODES, HUB = 80, "n0"

@@ -28,6 +28,15 @@ LOADED = {
 }
 """What a browser fetches when it shows a page, by tag and attribute."""
 
+QUICK_JUDGING = f"""
+import sys
+sys.path.append({str(ROOT / "tests" / "support")!r})
+import quick_judging
+for limit in quick_judging.LABELS + quick_judging.EDGES:
+    setattr(*limit)
+"""
+"""Tutorials run as written, but labels and edges are judged quickly."""
+
 pytestmark = pytest.mark.slow
 
 
@@ -37,6 +46,10 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # Five tutorials import the same packages. Where Python keeps no compiled files, that would cost a minute.
     bare = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
     kept = {"PYTHONPYCACHEPREFIX": str(folder / "compiled"), "PYTHONDONTWRITEBYTECODE": ""} if bare else {}
+    startup = folder / "ipython" / "profile_default" / "startup"
+    startup.mkdir(parents=True)
+    (startup / "00-judging.py").write_text(QUICK_JUDGING)
+    kept["IPYTHONDIR"] = str(folder / "ipython")
     build = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "docs", str(folder / "docs")]
     ended = subprocess.run(build, cwd=ROOT, env={**os.environ, **kept}, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr

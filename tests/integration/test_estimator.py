@@ -13,7 +13,10 @@ import g3nn
 from g3nn.estimator import G3NNClassifier, load_model
 from g3nn.graph.task import NodeTask
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*new nodes have no edge")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*new nodes have no edge"),
+    pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly"),
+]
 
 CPU = {"effort": "quick", "device": "cpu", "ensemble": 2, "epochs": 60, "patience": 60, "lr": 0.03}
 

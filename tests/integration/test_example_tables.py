@@ -5,7 +5,7 @@ from __future__ import annotations
 import runpy
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,12 @@ from sklearn.metrics import accuracy_score, d2_tweedie_score, r2_score
 
 import g3nn
 from g3nn.estimator import estimator_for
+from g3nn.estimator.fitting import EFFORTS
 
 pd = pytest.importorskip("pandas", reason="the tables are made with pandas")
 pytest.importorskip("networkx", reason="two of the tables come from networkx")
+
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
 
 FOLDER = Path(__file__).parents[2] / "examples" / "tables"
 make = runpy.run_path(str(FOLDER / "make.py"))
@@ -104,7 +107,9 @@ def test_every_example_has_a_case():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.settings is None])
-def test_the_plain_command_answers_well(name, tables, run_command, tmp_path):
+def test_the_plain_command_answers_well(name, tables, run_command, tmp_path, monkeypatch):
+    """With fewer models than usual, all of which are tried."""
+    monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
     (folder, example), case, out = tables(name), CASES[name], tmp_path / "answers.parquet"
     words = [word.replace("tables/", f"{folder.parent}/") for word in command(name)]
     ended = run_command(*words, "--effort", "quick", "--out", str(out))

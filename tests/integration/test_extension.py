@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from markdown_it import MarkdownIt
@@ -19,7 +20,26 @@ from g3nn.base.errors import DataError
 ROOT = Path(__file__).parents[2]
 EXTENSION = ROOT / "examples" / "extension"
 PAGE = ROOT / "docs" / "extending.md"
+COMMAND = "g3nn train karate --model asbm-gcn --p0 0.3 --p1 0.05"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+class Used(NamedTuple):
+    ended: subprocess.CompletedProcess[str]
+    model: Path
+
+
+RUNS = f"""
+import sys
+from g3nn import cli
+
+given, sys.argv = sys.argv, {[*COMMAND.split(), "--trials", "2", "--epochs", "2", "--json"]!r}
+try:
+    cli.main()
+except SystemExit as end:
+    assert not end.code
+sys.argv = given
+"""
 
 SAVES = """
 import sys
@@ -62,12 +82,12 @@ def package(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def run(package) -> Run:
     """Runs Python in the folder of the package, with the package and this g3nn on its path."""
 
-    def runs(*words: str, installed: bool = True) -> subprocess.CompletedProcess[str]:
-        path = [*([str(package / "site")] if installed else []), str(Path(g3nn.__file__).parents[1])]
+    def runs(*words: str) -> subprocess.CompletedProcess[str]:
+        path = [str(package / "site"), str(Path(g3nn.__file__).parents[1])]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path), "OMP_NUM_THREADS": "1"}
         where = package / "package"
         return subprocess.run([sys.executable, *words], cwd=where, env=environment, capture_output=True, text=True)
@@ -82,30 +102,36 @@ def test_its_own_tests_pass(run):
     assert "failed" not in ended.stdout
 
 
+@pytest.fixture(scope="module")
+def used(run, tmp_path_factory) -> Used:
+    """One process runs the first command of the page, with a limit, and then fits, saves and reads a suite."""
+    folder = tmp_path_factory.mktemp("used")
+    (folder / "club.toml").write_text(SUITE)
+    return Used(run("-c", RUNS + SAVES, str(folder / "model"), str(folder / "club.toml")), folder / "model")
+
+
 @pytest.mark.slow
-def test_the_command_line_knows_what_it_adds(run):
-    """The first command of the page, with a limit."""
-    page = PAGE.read_text(encoding="utf-8")
-    command = "g3nn train karate --model asbm-gcn --p0 0.3 --p1 0.05"
-    assert command in page
-    ended = run("-m", *command.split(), "--trials", "2", "--epochs", "2", "--json")
-    assert ended.returncode == 0, ended.stderr
-    told = json.loads(ended.stdout)
+def test_the_command_line_knows_what_it_adds(used):
+    assert COMMAND in PAGE.read_text(encoding="utf-8")
+    assert used.ended.returncode == 0, used.ended.stderr
+    told = json.loads(used.ended.stdout)
     assert (told["model"], told["dataset"], len(told["seeds"])) == ("asbm-gcn", "karate", 2)
-    absent = run("-m", *command.split(), installed=False)
-    assert absent.returncode == 2
-    assert "model: got 'asbm-gcn'" in absent.stderr
-    assert "name: got 'karate'" in absent.stderr
-    assert "Traceback" not in absent.stderr
+
+
+def test_without_it_the_command_line_says_what_is_wrong(run_command):
+    """It is not installed where these tests run."""
+    absent = run_command(*COMMAND.split()[1:])
+    assert absent.code == 2
+    assert "model: got 'asbm-gcn'" in absent.err
+    assert "name: got 'karate'" in absent.err
+    assert "Traceback" not in absent.err
 
 
 @pytest.mark.slow
-def test_suites_and_saved_models_know_it_and_say_what_to_install(run, tmp_path):
-    (tmp_path / "club.toml").write_text(SUITE)
-    ended = run("-c", SAVES, str(tmp_path / "model"), str(tmp_path / "club.toml"))
-    assert ended.returncode == 0, ended.stderr
+def test_suites_and_saved_models_know_it_and_say_what_to_install(used):
+    assert used.ended.returncode == 0, used.ended.stderr
     with pytest.raises(DataError, match=r"likelihood 'asbm' of g3nn-assortative 0\.1\.0, not found here\. Install it"):
-        g3nn.load_model(tmp_path / "model")
+        g3nn.load_model(used.model)
 
 
 @pytest.mark.parametrize("file", ["pyproject.toml", "src/g3nn_assortative/block.py", "src/g3nn_assortative/karate.py"])

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import re
-import subprocess
+import runpy
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -14,6 +16,8 @@ from statistics import fmean
 from typing import Any, NamedTuple
 
 import pytest
+
+from g3nn import cli
 
 pytestmark = pytest.mark.slow
 
@@ -104,10 +108,22 @@ ALL_TABLES = [table for document in DOCUMENTS for table in tables(document)]
 
 @cache
 def printed(command: str) -> str:
-    """What a command of the documentation prints."""
+    """What a command of the documentation prints, in this process: each would take seconds to import what it needs."""
     program, *words = command.split()
-    start = ["-m", "g3nn"] if program == "g3nn" else []
-    return subprocess.run([sys.executable, *start, *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    before, said = set(sys.modules), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(said):
+        patch.chdir(ROOT)
+        patch.setattr(sys, "argv", [program, *words] if program == "g3nn" else words)
+        patch.syspath_prepend(str(ROOT / "benchmarks"))
+        try:
+            cli.main() if program == "g3nn" else runpy.run_path(words[0], run_name="__main__")
+        except SystemExit as end:
+            if end.code:
+                raise
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(ROOT / "benchmarks")):
+            del sys.modules[name]
+    return said.getvalue()
 
 
 def leaves(record: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:

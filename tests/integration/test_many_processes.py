@@ -25,9 +25,9 @@ SCRIPT = Path(__file__).parents[1] / "support" / "group_training.py"
 class Finding(NamedTuple):
     answers: np.ndarray
     history: np.ndarray
-    bare: np.ndarray
     steps: list[int]
     refusals: list[str]
+    bare: np.ndarray | None = None
 
 
 def torchrun(

@@ -79,10 +79,12 @@ def main(out: Path, folder: Path) -> None:
         count_steps(workers.rank)
         result = g3nn.fit(task, "sbm-gcn", **OPTIONS, checkpoint=folder, checkpoint_every=0)
         steps = list(STEPS)
-        said = [] if os.environ.get("KILLED") else refusals(task, folder)
-        # Its model of the graph has parameters without a gradient.
-        bare = g3nn.fit(task.with_edges(np.zeros(task.num_edges, dtype=bool)), "lsm-gcn", **{**OPTIONS, "epochs": 2})
-    arrays = {"answers": result.answers.numpy(), "history": result.history, "bare": bare.answers.numpy()}
+        arrays, said = {"answers": result.answers.numpy(), "history": result.history}, []
+        if not os.environ.get("KILLED"):
+            said = refusals(task, folder)
+            # Its model of the graph has parameters without a gradient.
+            edgeless = task.with_edges(np.zeros(task.num_edges, dtype=bool))
+            arrays["bare"] = g3nn.fit(edgeless, "lsm-gcn", **{**OPTIONS, "epochs": 2}).answers.numpy()
     np.savez(out / f"rank-{workers.rank}.npz", **arrays)
     (out / f"rank-{workers.rank}.json").write_text(json.dumps({"steps": steps, "refusals": said}))
 

@@ -17,6 +17,8 @@ import scipy.sparse as sp
 import g3nn
 from g3nn.queries import Situation, choose
 
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
+
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 MODULES = (
     "updating",

@@ -7,6 +7,11 @@ import pytest
 from g3nn.queries import GraphAudit
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _judged_quickly(labels_judged_quickly: None, edges_judged_quickly: None) -> None:
+    """Judging labels and edges takes longer than the fits of these files."""
+
+
 @pytest.fixture
 def short_audit(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the tests of what is written need edges that were audited in earnest: they share one fit."""

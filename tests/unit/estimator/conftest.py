@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,12 +11,20 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
-from g3nn.estimator import G3NNClassifier, answers, problem, search
+from g3nn.estimator import G3NNClassifier, answers, problem, search, wrong_labels
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
 from g3nn.graph.outcomes import Classes
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _judged_quickly(labels_judged_quickly: None, edges_judged_quickly: None) -> Iterator[None]:
+    """Judging labels and edges takes longer than the small fits of these files. Wrong labels are still found."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrong_labels, "EPOCHS", 30)
+        yield
 
 
 class Graph(NamedTuple):

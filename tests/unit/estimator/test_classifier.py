@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.utils import get_tags
 
 from g3nn.base.errors import DataError, G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, Nodes, load_model
+from g3nn.estimator.fitting import EFFORTS
 from g3nn.training.stack import HISTORY_NAMES
 
 
@@ -203,6 +205,8 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     calls: list[dict[str, Any]] = []
     monkeypatch.setattr(rich.progress.Progress, "update", lambda bar, job, **fields: calls.append(fields))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    few = replace(EFFORTS["default"], views=1, models=3, leading=2, varied=2, kept=2)
+    monkeypatch.setitem(EFFORTS, "default", few)
     classifier = G3NNClassifier(epochs=2, ensemble=2, refit=True, verbose=True, device="cpu")
     with pytest.warns(G3NNWarning, match="24 validation nodes"):
         classifier.fit(graph.X, graph.y, graph.edges)

@@ -21,6 +21,14 @@ from g3nn.model.generative import ModelSpec
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _few_models():
+    """A search that ends soon, where it is not the search that is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        yield
+
+
 @pytest.fixture(scope="module")
 def noisy():
     """Somebody put edges between classes into a graph that joins like with like: two for five."""
@@ -49,7 +57,7 @@ def known(task):
 
 
 def fitted(task, **changes):
-    how = {"effort": "quick", "epochs": 12, "ensemble": 1, "device": "cpu", **changes}
+    how = {"effort": "quick", "epochs": 12, "ensemble": 1, "device": "cpu", "label_noise": False, **changes}
     return G3NNClassifier(**how).fit(task.features, known(task), task.edges, val=task.val)
 
 

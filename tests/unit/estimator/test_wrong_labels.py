@@ -20,15 +20,20 @@ from g3nn.graph.transforms import FeatureTransform
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning"),
-    pytest.mark.usefixtures("labels_judged_quickly"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
 FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "device": "cpu"}
 
 
 MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _few_models():
+    """A search that ends soon, where it is not the search that is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -132,7 +132,7 @@ COUNTING = """
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 @pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_a_process_that_is_forked_after_work_can_work(layer):
+def test_a_process_that_is_forked_after_work_can_work_and_threads_may_work_at_once(layer):
     said = run(
         COUNTING
         + """
@@ -142,18 +142,7 @@ def test_a_process_that_is_forked_after_work_can_work(layer):
         same = work() == expected
         os._exit(0 if same and torch.get_num_threads() == 1 else 1)
     print(os.waitpid(child, 0)[1], work() == expected, torch.get_num_threads())
-    """,
-        NUMBA_THREADING_LAYER=layer,
-    )
-    assert said == "0 True 2\n"
 
-
-@pytest.mark.slow
-@pytest.mark.parametrize("layer", ["default", "workqueue"])
-def test_threads_may_work_at_once(layer):
-    said = run(
-        COUNTING
-        + """
     from concurrent.futures import ThreadPoolExecutor
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda _: work(), range(400)))
@@ -161,4 +150,4 @@ def test_threads_may_work_at_once(layer):
     """,
         NUMBA_THREADING_LAYER=layer,
     )
-    assert said == "True\n"
+    assert said == "0 True 2\nTrue\n"

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 import g3nn.graph.datasets
 from g3nn.base.errors import InputError
 from g3nn.cli import app
+from g3nn.estimator import wrong_labels
 from g3nn.graph.datasets import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
 from g3nn.studies import executors, run
 from g3nn.studies import suite_page as views
@@ -74,7 +75,12 @@ cells = [
 """
 
 
-pytestmark = pytest.mark.usefixtures("labels_judged_quickly")
+@pytest.fixture(scope="module", autouse=True)
+def _hardly_judged(labels_judged_quickly, edges_judged_quickly):
+    """What is recorded of a judgement is tested here, however good it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wrong_labels, "EPOCHS", 5)
+        yield
 
 
 @pytest.fixture
@@ -152,7 +158,7 @@ def test_the_estimator_finds_wrong_labels(graph):
     fitted.fit(graph.features, known, graph.edges, val=graph.val)
     assert record.test_accuracy == (fitted.predict() == graph.labels)[graph.test].mean()
     assert record.val_accuracy == (fitted.predict() == known)[graph.val].mean()
-    labels = fitted.audit().labels
+    labels = fitted.audit_labels()
     doubts = np.zeros(120)
     doubts[labels["node"]] = labels["probability"]
     assert record.evidence.figures == label_figures(doubts, point, 3, noisy.task)

@@ -28,6 +28,8 @@ from g3nn.studies.suite import ESTIMATOR, Suite
 from g3nn.studies.suite_file import load_suite
 from g3nn.studies.tables import render
 
+pytestmark = pytest.mark.usefixtures("labels_judged_quickly", "edges_judged_quickly")
+
 MODELS = ["gcn", "gat", "gcn-jaccard", "gcn-svd", "gnnguard", "rgcn", "g3nn"]
 QUICK = {"model": "gcn", "epochs": 3, "ensemble": 1}
 
