@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from g3nn.base.moved import MOVED, keep_old_names
 from g3nn.base.threads import wait_passively
@@ -61,7 +61,7 @@ wait_passively()
 keep_old_names()
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import a name when it is first used: loading torch takes longer than most commands."""
     if name in MOVED:
         return import_module(f"g3nn.{name}")

@@ -10,7 +10,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -384,7 +383,7 @@ _FINENESS = 4
 
 def label_weights(
     class_weight: str | Mapping[object, float] | None,
-    sample_weight: npt.ArrayLike | None,
+    sample_weight: object,
     nodes: np.ndarray | None,
     labels: Labels,
     val: np.ndarray,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,6 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import is_frame
 
 if TYPE_CHECKING:
-    from narwhals.typing import IntoDataFrame
 
     from g3nn.graph.tables.fitted_tables import FittedTables
 
@@ -59,7 +58,7 @@ def described(n: int, tables: FittedTables | None, nodes: object, problems: Prob
         return Described(ids or numbered)
     import narwhals as nw
 
-    frame = nw.from_native(cast("IntoDataFrame", nodes), eager_only=True)
+    frame = nw.from_native(nodes, eager_only=True)
     if len(frame) != n:
         problems.add("nodes", f"{len(frame)} rows", f"one for each of the {n} nodes, in the order of the fit")
         return Described(ids or numbered)

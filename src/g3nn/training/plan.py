@@ -336,7 +336,9 @@ class Plan:
 
     def hyperparameters(self, outcome: str) -> dict[str, object]:
         """Every option with the value it had, defaults included."""
-        groups = [pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]]
+        groups: list[Any] = [
+            pick(self.options, group) for group in [*self.spec.option_groups(), OUTCOMES[outcome].Options]
+        ]
         values: dict[str, object] = {}
         for group in [*groups, self.objective, self.training]:
             values.update(dataclasses.asdict(group))
