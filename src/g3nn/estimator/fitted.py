@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems, warn_caller
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.problem import Problem, fingerprint
+from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.given import FeatureTable, Nodes, as_kind, asked_of, features_of, is_table, read_features
 from g3nn.graph.outcomes import Outcome, has_label, unlabelled
@@ -74,7 +73,7 @@ class Fitted:
     labels: JudgedLabels | None = None
     refitted: bool = False
     corrected: bool = False
-    problem: Problem | None = None
+    problem: FitProblem | None = None
     trials: tuple[Trial, ...] = ()
     updated: bool = False
     held_back: np.ndarray | None = None
@@ -281,7 +280,7 @@ class Fitted:
         alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
         if alone and self.task.num_edges:
             words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
-            warnings.warn(words, G3NNWarning, stacklevel=5)
+            warn_caller(words)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union, first = np.unique(np.concatenate(codes), return_index=True)
         merged = np.stack([union // total, union % total])

@@ -46,7 +46,7 @@ _NO_Y = "A fit requires y to be passed, but the target y is None."
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FitProblem:
     """What a fit is asked to do, checked. parameters: those of the estimator, by name. Features may have missing
     values. val: the validation nodes. seeds: one for each replica of a model that is named.
 
@@ -166,7 +166,7 @@ class Problem:
 
 def read_problem(
     parameters: Options, outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
-) -> Problem:
+) -> FitProblem:
     """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
     should know."""
     random = check_parameters(parameters, outcome, problems)
@@ -198,7 +198,7 @@ def read_problem(
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
-    problem = Problem(parameters, features, pairs, edge_weights, outcome, *how)
+    problem = FitProblem(parameters, features, pairs, edge_weights, outcome, *how)
     # With few labels each replica gets a split of its own, unless labels are used besides the training.
     alike = not problem.tables and not dict(parameters["options"] or {}).get("label_inputs")
     own = parameters["model"] == "auto" and alike and len(folds) > 1
