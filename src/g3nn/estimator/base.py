@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.base.errors import Problems, warn_caller
+from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
@@ -37,6 +37,7 @@ from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestio
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
 from g3nn.training.progress import course, say
+from g3nn.training.result import history_names
 from g3nn.training.tracking import Tracker, tracker
 
 if TYPE_CHECKING:
@@ -142,9 +143,7 @@ class GraphEstimator(Shown):
         before, problem, notes = self.fitted_, self.fitted_.problem, list[str]()
         if problem is None:
             advice = f"Fit again with effort={effort!r}."
-            problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
-            problems.raise_if_any()
-        assert problem is not None
+            refuse("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
         if parameters["model"] != "auto" or not len(problem.val):
@@ -202,8 +201,8 @@ class GraphEstimator(Shown):
         self.val_nodes_ = task.val
         self.n_validation_ = len(task.val)
         self.n_iter_ = networks[0].epochs if networks else 1
-        self.history_ = networks[0].history if networks else np.zeros((0, len(fitted.history_names), 1))
-        self.history_names_ = fitted.history_names
+        self.history_names_ = history_names(fitted.outcome)
+        self.history_ = networks[0].history if networks else np.zeros((0, len(self.history_names_), 1))
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
         self._likeness: Likeness | None = None

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, refuse
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Options
@@ -190,7 +190,9 @@ def read_problem(
     assert pairs is not None
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
-        features = _structural(pairs, seen, n, problems)
+        if not np.isin(pairs, seen).all(axis=0).any():
+            refuse("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
+        features = structural_features(pairs, n, seen)
         if not isinstance(given.y, Labels):  # Reading labels from a table has noted it already.
             columns = features.matrix.shape[1] - 1
             made = f"log degree and {columns} leading eigenvectors of the normalised adjacency matrix"
@@ -219,13 +221,6 @@ def _count(given: Given, problems: Problems) -> int:
         problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
         return 0
     return len(given.y.values if isinstance(given.y, Labels) else given.y)
-
-
-def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
-    if not np.isin(edges, seen).all(axis=0).any():
-        problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
-        problems.raise_if_any()
-    return structural_features(edges, n, seen)
 
 
 def check_parameters(parameters: Options, outcome: type[Outcome], problems: Problems) -> np.random.RandomState:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.base.errors import Problems, TrainingError
+from g3nn.base.errors import Problems, TrainingError, refuse
 from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
@@ -234,8 +234,7 @@ def new_labels(fitted: Fitted, nodes: object, labels: object, problems: Problems
     same = np.asarray(values[first][place] == values).reshape(len(values), -1).all(1)
     if not same.all():
         twice = np.unique(chosen[~same]).tolist()
-        problems.add("nodes", f"node {quoted(twice)} with different labels", "one label for each node")
-        problems.raise_if_any()
+        refuse("nodes", f"node {quoted(twice)} with different labels", "one label for each node")
     return once, values[first]
 
 
@@ -243,9 +242,7 @@ def _checked(fitted: Fitted, argument: str, problems: Problems) -> FitProblem:
     """The problem that an update goes on from; a problem where there is no such thing."""
     advice = "Fit again, with the new labels."
     if fitted.problem is None:
-        problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
-        problems.raise_if_any()
-    assert fitted.problem is not None
+        refuse(argument, "a model that was loaded", "one that was fitted in this process", advice)
     if fitted.answers.new is not None and fitted.answers.new.any():
         problems.add(argument, "an inductive model, trained on labelled nodes alone", "inductive=False", advice)
     if not fitted.answerer.networks:
@@ -381,18 +378,16 @@ def _weighed(
         )
         return kept, fitted.answerer.calibrations["linked"]
     heard = [trial.answer[_last(trial.nodes, nodes)] for trial in trials]
-    temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
-    scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
-    weights = np.ones(1)
+    temperatures = [1.0]
     if len(members) > 1:
-        weights = member_weights(np.stack([outcome.label_log_prob(answer, labels[nodes]) for answer in scaled]))
-        members = [
-            replace(one, temperature=t, weight=float(w), isolated_weight=float(w))
-            for one, t, w in zip(members, temperatures, weights, strict=True)
-        ]
-    else:
-        scaled, members = heard, [replace(members[0], temperature=1.0, weight=1.0, isolated_weight=1.0)]
-    mixed = outcome.weighted([answer for answer, w in zip(scaled, weights, strict=True) if w], weights[weights > 0])
+        temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
+        heard = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
+    weights = member_weights(np.stack([outcome.label_log_prob(answer, labels[nodes]) for answer in heard]))
+    members = [
+        replace(one, temperature=t, weight=float(w), isolated_weight=float(w))
+        for one, t, w in zip(members, temperatures, weights, strict=True)
+    ]
+    mixed = outcome.weighted([answer for answer, w in zip(heard, weights, strict=True) if w], weights[weights > 0])
     kept = tuple(sorted((one for one in members if one.weight), key=lambda one: -one.weight))
     # A temperature alone: offsets of classes would be learned from nodes that were asked for, not drawn.
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
