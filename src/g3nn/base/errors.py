@@ -6,6 +6,8 @@ Every check of user input adds to a `Problems` list and raises once at the end, 
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -95,6 +97,14 @@ class Problems:
     def raise_if_any(self) -> None:
         if self.found:
             raise InputError(self.found)
+
+
+def warn_caller(text: str) -> None:
+    """Give out a `G3NNWarning` as of the line that called into g3nn."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "g3nn":
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, G3NNWarning, stacklevel=level)
 
 
 def refuse(argument: str, given: object, allowed: str, advice: str = "") -> NoReturn:

@@ -268,7 +268,7 @@ def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome
 
 
 def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, device: torch.device) -> Member:
-    """With whoever has the lowest loss on validation nodes without their edges to answer for isolated nodes."""
+    """For isolated nodes, the part of the model answers that has the lowest loss on validation nodes without edges."""
     if not isinstance(member, Network) or member.model.prior is None:
         return member
     val, losses = without_edges.val, dict[str, float]()

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -16,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
@@ -38,21 +37,16 @@ from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestio
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
 from g3nn.training.progress import course, say
+from g3nn.training.result import history_names
 from g3nn.training.tracking import Tracker, tracker
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 
-def _warn(notes: Sequence[str]) -> None:
-    """As of the line that called a method of the estimator."""
-    for words in notes:
-        warnings.warn(words, G3NNWarning, stacklevel=3)
-
-
 @dataclass(eq=False, repr=False)
 class GraphEstimator(Shown):
-    """An estimator for the nodes of a partly labelled graph. As scikit-learn asks, making one stores its parameters and
+    """An estimator for the nodes of a partly labelled graph. As in scikit-learn, making one stores its parameters and
     does nothing else; they are described where they are used, in `G3NNClassifier` and `G3NNRegressor`."""
 
     model: str | ModelSpec = "auto"
@@ -111,7 +105,7 @@ class GraphEstimator(Shown):
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
         sample_weight: (n,), how often the label of each node counts in training, choice and calibration.
         warm_start: go on from the last fit, on the same graph with other labels, as `update` does.
-        track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, told of every training.
+        track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
         graph = None
@@ -132,7 +126,8 @@ class GraphEstimator(Shown):
                 else:
                     fitted = fit_model(problem, progress, notes)
         finally:
-            _warn(notes)
+            for note in notes:
+                warn_caller(note)
         self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
@@ -148,9 +143,7 @@ class GraphEstimator(Shown):
         before, problem, notes = self.fitted_, self.fitted_.problem, list[str]()
         if problem is None:
             advice = f"Fit again with effort={effort!r}."
-            problems.add("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
-            problems.raise_if_any()
-        assert problem is not None
+            refuse("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
         if parameters["model"] != "auto" or not len(problem.val):
@@ -161,7 +154,8 @@ class GraphEstimator(Shown):
             with course(self.verbose) as progress:
                 fitted = fit_model(replace(problem, parameters=parameters), progress, notes, known)
         finally:
-            _warn(notes)
+            for note in notes:
+                warn_caller(note)
         self.restore(replace(fitted, tables=before.tables), self.notes_)
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
@@ -207,8 +201,8 @@ class GraphEstimator(Shown):
         self.val_nodes_ = task.val
         self.n_validation_ = len(task.val)
         self.n_iter_ = networks[0].epochs if networks else 1
-        self.history_ = networks[0].history if networks else np.zeros((0, len(fitted.history_names), 1))
-        self.history_names_ = fitted.history_names
+        self.history_names_ = history_names(fitted.outcome)
+        self.history_ = networks[0].history if networks else np.zeros((0, len(self.history_names_), 1))
         self.notes_: dict[str, Any] = dict(notes or {})
         self.graph_audit_: GraphAudit | None = None
         self._likeness: Likeness | None = None
@@ -368,8 +362,8 @@ class GraphEstimator(Shown):
     def update(self, nodes: object, labels: object) -> Self:
         """Take in new or corrected labels of some nodes quickly: the model goes on from where it is.
 
-        nodes: ids of the tables of the fit, or else numbers or a mask. labels: one for each, as in `fit`. Those who
-        answered go on training, on all labels, for a few epochs; of many only the quickest with the largest weights do,
+        nodes: ids of the tables of the fit, or else numbers or a mask. labels: one for each, as in `fit`. The
+        members go on training, on all labels, for a few epochs; of many only the quickest with the largest weights do,
         and the others are left out until `fit` is called again. Nothing changes if anything is wrong.
         """
         check_is_fitted(self)

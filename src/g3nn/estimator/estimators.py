@@ -103,7 +103,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     validation:   share of the labelled nodes, of each class alike, that is held back to stop, choose and calibrate by.
     refit:        train on all labels in the end, for as many epochs as were best before. The calibration is kept.
     missing:      "impute": features that are NaN are filled in from the neighbours (feature propagation), and with the
-                  mean of the column where no neighbour knows; or "error".
+                  mean of the column where no neighbour has a value; or "error".
     inductive:    keep unlabelled nodes and their edges out of the training; they are answered with the whole graph.
     directed:     whether edges have a direction.
     hidden, lr, weight_decay, epochs, patience: as in `g3nn.fit`; options: any other option of the parts, by name.
@@ -114,10 +114,10 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     verbose:      a progress bar on a terminal, and words in the log "g3nn" (on standard error where none is set up).
 
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
-    model_ (who answers: a name, or names with weights), panel_ (a `PanelEntry` for each model tried), temperature_,
+    model_ (the members: a name, or names with weights), panel_ (a `PanelEntry` for each model tried), temperature_,
     isolated_temperature_ (for isolated nodes), class_offsets_ (what calibration adds to the log-probability of each
-    class; None if the validation nodes support no such thing), isolated_answer_ ("prior", "posterior" or "both": who
-    answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
+    class; None if the validation nodes support no such thing), isolated_answer_ ("prior", "posterior" or "both":
+    what answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
     (learning curves of the network with the largest weight: epochs, terms, replicas), and notes_ (a mapping of plain
     values, empty; whatever is put there is saved with the model).
     """

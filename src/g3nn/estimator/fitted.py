@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from g3nn.base.errors import G3NNWarning, Problems
+from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
 from g3nn.estimator.panel import PanelEntry, Trial
-from g3nn.estimator.problem import Problem, fingerprint
+from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
@@ -27,7 +26,6 @@ from g3nn.model.tabular import CrossFitted
 from g3nn.queries import MergedGroups
 from g3nn.queries.genuine import GenuineEdges
 from g3nn.training.progress import Course
-from g3nn.training.result import history_names
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +73,7 @@ class Fitted:
     labels: JudgedLabels | None = None
     refitted: bool = False
     corrected: bool = False
-    problem: Problem | None = None
+    problem: FitProblem | None = None
     trials: tuple[Trial, ...] = ()
     updated: bool = False
     held_back: np.ndarray | None = None
@@ -105,32 +103,25 @@ class Fitted:
             return next(iter(weights))
         return " + ".join(f"{weight:.2f} {name}" for name, weight in weights.items())
 
-    @property
-    def history_names(self) -> tuple[str, ...]:
-        return history_names(self.outcome)
-
     def ask(self, X: object, edges: object) -> Answers:
         """Nothing, or the features of the fit: the fitted nodes. `Nodes`: those nodes. Otherwise features and edges of
         new nodes."""
-        problems = Problems()
         if X is None:
             if self.structural and edges is not None:
                 return self._structural(edges)
             if edges is not None:
-                problems.add("edges", "edges without X", "both, or neither", "X holds the features of the new nodes.")
-                problems.raise_if_any()
+                refuse("edges", "edges without X", "both, or neither", "X holds the features of the new nodes.")
             return self.answers
         if self.tables is not None and is_table(X):
             return self._rows(asked_of(self.tables, X, edges), self.tables)
         if not isinstance(X, Nodes):
-            features = self._read(X, problems)
+            features = self._read(X, Problems())
             if fingerprint(features) != self.key:
                 return self._new_nodes(features, edges)
             self._check_edges(edges)
             return self.answers
         if edges is not None:
-            problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-            problems.raise_if_any()
+            refuse("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
         return self._nodes(X)
 
     def _rows(self, asked: NewNodes, tables: FittedTables) -> Answers:
@@ -249,11 +240,9 @@ class Fitted:
 
     def _check_edges(self, edges: object) -> None:
         """Edges beside the features of the fit must be those of the fit."""
-        problems = Problems()
         if edges is not None and not self._are_fitted(edges):
             advice = "Leave edges out for the fitted nodes; Nodes(X, edges) asks about the same nodes in another graph."
-            problems.add("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
-            problems.raise_if_any()
+            refuse("edges", "other edges than in the fit, with the X of the fit", "the edges of the fit", advice)
 
     def _are_fitted(self, edges: object) -> bool:
         """Whether these edges are those of the fit."""
@@ -284,7 +273,7 @@ class Fitted:
         alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
         if alone and self.task.num_edges:
             words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
-            warnings.warn(words, G3NNWarning, stacklevel=5)
+            warn_caller(words)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union, first = np.unique(np.concatenate(codes), return_index=True)
         merged = np.stack([union // total, union % total])
@@ -309,8 +298,7 @@ class Fitted:
     def _read(self, X: object, problems: Problems) -> FeatureTable:
         if self.structural:
             advice = "Give the edges of new nodes alone: predict(edges=...)."
-            problems.add("X", "features, for a model that was fitted without", "nothing", advice)
-            problems.raise_if_any()
+            refuse("X", "features, for a model that was fitted without", "nothing", advice)
         features = read_features(X, "error" if self.means is None else "impute", problems)
         if features is not None:
             features = features.aligned(self.features, self.task.num_features, problems)
@@ -325,10 +313,8 @@ class Fitted:
 
     def _check_can_transfer(self) -> None:
         if any(isinstance(network.model.posterior, LabelPropagation) for network in self.answerer.networks):
-            problems = Problems()
             advice = "Fit again with the new nodes in the graph, without labels."
-            problems.add("model", "label-propagation, which learns nothing", "a model with parameters", advice)
-            problems.raise_if_any()
+            refuse("model", "label-propagation, which learns nothing", "a model with parameters", advice)
 
 
 def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> JudgedLabels:

@@ -17,7 +17,7 @@ from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import Candidate, Trial, using_beliefs, with_believers
-from g3nn.estimator.problem import Problem, fingerprint, repeated
+from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
 from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES
@@ -45,7 +45,7 @@ _ALL_FALSE = (
 )
 
 
-def fit_model(problem: Problem, progress: Course, notes: list[str], known: Sequence[Trial] = ()) -> Fitted:
+def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Sequence[Trial] = ()) -> Fitted:
     """Try candidates, weight the best, calibrate, train on all labels if asked to, and answer for all nodes.
 
     notes: gets what the caller should know. known: what was tried before, in an earlier fit to the same problem."""
@@ -77,7 +77,7 @@ def fit_model(problem: Problem, progress: Course, notes: list[str], known: Seque
 
 
 def _fitted(
-    problem: Problem,
+    problem: FitProblem,
     search: Search,
     answerer: Answerer,
     trials: Sequence[Trial],
@@ -126,7 +126,7 @@ def _fitted(
     )
 
 
-def _lean(problem: Problem) -> Candidate | None:
+def _lean(problem: FitProblem) -> Candidate | None:
     """The model to train instead of a search with effort "quick"; None where there are labels enough for one, or where
     the caller wants something else.
 
@@ -152,7 +152,9 @@ def _quiet_without_edges(search: Search) -> Iterator[None]:
         yield
 
 
-def _chosen(problem: Problem, trials: Sequence[Trial], search: Search) -> tuple[Search, Answerer, tuple[float, float]]:
+def _chosen(
+    problem: FitProblem, trials: Sequence[Trial], search: Search
+) -> tuple[Search, Answerer, tuple[float, float]]:
     """The members, with the search whose validation nodes chose them; and the loss and score of their calibrated
     answers on these nodes."""
     members = [_member(trial, place, search) for place, trial in enumerate(trials) if trial.complete]
@@ -169,7 +171,7 @@ def _chosen(problem: Problem, trials: Sequence[Trial], search: Search) -> tuple[
 
 
 def _trained_on_all(
-    problem: Problem, answerer: Answerer, trials: Sequence[Trial], search: Search
+    problem: FitProblem, answerer: Answerer, trials: Sequence[Trial], search: Search
 ) -> tuple[Search, Answerer]:
     """The members trained again on all labels, where some are wrong as what they probably are; and the search, with
     what the prior learned from all labels."""
@@ -182,7 +184,7 @@ def _trained_on_all(
     return search, replace(answerer, members=again, outcome=search.outcome)
 
 
-def _with_judged_labels(problem: Problem, search: Search) -> tuple[JudgedLabels | None, Search]:
+def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabels | None, Search]:
     """How labels were judged, and the search that allows for wrong ones. By default only a panel without a limit of
     time looks for wrong labels, and only if there are many are they corrected."""
     parameters, task = problem.parameters, search.task
@@ -216,7 +218,7 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     return replace(search, task=replace(search.task, train=np.setdiff1d(labelled, val), val=val))
 
 
-def _with_beliefs(problem: Problem, search: Search) -> Search:
+def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     """The search whose task has what the estimator that is the prior says about its nodes, if there is one."""
     if problem.prior is None:
         return search
@@ -227,7 +229,7 @@ def _with_beliefs(problem: Problem, search: Search) -> Search:
     return replace(search, task=replace(task, beliefs=beliefs), prior=prior)
 
 
-def _search(problem: Problem, progress: Course, notes: list[str]) -> Search:
+def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
     folds = [np.searchsorted(seen, fold) for fold in problem.folds]
@@ -268,7 +270,9 @@ def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
     return False
 
 
-def _trials(problem: Problem, models: Sequence[Candidate], search: Search, known: Sequence[Trial]) -> Sequence[Trial]:
+def _trials(
+    problem: FitProblem, models: Sequence[Candidate], search: Search, known: Sequence[Trial]
+) -> Sequence[Trial]:
     """Everything that was tried, at least one of it to the end."""
     notes, automatic = search.notes, len(models) > 1
     if not search.task.num_edges:

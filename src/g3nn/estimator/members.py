@@ -76,7 +76,7 @@ def edge_trust(
 ) -> dict[float, EdgeTrust]:
     """By share. task: with features for a perceptron. featureless: whether they say nothing, or only what edges say.
 
-    Networks train on labels and hear edges, so no edge is weighed by a label of its own ends: training nodes are in
+    Networks train on labels and use edges, so no edge is weighed by a label of its own ends: training nodes are in
     parts, and an edge is judged without the labels of the parts that its ends are in. The parts do not depend on
     labels either.
     """

@@ -107,7 +107,7 @@ class Candidate:
         return Plan.check(self.model, self.objective, len(seeds), seeds, self.prior, device, options)
 
     def variants(self) -> list[Candidate]:
-        """The same with other widths and with less regularisation, as far as the model knows them."""
+        """The same with other widths and with less regularisation, as far as the model has these options."""
         known = self.declared() if self.is_network else set()
         changes: list[dict[str, Any]] = [{"dropout": 0.2, "weight_decay": 5e-5}, {"hidden": 256, "dropout": 0.7}]
         return [

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, refuse
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Options
@@ -46,7 +46,7 @@ _NO_Y = "A fit requires y to be passed, but the target y is None."
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class FitProblem:
     """What a fit is asked to do, checked. parameters: those of the estimator, by name. Features may have missing
     values. val: the validation nodes. seeds: one for each replica of a model that is named.
 
@@ -166,7 +166,7 @@ class Problem:
 
 def read_problem(
     parameters: Options, outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
-) -> Problem:
+) -> FitProblem:
     """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
     should know."""
     random = check_parameters(parameters, outcome, problems)
@@ -190,7 +190,9 @@ def read_problem(
     assert pairs is not None
     if features is None:
         seen = labels.labelled if parameters["inductive"] else np.arange(n)
-        features = _structural(pairs, seen, n, problems)
+        if not np.isin(pairs, seen).all(axis=0).any():
+            refuse("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
+        features = structural_features(pairs, n, seen)
         if not isinstance(given.y, Labels):  # Reading labels from a table has noted it already.
             columns = features.matrix.shape[1] - 1
             made = f"log degree and {columns} leading eigenvectors of the normalised adjacency matrix"
@@ -198,7 +200,7 @@ def read_problem(
     first = int(random.randint(2**31 - 1))
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
-    problem = Problem(parameters, features, pairs, edge_weights, outcome, *how)
+    problem = FitProblem(parameters, features, pairs, edge_weights, outcome, *how)
     # With few labels each replica gets a split of its own, unless labels are used besides the training.
     alike = not problem.tables and not dict(parameters["options"] or {}).get("label_inputs")
     own = parameters["model"] == "auto" and alike and len(folds) > 1
@@ -219,13 +221,6 @@ def _count(given: Given, problems: Problems) -> int:
         problems.add("X and y", "nothing", "features, or a label (or that there is none) for each node")
         return 0
     return len(given.y.values if isinstance(given.y, Labels) else raw_labels(given.y)[0])
-
-
-def _structural(edges: np.ndarray, seen: np.ndarray, n: int, problems: Problems) -> FeatureTable:
-    if not np.isin(edges, seen).all(axis=0).any():
-        problems.add("X", "nothing, and no edge between two labelled nodes", "features for an inductive fit")
-        problems.raise_if_any()
-    return structural_features(edges, n, seen)
 
 
 def check_parameters(parameters: Options, outcome: type[Outcome], problems: Problems) -> np.random.RandomState:

@@ -65,7 +65,7 @@ Tensors = dict[str, Arrays]
 
 def _from_3(record: Json, tensors: Tensors) -> tuple[Json, Tensors]:
     """Learning curves got a term for channels, which is zero where there are none; whether validation nodes were
-    trained on in the end is no longer told by the parameters."""
+    trained on in the end no longer follows from the parameters."""
     place, arrays = TERM_NAMES.index("channels"), tensors[GRAPH]
     longer = {name: np.insert(array, place, 0, axis=1) for name, array in arrays.items() if name.endswith(".history")}
     fitted = {**record["fitted"], "refitted": bool(record["parameters"]["refit"])}
@@ -203,7 +203,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
-"""Parts of a fitted model that only the process knows in which it was fitted."""
+"""Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name != "infers")
 """What all kinds of members have in a record."""
 _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
@@ -270,7 +270,7 @@ def restored(record: Json, state: Arrays, arrays: Arrays) -> tuple[Json, Fitted]
     device = checked_device(parameters["device"] if torch.cuda.is_available() else "cpu", Problems())
     tables = None if record["tables"] is None else FittedTables.from_json(record["tables"])
     if not members:
-        raise ValueError("nobody to answer")
+        raise ValueError("no member")
     if task.beliefs is None and (parts["prior"] is not None or any(member["beliefs"] for member in members)):
         raise ValueError("beliefs are looked at, and there are none")
     answerer = Answerer(tuple(_members(members, replace(task, train=parts["seen"]), state)), device=device, **rest)

@@ -59,8 +59,11 @@ def answer_table(fitted: Fitted, X: object, edges: object, alpha: float, keep: p
     if (numbers < n).all():
         columns |= given_columns(fitted, numbers)
     columns |= answer_columns(fitted, answers, alpha)
-    known = set() if tables is None else {tables.node_columns.id, *tables.node_columns.labels}
-    return pa.table(columns) if keep is None else beside(columns, keep, known)
+    if keep is not None:
+        known = set() if tables is None else {tables.node_columns.id, *tables.node_columns.labels}
+        kept = {name: keep[name] for name in keep.column_names if name not in known}
+        columns |= {f"{name} (table)" if name in columns else name: column for name, column in kept.items()}
+    return pa.table(columns)
 
 
 def given_columns(fitted: Fitted, nodes: np.ndarray) -> Columns:
@@ -118,12 +121,6 @@ def _members(names: list[str], chosen: np.ndarray) -> pa.Array:
     """(n,) lists: the names that `chosen` (n, K) says are in."""
     starts = pa.array(np.cumsum([0, *chosen.sum(1)]), pa.int32())
     return pa.ListArray.from_arrays(starts, pa.array(names).take(pa.array(np.nonzero(chosen)[1])))
-
-
-def beside(columns: Columns, content: pa.Table, without: set[str | None]) -> pa.Table:
-    """Answers and the original columns of the nodes, apart from those `without`."""
-    kept = {name: content[name] for name in content.column_names if name not in without}
-    return pa.table({**columns, **{f"{name} (table)" if name in columns else name: kept[name] for name in kept}})
 
 
 def label_table(fitted: Fitted, judged: JudgedLabels, contradicted: bool = False) -> np.ndarray:

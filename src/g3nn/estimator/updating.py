@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from g3nn.base.errors import Problems, TrainingError
+from g3nn.base.errors import Problems, TrainingError, refuse
 from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network, Options
 from g3nn.estimator.panel import Trial, usable
-from g3nn.estimator.problem import Problem, fingerprint
+from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
 from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.graph.calibrate import Scaling
@@ -46,7 +46,7 @@ def suggest(
     refused = None if exclude is None else numbers_of(fitted, "exclude", exclude, problems)
     problems.raise_if_any()
     if allowed is None:
-        # Labels that were set aside for a test are known to somebody.
+        # Labels that were set aside for a test are known already.
         allowed = np.setdiff1d(np.arange(n), [] if fitted.tables is None else fitted.tables.test)
     nodes = np.setdiff1d(allowed, labelled_nodes(fitted))
     if refused is not None:
@@ -183,7 +183,7 @@ _MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
 """The members that go on: those with the largest weights, some replicas of each, as long as an epoch costs no more than
 this multiple of one of gcn."""
 _MOST_HEARD = 300
-"""Answers before their labels were known, by which answers are calibrated: so many of the latest."""
+"""Answers before their labels were known, by which answers are calibrated: at most this number of the latest."""
 _FEWEST_HEARD = 5
 
 
@@ -198,7 +198,7 @@ def update(fitted: Fitted, parameters: Options, nodes: object, labels: object, p
     return _updated(fitted, replace(before, parameters=parameters), labels_now, progress)
 
 
-def go_on(fitted: Fitted, problem: Problem, progress: Course) -> Fitted:
+def go_on(fitted: Fitted, problem: FitProblem, progress: Course) -> Fitted:
     """The same for another problem, which must be about the graph of the fit."""
     problems = Problems()
     before = _checked(fitted, "warm_start", problems)
@@ -208,7 +208,7 @@ def go_on(fitted: Fitted, problem: Problem, progress: Course) -> Fitted:
         advice = "Leave warm_start out to fit to another graph."
         problems.add("warm_start", "other features or edges", "those of the last fit", advice)
     if not np.array_equal(problem.labels.names, fitted.columns):
-        advice = "A model that knows other classes has to be fitted anew: leave warm_start out."
+        advice = "A model of other classes has to be fitted anew: leave warm_start out."
         problems.add(
             "y", f"the {problem.outcome.columns_title} {quoted(problem.labels.names.tolist())}", "the old ones", advice
         )
@@ -234,35 +234,31 @@ def new_labels(fitted: Fitted, nodes: object, labels: object, problems: Problems
     same = np.asarray(values[first][place] == values).reshape(len(values), -1).all(1)
     if not same.all():
         twice = np.unique(chosen[~same]).tolist()
-        problems.add("nodes", f"node {quoted(twice)} with different labels", "one label for each node")
-        problems.raise_if_any()
+        refuse("nodes", f"node {quoted(twice)} with different labels", "one label for each node")
     return once, values[first]
 
 
-def _checked(fitted: Fitted, argument: str, problems: Problems) -> Problem:
+def _checked(fitted: Fitted, argument: str, problems: Problems) -> FitProblem:
     """The problem that an update goes on from; a problem where there is no such thing."""
     advice = "Fit again, with the new labels."
     if fitted.problem is None:
-        problems.add(argument, "a model that was loaded", "one that was fitted in this process", advice)
-        problems.raise_if_any()
-    assert fitted.problem is not None
+        refuse(argument, "a model that was loaded", "one that was fitted in this process", advice)
     if fitted.answers.new is not None and fitted.answers.new.any():
-        problems.add(argument, "an inductive model, which knows labelled nodes alone", "inductive=False", advice)
+        problems.add(argument, "an inductive model, trained on labelled nodes alone", "inductive=False", advice)
     if not fitted.answerer.networks:
         problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
     return fitted.problem
 
 
-Again = tuple[Member, Trial]
-"""A member that went on, and the trial that has what it answered before labels were known."""
-
-
-def _updated(fitted: Fitted, before: Problem, labels: Labels, progress: Course) -> Fitted:
+def _updated(fitted: Fitted, before: FitProblem, labels: Labels, progress: Course) -> Fitted:
     problem = _with_labels(before, labels)
     labelled = labels.labelled
     new = np.setdiff1d(labelled, np.flatnonzero(has_label(fitted.task.labels)))
     task = replace(fitted.task, labels=labels.values, train=labelled, val=labelled[:0])
-    judged, taught, weights = _judged_too(fitted, labels.values), task, problem.weights
+    judged, taught, weights = fitted.labels, task, problem.weights
+    if judged is not None:
+        # New labels are judged by what was answered before they were known.
+        judged = judged.with_labels(labels.values, fitted.calibrated(), fitted.outcome)
     corrected = judged is not None and fitted.corrected
     if judged is not None and corrected:
         taught, weights = judged.corrected(task, weights)
@@ -293,14 +289,7 @@ def _updated(fitted: Fitted, before: Problem, labels: Labels, progress: Course) 
     )
 
 
-def _judged_too(fitted: Fitted, labels: np.ndarray) -> JudgedLabels | None:
-    """With the new labels, judged by what was answered before they were known."""
-    if fitted.labels is None:
-        return None
-    return fitted.labels.with_labels(labels, fitted.calibrated(), fitted.outcome)
-
-
-def _with_labels(problem: Problem, labels: Labels) -> Problem:
+def _with_labels(problem: FitProblem, labels: Labels) -> FitProblem:
     """For a later fit with all labels. Nodes to validate on stay; where replicas had their own, new ones are drawn: a
     share of all labels for each."""
     folds, problems = problem.folds, Problems()
@@ -347,11 +336,12 @@ def _gone_on(
     network: Network,
     task: NodeTask,
     new: np.ndarray,
-    problem: Problem,
+    problem: FitProblem,
     weights: np.ndarray | None,
     progress: Course,
-) -> Again:
-    """new: nodes whose labels it has not seen: what it says about them now is an honest answer."""
+) -> tuple[Member, Trial]:
+    """The network after more training, and the trial with what it answered before labels were known. new: nodes whose
+    labels it has not seen, so that what it answers about them now is honest."""
     trial, outcome = fitted.trials[network.place], fitted.outcome
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
@@ -371,7 +361,9 @@ def _gone_on(
     return replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None), latest
 
 
-def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tuple[tuple[Member, ...], Calibration]:
+def _weighed(
+    again: Sequence[tuple[Member, Trial]], labels: np.ndarray, fitted: Fitted
+) -> tuple[tuple[Member, ...], Calibration]:
     """Weights of the members and their calibration, by what they said before labels were known."""
     outcome, members, trials = fitted.outcome, [member for member, _ in again], [trial for _, trial in again]
     nodes = trials[0].nodes
@@ -386,18 +378,16 @@ def _weighed(again: Sequence[Again], labels: np.ndarray, fitted: Fitted) -> tupl
         )
         return kept, fitted.answerer.calibrations["linked"]
     heard = [trial.answer[_last(trial.nodes, nodes)] for trial in trials]
-    temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
-    scaled = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
-    weights = np.ones(1)
+    temperatures = [1.0]
     if len(members) > 1:
-        weights = member_weights(np.stack([outcome.label_log_prob(answer, labels[nodes]) for answer in scaled]))
-        members = [
-            replace(one, temperature=t, weight=float(w), isolated_weight=float(w))
-            for one, t, w in zip(members, temperatures, weights, strict=True)
-        ]
-    else:
-        scaled, members = heard, [replace(members[0], temperature=1.0, weight=1.0, isolated_weight=1.0)]
-    mixed = outcome.weighted([answer for answer, w in zip(scaled, weights, strict=True) if w], weights[weights > 0])
+        temperatures = [outcome.temperature(answer, labels[nodes]) for answer in heard]
+        heard = [outcome.scaled(answer, Scaling(t)) for answer, t in zip(heard, temperatures, strict=True)]
+    weights = member_weights(np.stack([outcome.label_log_prob(answer, labels[nodes]) for answer in heard]))
+    members = [
+        replace(one, temperature=t, weight=float(w), isolated_weight=float(w))
+        for one, t, w in zip(members, temperatures, weights, strict=True)
+    ]
+    mixed = outcome.weighted([answer for answer, w in zip(heard, weights, strict=True) if w], weights[weights > 0])
     kept = tuple(sorted((one for one in members if one.weight), key=lambda one: -one.weight))
     # A temperature alone: offsets of classes would be learned from nodes that were asked for, not drawn.
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))

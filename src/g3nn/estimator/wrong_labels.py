@@ -103,7 +103,7 @@ class JudgedLabels:
 
     def with_labels(self, labels: np.ndarray, answers: np.ndarray, outcome: Outcome) -> JudgedLabels | None:
         """After labels (n,) or (n, T) have come in or changed. answers: (n, width), given before the new ones were
-        known, which judge them. Numbers are judged anew when somebody asks."""
+        known, which judge them. Numbers are judged anew when that is needed."""
         if not self.table.size:
             return None
         nodes, columns, seen = rows_of(labels)
@@ -141,8 +141,8 @@ def judged_labels(
     twice: bool = False,
 ) -> tuple[JudgedLabels, tuple[JudgedLabels, ...]]:
     """Every label of training and validation nodes, judged by `models` trained without it. Where many are wrong, or if
-    asked to, the second judgement counts, by models trained on what the other labels probably are. What these are is
-    told as well, for each fold: all labels but its own, judged without it."""
+    asked to, the second judgement counts, by models trained on what the other labels probably are. The
+    latter are returned too, for each fold: all labels but its own, judged without it."""
     labelled = np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
@@ -227,7 +227,7 @@ def judges(task: NodeTask, quick: bool) -> list[Candidate]:
 
 
 def can_judge(task: NodeTask) -> bool:
-    """Whether labels are judged unless somebody asks: there are enough of them, and the graph is not too large."""
+    """Whether labels are judged by default: there are enough of them, and the graph is not too large."""
     return len(np.union1d(task.train, task.val)) >= LEAST_LABELS and task.extent <= LARGE
 
 

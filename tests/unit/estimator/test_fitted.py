@@ -292,3 +292,10 @@ def test_missing_features_of_new_nodes(graph, quick):
     np.testing.assert_array_equal(classifier.predict_proba(Nodes(X, graph.edges)[[7]]), classifier.predict_proba()[[7]])
     linked = classifier.predict_proba(unknown, copies(graph, [7]))
     assert np.isfinite(linked).all()
+
+
+def test_a_note_about_new_nodes_names_the_line_that_asked(fitted, graph):
+    for ask in (fitted.predict, fitted.predict_proba, fitted.predict_entropy):
+        with pytest.warns(G3NNWarning, match="new nodes have no edge") as notes:
+            ask(graph.X[:2] + 1)
+        assert notes[0].filename == __file__

@@ -46,6 +46,13 @@ def test_answers_are_an_indicator_and_its_probabilities(fitted, task):
     assert get_tags(fitted).classifier_tags.multi_label
 
 
+def test_columns_without_names_have_their_numbers_in_a_table(task):
+    quick = G3NNClassifier("gcn", epochs=2, ensemble=1, device="cpu")
+    table = quick.fit(task.features, task.labels, task.edges, val=task.val).answer_table()
+    assert {"prob_0", "prob_1", "prob_2"} <= set(table.column_names)
+    assert {tag for row in table["given"].to_pylist() for tag in row} == {"0", "1", "2"}
+
+
 def test_measures_are_those_of_scikit_learn(fitted, task):
     truth = task.labels[task.test]
     found, p = fitted.evaluate(task.test, truth), fitted.predict_proba()[task.test]
