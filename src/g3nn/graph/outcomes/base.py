@@ -175,7 +175,7 @@ class Outcome(ABC):
     @classmethod
     @abstractmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        """The models that are worth trying on a graph nobody knows.
+        """The models that are worth trying on a new graph.
 
         balance: E / |U|, the weight of the graph term at which edges and nodes count alike, as in the bound.
         """
