@@ -1,4 +1,4 @@
-"""Noise, added to a sound task. Wrong edges: random ones added, edges removed, and an attack that uses the labels. Wrong
+"""Noise, added to a sound task. Wrong edges: random ones added, edges removed, and an attack that uses labels. Wrong
 labels: flipped to any other class, or to the next one.
 
 `NOISE` maps the name of a setting, such as "random-50", to its function of a task and a seed.
