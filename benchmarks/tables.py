@@ -19,11 +19,11 @@ import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 
-from g3nn.base.errors import Problems
 from g3nn.base.parse import edge_list
 from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
 from g3nn.graph.tables.graph import NodeColumns, load_nodes
 from g3nn.graph.tables.labels import check_split
+from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import FeatureSchema
 
 NUMBERS = 10
@@ -62,26 +62,27 @@ def read(nodes_file: Path, edges_file: Path) -> dict[str, float]:
     def lap(name: str) -> None:
         times[name] = time.perf_counter() - start - sum(times[key] for key in times if key.endswith("_s"))
 
-    start, problems = time.perf_counter(), Problems()
-    nodes = load_nodes(nodes_file, NodeColumns("id", ("label",)), problems)
+    start, remarks = time.perf_counter(), Remarks()
+    nodes = load_nodes(nodes_file, NodeColumns("id", ("label",)), remarks)
     assert nodes is not None
     assert nodes.labels is not None
-    check_split(nodes.name, nodes.labels, nodes.split, nodes.outcome, problems)
+    check_split(nodes.name, nodes.labels, nodes.split, nodes.columns.outcome, remarks)
     lap("read_nodes_s")
-    schema = FeatureSchema.fit(nodes)
-    features = schema.encode(nodes)
+    how = nodes.columns
+    schema = FeatureSchema.fit(nodes.name, nodes.features, nodes.typed, how.chosen, how.nulls, remarks)
+    features = schema.encode(nodes.features)
     lap("features_s")
-    edges = load_edges(edges_file, EdgeColumns(), problems)
+    edges = load_edges(edges_file, EdgeColumns(), remarks)
     assert edges is not None
     lap("read_edges_s")
-    pairs = join(edges, nodes.ids, nodes.typed)
+    pairs, _ = join(edges, nodes.ids, nodes.typed, remarks)
     lap("join_s")
-    unique = edge_list(pairs, nodes.num_nodes, directed=False, problems=problems).pairs
+    unique = edge_list(pairs, nodes.num_nodes, directed=False, problems=remarks).pairs
     lap("unique_edges_s")
-    problems.raise_if_any()
+    remarks.raise_if_any()
     return {
         "nodes": nodes.num_nodes,
-        "features": int(features.shape[1]),
+        "features": int(features.matrix.shape[1]),
         "edges": len(edges.source),
         "unique_edges": unique.shape[1],
         **times,

@@ -89,7 +89,7 @@ def _check_finite(bad: int, problems: Problems) -> None:
 
 
 def is_frame(value: object) -> TypeGuard[IntoDataFrame]:
-    """Whether it is a data frame of any library that narwhals knows."""
+    """Whether it is a data frame of any library that narwhals supports."""
     return nw.dependencies.is_into_dataframe(value) or nw.dependencies.is_narwhals_dataframe(value)
 
 

@@ -104,7 +104,7 @@ def _fields(file: Path) -> dict[str, int]:
 def enough_for(extent: int, replicas: int = 1) -> Iterator[None]:
     """As many threads as work on a graph of this extent keeps busy, of those allowed; afterwards as before.
 
-    Allowed are as many as torch has, which knows OMP_NUM_THREADS and `torch.set_num_threads`, and as there are cores,
+    Allowed are as many as torch has, which follows OMP_NUM_THREADS and `torch.set_num_threads`, and as there are cores,
     unless OMP_NUM_THREADS was set. The kernels in numba give the same bits with any number of threads. A dense product
     in torch does not, so how many threads torch gets does not depend on how many replicas train beside each other.
     """

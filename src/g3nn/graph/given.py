@@ -46,7 +46,7 @@ class Nodes:
 
     def __getitem__(self, key: slice | npt.NDArray[np.generic] | Sequence[int] | int) -> Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
-        if isinstance(key, tuple):  # scikit-learn asks for [rows, ...]
+        if isinstance(key, tuple):  # scikit-learn indexes with [rows, ...]
             key = key[0]
         chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights)
         chosen.index = np.atleast_1d(self.index[key])
@@ -119,7 +119,7 @@ def _is_pyg(X: object) -> TypeGuard[Data]:
 def table_graph(
     X: object, y: object, edges: object, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
 ) -> TableGraph | None:
-    """The graph of a caller who gives data frames, or what `read_tables` made of files; None for anything else.
+    """The graph in data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
     outcomes: what labels may be; of a single column the first, of several the last.

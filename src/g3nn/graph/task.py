@@ -49,7 +49,7 @@ class NodeTask:
     beliefs: np.ndarray | None = None
 
     def __post_init__(self) -> None:
-        """Whoever changes the edges has to change the weights with them, and with the nodes the beliefs."""
+        """Weights must match the edges, and beliefs the nodes, after every change too."""
         if self.beliefs is not None and len(self.beliefs) != self.num_nodes:
             refuse("beliefs", f"{len(self.beliefs)} rows", f"one for each of the {self.num_nodes} nodes")
         if self.weights is not None and self.weights.shape != (self.num_edges,):

@@ -100,7 +100,7 @@ def column_kinds(table: FeatureTable) -> np.ndarray:
 
     Columns are counts if they are never negative or missing and zero in at least a quarter of the rows, provided that
     there are at least 50 such columns and four fifths of all their values are zero. So are, beside these, indicators
-    that are seldom zero and whose rows or columns somebody has scaled. So are columns of 0 and 1, if none is missing in
+    that are seldom zero and whose rows or columns were scaled. So are columns of 0 and 1, if none is missing in
     at least 50 of them; fewer stay as they are. Everything else is a number.
     """
     x = table.matrix
@@ -207,7 +207,7 @@ class FeatureTransform:
       to length 4.
     - columns: as they came, divided by their standard deviation over the fitted rows, not centred; 0 if that is 0.
     - present columns: the same of `present`. It takes the place of `columns` where all counts of a row are equal: they
-      are probably indicators whose rows somebody has scaled, and the scale says only how many there are.
+      are probably indicators whose rows were scaled, and the scale says only how many there are.
     - ranks: `length`; each number becomes the normal score of its rank among the fitted values of its column. In a
       sparse matrix, scores are counted from that of zero, so that it stays sparse.
 

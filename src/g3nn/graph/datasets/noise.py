@@ -1,4 +1,4 @@
-"""Noise, added to a sound task. Wrong edges: random ones added, edges removed, and an attack that knows labels. Wrong
+"""Noise, added to a sound task. Wrong edges: random ones added, edges removed, and an attack that uses labels. Wrong
 labels: flipped to any other class, or to the next one.
 
 `NOISE` maps the name of a setting, such as "random-50", to its function of a task and a seed.
@@ -66,7 +66,7 @@ def removed_edges(task: NodeTask, share: float, seed: int = 0) -> NoisyTask:
 def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     """Disconnect internally, connect externally (Waniek et al., 2018): `rate` times as many flips as there are edges.
 
-    Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attacker knows
+    Half of them, rounded down, remove edges inside classes, the others add edges between classes. The attack uses
     the labels of all nodes; nodes whose label is unknown are left alone.
     """
     _checked(task, {"rate": rate, "seed": seed}, AMOUNT)

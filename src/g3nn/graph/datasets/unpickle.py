@@ -61,7 +61,7 @@ _ADMITTED: dict[tuple[str, str], Any] = {
 class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ADMITTED:
-            raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is neither a numpy nor a scipy array")
+            raise pickle.UnpicklingError(f"it names {module}.{name}, which is neither a numpy nor a scipy array")
         return _ADMITTED[module, name]
 
 

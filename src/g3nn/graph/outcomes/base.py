@@ -180,7 +180,7 @@ class Outcome(ABC):
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:
-        """The models that are worth trying on an unknown graph; none: those that an estimator tries for classes.
+        """The models that are worth trying on a new graph; none: those that an estimator tries for classes.
 
         balance: E / |U|, the weight of the graph term at which edges and nodes count alike, as in the bound.
         """

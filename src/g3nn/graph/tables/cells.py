@@ -117,14 +117,14 @@ def date_formats(cells: pa.Array) -> list[str]:
     first = some(cells)
     if not pc.any(pc.match_substring_regex(first, _LIKE_A_DATE)).as_py():
         return []
-    read = {one: len(first) - dates(first, one).null_count for one in DATE_FORMATS}
+    read = {form: len(first) - dates(first, form).null_count for form in DATE_FORMATS}
     most = max(read.values())
     if most < LEAST_DATES * len(first):
         return []
-    whole = {one: dates(cells, one) for one in DATE_FORMATS if read[one] == most}
+    whole = {form: dates(cells, form) for form in DATE_FORMATS if read[form] == most}
     fewest = min(moments.null_count for moments in whole.values())
-    best, *others = [one for one, moments in whole.items() if moments.null_count == fewest]
-    return [best, *[one for one in others if not whole[one].equals(whole[best])][:1]]
+    best, *others = [form for form, moments in whole.items() if moments.null_count == fewest]
+    return [best, *[form for form in others if not whole[form].equals(whole[best])][:1]]
 
 
 def dates(cells: pa.Array, format: str) -> pa.Array:
