@@ -150,7 +150,7 @@ def _of_non_edges(around: _Surroundings, beliefs: Tensor, likelihood: GraphLikel
 
 
 def _highest(function: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """By Adam, which treats each number separately: no score depends on which other nodes are asked about."""
+    """By Adam, which treats each number separately: no score depends on which other nodes are new."""
     found = start.clone().requires_grad_()
     adam = torch.optim.Adam([found], lr=_RATE, maximize=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, _STEPS)
