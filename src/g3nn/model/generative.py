@@ -37,7 +37,7 @@ class ModelOptions:
     isolated_answer: str = choice(
         POSTERIOR,
         (POSTERIOR, PRIOR, BOTH),
-        "who answers for isolated nodes: q, the prior p(y | x), or the mean of both",
+        "what predicts isolated nodes: q, the prior p(y | x), or the mean of both",
     )
 
 
@@ -73,7 +73,7 @@ class GenerativeModel(nn.Module):
         """(R, n, width): the answer in the form of the outcome. q(Y | X, G), or p(Y | X) on a graph without any edge.
 
         The graph likelihood says nothing about the label of an isolated node, so q and p(Y | X) are two estimates of
-        the same thing there: `isolated_answer` says which one is used.
+        the same thing there: `isolated_answer` chooses between them.
         """
         if self.prior is None:
             return self.posterior.log_prob(inputs.heard, None)

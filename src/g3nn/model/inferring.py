@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import cast
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from g3nn.graph.outcomes import NormalOutcome
 from g3nn.graph.task import NodeTask
@@ -55,11 +56,19 @@ def infer_scores(model: GenerativeModel, posterior: LabelPosterior, inputs: Inpu
         return np.zeros_like(fresh)
     scores, p = posterior.network_scores(inputs), prior.log_prob(inputs, None)
     beliefs = outcome.beliefs(posterior.log_prob(inputs, None), inputs.targets)
+
+    def bound(scores: Tensor, p: Tensor, log_probs: list[PairTerm], own: Tensor) -> Tensor:
+        """What the bound owes to new nodes, from scores of the network and answers of the prior."""
+        q = posterior.head(scores + own)
+        mean, log_variance = q.chunk(2, dim=2)
+        graph = sum(log_prob(mean, log_variance.exp()) for log_prob in log_probs)
+        return graph + (outcome.entropy(q) - outcome.cross_entropy(q, p)).sum()
+
     for part in around.parts():
         here = torch.from_numpy(part.new).to(inputs.device)
-        pairs = [_edges(part, beliefs), _non_edges(part, beliefs)]
-        bound = _LocalBound(outcome, posterior.head, likelihood, scores[:, here], p[:, here], pairs)
-        nodes.put(here, _highest(bound, torch.zeros_like(bound.scores)))
+        log_probs = [_of_edges(part, beliefs, likelihood), _of_non_edges(part, beliefs, likelihood)]
+        own = torch.zeros_like(scores[:, here])
+        nodes.put(here, _highest(partial(bound, scores[:, here], p[:, here], log_probs), own))
     return np.isin(np.arange(inputs.n), around.new)
 
 
@@ -95,72 +104,54 @@ class _Surroundings:
             yield replace(self, new=new, owner=owner, other=self.other[here], weight=self.weight[here])
 
 
-@dataclass(frozen=True, eq=False)
-class _DrawnPairs:
-    """New nodes and fitted ones at points of q. owner: (P,) places of new nodes. noise: (P, T), in their deviations.
-    right: (R, P, 2T), values of the others, without variance. weight: (P,), how much each counts."""
-
-    present: bool
-    owner: Tensor
-    noise: Tensor
-    right: Tensor
-    weight: Tensor
-
-    @classmethod
-    def of(
-        cls, present: bool, owner: np.ndarray, other: np.ndarray, weight: np.ndarray, points: Tensor, beliefs: Tensor
-    ) -> _DrawnPairs:
-        """points: (P, 2T), of both ends."""
-        i, j, counts = (torch.from_numpy(part).to(beliefs.device) for part in (owner, other, weight))
-        left, right = points.to(beliefs).chunk(2, dim=1)
-        mean, variance = beliefs[:, j].chunk(2, dim=2)
-        return cls(present, i, left, _values(mean, variance, right), counts.to(beliefs.dtype))
-
-    def log_prob(self, likelihood: GraphLikelihood, mean: Tensor, variance: Tensor) -> Tensor:
-        """The weighted sum over the pairs, with q of the new nodes given as (R, m, T) each."""
-        both = torch.cat([_values(mean[:, self.owner], variance[:, self.owner], self.noise), self.right], dim=1)
-        i, j = torch.arange(both.shape[1], device=both.device).chunk(2)
-        pairs = Pairs(i, j, self.present)
-        return (self.weight * likelihood.expected_log_prob(None, both, pairs)).sum()
+PairTerm = Callable[[Tensor, Tensor], Tensor]
+"""The expected log-probability of some pairs, from mean and variance of q at new nodes, (R, m, T) each."""
 
 
-def _edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
+def _drawn_pairs(
+    likelihood: GraphLikelihood,
+    present: bool,
+    ends: tuple[np.ndarray, np.ndarray],
+    weight: np.ndarray,
+    points: Tensor,
+    beliefs: Tensor,
+) -> PairTerm:
+    """Of pairs of new nodes and fitted ones, at points of q. ends: (P,) places of new nodes, and numbers of the others.
+    weight: (P,), how much each counts. points: (P, 2T), of both ends, in deviations. The fitted nodes have values there
+    and no variance."""
+    i, j, counts = (torch.from_numpy(part).to(beliefs.device) for part in (*ends, weight))
+    left, right = points.to(beliefs).chunk(2, dim=1)
+    fitted_mean, fitted_variance = beliefs[:, j].chunk(2, dim=2)
+    others, counts = _values(fitted_mean, fitted_variance, right), counts.to(beliefs.dtype)
+
+    def log_prob(mean: Tensor, variance: Tensor) -> Tensor:
+        both = torch.cat([_values(mean[:, i], variance[:, i], left), others], dim=1)
+        one, two = torch.arange(both.shape[1], device=both.device).chunk(2)
+        pairs = Pairs(one, two, present)
+        return (counts * likelihood.expected_log_prob(None, both, pairs)).sum()
+
+    return log_prob
+
+
+def _of_edges(around: _Surroundings, beliefs: Tensor, likelihood: GraphLikelihood) -> PairTerm:
     """Every edge at several points."""
-    owner, other = (np.repeat(part, _POINTS) for part in (around.owner, around.other))
+    ends = np.repeat(around.owner, _POINTS), np.repeat(around.other, _POINTS)
     points = _normal_points(_POINTS, beliefs.shape[2]).repeat(len(around.owner), 1)
-    return _DrawnPairs.of(True, owner, other, np.repeat(around.weight, _POINTS) / _POINTS, points, beliefs)
+    return _drawn_pairs(likelihood, True, ends, np.repeat(around.weight, _POINTS) / _POINTS, points, beliefs)
 
 
-def _non_edges(around: _Surroundings, beliefs: Tensor) -> _DrawnPairs:
+def _of_non_edges(around: _Surroundings, beliefs: Tensor, likelihood: GraphLikelihood) -> PairTerm:
     """Every stranger at a point of its own, unless there is an edge to it."""
     count, m, n = len(around.strangers), len(around.new), beliefs.shape[1]
     owner, other = np.repeat(np.arange(m), count), np.tile(around.strangers, m)
     apart = ~np.isin(owner * n + other, around.owner * n + around.other)
     each = around.expected / np.maximum(np.bincount(owner, weights=apart, minlength=m), 1)
     points = _normal_points(count, beliefs.shape[2]).repeat(m, 1)
-    return _DrawnPairs.of(False, owner, other, apart * each[owner], points, beliefs)
-
-
-@dataclass(frozen=True, eq=False)
-class _LocalBound:
-    """What the bound owes to new nodes. scores: (R, m, S), of the network. p: (R, m, width), answers of the prior."""
-
-    outcome: NormalOutcome
-    head: nn.Module
-    likelihood: GraphLikelihood
-    scores: Tensor
-    p: Tensor
-    pairs: list[_DrawnPairs]
-
-    def __call__(self, own: Tensor) -> Tensor:
-        q = self.head(self.scores + own)
-        mean, log_variance = q.chunk(2, dim=2)
-        graph = sum(part.log_prob(self.likelihood, mean, log_variance.exp()) for part in self.pairs)
-        return graph + (self.outcome.entropy(q) - self.outcome.cross_entropy(q, self.p)).sum()
+    return _drawn_pairs(likelihood, False, (owner, other), apart * each[owner], points, beliefs)
 
 
 def _highest(function: Callable[[Tensor], Tensor], start: Tensor) -> Tensor:
-    """By Adam, which treats each number separately: no score depends on which other nodes are asked about."""
+    """By Adam, which treats each number separately: no score depends on which other nodes are new."""
     found = start.clone().requires_grad_()
     adam = torch.optim.Adam([found], lr=_RATE, maximize=True)
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(adam, _STEPS)

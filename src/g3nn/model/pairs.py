@@ -16,7 +16,7 @@ from g3nn.model.likelihoods import Pairs
 from g3nn.model.replicas import Noise
 
 OBSERVED, MISSING = "observed", "missing"
-"""What an isolated node tells: that it has no edges, or nothing, since its edges may be missing from the data."""
+"""Isolated nodes truly have no edges, or their edges may be missing from the data."""
 
 
 class DrawsPairs(Protocol):

@@ -113,7 +113,7 @@ def check_folder(folder: str | Path, every: object) -> None:
 
 
 def described(task: NodeTask) -> dict[str, object]:
-    """What tells a task from another."""
+    """What distinguishes a task from others."""
     sizes = {"nodes": task.num_nodes, "edges": task.num_edges, "features": task.num_features}
     split = {"training nodes": len(task.train), "validation nodes": len(task.val)}
     return {**sizes, "classes or columns": task.num_classes, **split, "digest of the data": _digest(task)}

@@ -41,8 +41,8 @@ def fit(
     device:    "cpu", "cuda", or "auto" for CUDA where there is one.
     checkpoint: a folder in which the training is kept, at most every `checkpoint_every` seconds. Started again with it,
                an interrupted training goes on and ends as if nothing had happened.
-    track:     "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, told of every epoch. The result
-               is the same with it and without.
+    track:     "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which receives every epoch.
+               The result is the same with it and without.
     options:   anything that the parts, the objective or the training declare, e.g. hidden, lr, eta, p0; see
                `g3nn.available()`. Scalar ones marked per-replica may be sequences with one number for each trial.
 

@@ -50,7 +50,7 @@ def gib(count: float) -> str:
 
 
 def fits(task: NodeTask, device: torch.device) -> bool:
-    """Whether the graph and dense features may live on the device, with as much room left for what is computed."""
+    """Whether the graph and dense features may live on the device, with as much memory left for what is computed."""
     if device.type == "cpu":
         return True
     features = 0 if sp.issparse(task.features) else 4 * task.features.size
@@ -64,7 +64,7 @@ def take_share(share: float) -> None:
 
 
 def lacks_memory(error: BaseException | None) -> bool:
-    """Whether an error, or one that led to it, says that there was no memory. Another time there may be some."""
+    """Whether an error, or one that led to it, means that memory ran out. Another time there may be enough."""
     while error is not None:
         # On a CPU torch has no error of its own for it.
         if isinstance(error, MemoryError | DeviceMemoryError | torch.OutOfMemoryError) or (

@@ -41,7 +41,7 @@ class TrainingOptions:
     )
 
     def validation_inputs(self, inputs: Inputs) -> Inputs:
-        """The graph on which validation nodes are answered."""
+        """The graph on which validation nodes are predicted."""
         return inputs if self.validation == "graph" else inputs.without_edges_of(inputs.task.val)
 
     @torch.no_grad()

@@ -140,10 +140,9 @@ class Plan:
         checkpoint_every: float = EVERY,
         track: Tracker | str | None = None,
     ) -> FitResult:
-        """Train and evaluate all trials on a task. progress: a bar of its own or not, or the bar of a whole fit.
-        label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever training is by
-        then, on the clock of `time.monotonic`. checkpoint: a folder from which an interrupted training goes on.
-        track: receives every epoch and how each trial ended; the bar of a whole fit brings its own."""
+        """Train and evaluate all trials on a task, as `g3nn.fit` does. progress: also the bar of a whole fit, which has
+        its own tracker. label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever
+        training is by then, on the clock of `time.monotonic`."""
         problems = Problems()
         checks.check_workers(task, self.training, self.device, self.workers, problems)
         checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
@@ -170,14 +169,16 @@ class Plan:
                     before = stack.num_live
                     stack.step()
                     watch(stack, before - stack.num_live)
-                    runs.look(stack, chunk)
+                    if runs is not None:
+                        runs.look(stack, chunk)
                     if checkpoints is not None and not stack.finished:
                         checkpoints.save(stack, chunk[0])
                 return stack.end(), stack.model
 
             parts = self._in_stacks(train, self._stack_size(task, source))
             result = self._result(task, inputs, parts, time.perf_counter() - start)
-            runs.end(result)
+            if runs is not None:
+                runs.end(result)
             return result
 
     @property
@@ -201,7 +202,7 @@ class Plan:
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
 
-    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs]:
+    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs | None]:
         options = {"dataset": task.name, "setting": task.setting, **self._choices(task)}
         told, live = track if self.workers.leads else None, self.training.ensemble == 1
         return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)

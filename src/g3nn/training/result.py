@@ -1,4 +1,4 @@
-"""What a fit gives back: trials, each answered by one network or by several that were trained apart."""
+"""What a fit returns: trials, each predicted by one network or by several that were trained separately."""
 
 from __future__ import annotations
 

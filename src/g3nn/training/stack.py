@@ -217,7 +217,7 @@ class Stack:
         return found.masked_fill_(stopped.unsqueeze(1), torch.nan)
 
     def end(self) -> Endings:
-        """Restores the snapshots into `model`, all R of them, and says how each training ended."""
+        """Restores the snapshots into `model`, all R of them, and returns how each training ended."""
         self._track.flush(self.model.state_dict())
         parts = [*self._gone, (self._live, self._track)]
         order = torch.cat([ids for ids, _ in parts]).argsort()

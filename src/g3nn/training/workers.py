@@ -18,7 +18,7 @@ from g3nn.base.errors import G3NNError, Problems
 T = TypeVar("T")
 
 _STARTED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")
-"""What torchrun tells each process that it starts."""
+"""The variables that torchrun sets for each process that it starts."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Workers:
 
     @property
     def leads(self) -> bool:
-        """Whether this is the process that speaks and writes for all."""
+        """Whether this is the process that reports and writes for all."""
         return self.rank == 0
 
     @staticmethod

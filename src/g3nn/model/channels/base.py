@@ -64,8 +64,7 @@ class LabelChannel(Channel):
 
     With q_i the answer of the network, log Z_i = log sum_y q_i(y) p(s_i | y), and the belief about a labelled node is
     b_i(y) = q_i(y) p(s_i | y) / Z_i. It stands in the bound where the paper has the observed label. What the objective
-    and validation ask about labels is asked here, by the names that it has in `Outcome`. C is the number of columns, 1
-    for classes.
+    and validation need of labels has the names that it has in `Outcome`. C is the number of columns, 1 for classes.
     """
 
     @abstractmethod

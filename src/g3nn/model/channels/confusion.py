@@ -9,7 +9,7 @@ import numpy as np
 from g3nn.graph.calibrate import Scaling, fit_temperature, log_seen
 
 _SURE, _FEWEST = 0.25, 40
-"""The share of wrong labels is read off where predictions are surest: among this share of the labels, or so many."""
+"""The share of wrong labels is read off where predictions are surest: this share of them, at least this number."""
 _LEAST, _MOST = 0.002, 0.8
 """Some label may always be wrong; and labels are never worse than so much of what guessing would give, so that most of
 each class keep their label."""

@@ -31,7 +31,7 @@ class Outliers(LabelChannel):
 
         (1 - rho) (log(1 - wrong) + log p(s)) + rho (log wrong + log h(s) - KL(q || p)) + H(rho),
 
-    and the graph term hears the mean and the variance of what the value may be: s with 1 - rho, q with rho. The
+    and the graph term gets the mean and the variance of what the value may be: s with 1 - rho, q with rho. The
     log-rate of a count remains uncertain either way, as q says, so the bound has
 
         log((1 - wrong) exp E_q log p(s | rate) + wrong h(s)) - KL(q || p).

@@ -1,4 +1,4 @@
-"""LINKX: who the neighbours are is a feature too (Lim et al., 2021)."""
+"""LINKX: the identity of the neighbours is a feature too (Lim et al., 2021)."""
 
 from __future__ import annotations
 

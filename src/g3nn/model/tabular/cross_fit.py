@@ -1,4 +1,4 @@
-"""Models of labels given features, each learned without the nodes that it answers for."""
+"""Models of labels given features, each learned without the nodes that it predicts."""
 
 from __future__ import annotations
 

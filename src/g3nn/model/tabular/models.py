@@ -134,7 +134,7 @@ class Linear:
         return replace(self, coef=coef, intercept=self.intercept - mean @ coef)
 
     def within(self, columns: np.ndarray, d: int) -> Linear:
-        """The model for matrices with d columns, of which this one knows some."""
+        """The same model for matrices with d columns, of which these are its own."""
         coef = np.zeros((d, self.coef.shape[1]))
         coef[columns] = self.coef
         return replace(self, coef=coef)
@@ -201,7 +201,7 @@ class Trees:
         return scores
 
     def within(self, columns: np.ndarray, d: int) -> Trees:
-        """The model for matrices with d columns, of which this one knows some."""
+        """The same model for matrices with d columns, of which these are its own."""
         return replace(self, columns=columns[self.columns])
 
 

@@ -214,13 +214,13 @@ class BatchSource:
         return replace(inputs, val=torch.arange(len(nodes), device=self.device))
 
     def _free_nodes(self, size: int, noise: Noise) -> Tensor:
-        """So many nodes of U, uniform and independent; none if U is empty."""
+        """`size` nodes of U, uniform and independent; none if U is empty."""
         if self._unlabelled.numel() == 0:
             return self._unlabelled
         return self._unlabelled[noise.integers(self._unlabelled.numel(), size)[0]]
 
     def around(self, nodes: Tensor, noise: Noise) -> Sampled:
-        """These nodes alone, to be answered for; none of them counts as labelled or not."""
+        """These nodes alone, to be predicted; none of them counts as labelled or not."""
         inputs, _ = self._sampled(nodes[:0], nodes, 0, noise)
         return inputs
 
