@@ -201,7 +201,7 @@ def _expected(messages: Tensor, table: Tensor) -> Tensor:
 
 
 def mixing(graph: PartGraph, messages: Tensor, table: Tensor, weights: Tensor) -> Tensor:
-    """(K, K): `NoisyEdges.mixing`."""
+    """(K, K): `g3nn.queries.messages.mixing`."""
     from_source, from_target = messages.chunk(2)
     met = _met(graph, messages, table, weights)
     share = graph.mean((from_source + from_target) / 2)

@@ -37,6 +37,7 @@ class Background:
         self._process: multiprocessing.process.BaseProcess | None = None
         self._pipe: Connection | None = None
         self._thread = ThreadPoolExecutor(1, "learner")
+        self._closed = False
         self._asked: list[Future[Any]] = []
         self._wanted: Known | None = None
         self._learned: Known | None = None
@@ -62,6 +63,7 @@ class Background:
 
     def close(self) -> None:
         """At once, in the middle of a fit too."""
+        self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
         self._stop()
 
@@ -137,6 +139,9 @@ class Background:
             self._process = context.Process(target=_serve, args=(self._make, theirs, os.getpid()), daemon=True)
             self._process.start()
             theirs.close()
+        if self._closed:
+            self._stop()
+            raise RuntimeError("labelling has ended")
         assert self._pipe is not None
         try:
             self._pipe.send((name, given))

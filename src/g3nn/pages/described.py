@@ -51,10 +51,10 @@ def described(n: int, tables: FittedTables | None, nodes: object, problems: Prob
     ids = None if tables is None else [clean(one) for one in tables.ids]
     labels = set() if tables is None else set(tables.node_columns.labels)
     numbered = [str(node) for node in range(n)]
-    if nodes is None:
-        return Described(ids or numbered)
-    if not is_frame(nodes):
+    if nodes is not None and not is_frame(nodes):
         problems.add("nodes", type(nodes).__name__, "a data frame with a row for each node of the fit")
+        nodes = None
+    if nodes is None:
         return Described(ids or numbered)
     import narwhals as nw
 

@@ -113,11 +113,8 @@ def edge_probabilities(task: NodeTask, audit: AuditTables) -> np.ndarray | None:
     n, rows = task.num_nodes, audit.edges
     keys, audited = task.edges[0] * n + task.edges[1], rows["source"] * n + rows["target"]
     order, ranks = np.argsort(keys), np.argsort(audited)
-    if not np.array_equal(keys[order], audited[ranks]):
-        return None
-    likely = np.empty(len(keys))
-    likely[order] = rows["probability"][ranks]
-    return likely
+    same = np.array_equal(keys[order], audited[ranks])
+    return rows["probability"][ranks][np.argsort(order)] if same else None
 
 
 def embedded(graph: Graph) -> dict[str, object]:
