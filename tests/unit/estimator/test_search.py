@@ -103,6 +103,11 @@ class TestPanel:
         assert one.learned.seeds == stack.learned.seeds == (5, 6, 7)
         np.testing.assert_allclose(one.learned.answers.numpy(), stack.learned.answers.numpy(), atol=1e-5)
 
+    def test_a_replica_that_has_stopped_early_is_not_trained_again(self, search):
+        (trial,) = replace(search, common={**COMMON, "patience": 2}).panel([LAZY])
+        assert trial.learned.status[0] == "stopped"
+        assert trial.learned.seeds == (5, 6, 7)
+
     def test_what_diverges_is_left_out(self, search):
         with pytest.warns(G3NNWarning, match="became NaN"):
             wild, good = search.panel([WILD, GCN])
