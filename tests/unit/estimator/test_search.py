@@ -20,7 +20,7 @@ from g3nn.training.plan import Plan
 COMMON = {"hidden": 8, "lr": 0.01, "weight_decay": 5e-4, "epochs": 12, "patience": 12, "calibrated": True}
 GCN, MLP = Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})
 SBM = Candidate("sbm-gcn", "elbo", {"graph_weight": 0.5})
-WILD = Candidate("gcn", "elbo", {"lr": 1e30})
+WILD, LAZY = Candidate("gcn", "elbo", {"lr": 1e30}), Candidate("gcn", "elbo", {"lr": 1e-9})
 EFFORT = replace(EFFORTS["default"], varied=0)
 
 
@@ -89,10 +89,10 @@ class TestPanel:
 
     def test_only_the_best_models_are_tried_on_other_views(self, search):
         effort = replace(EFFORT, views=2, leading=1)
-        trials = replace(search, views=views(search.task, "length", "given"), effort=effort).panel([MLP, GCN])
+        trials = replace(search, views=views(search.task, "length", "given"), effort=effort).panel([LAZY, GCN])
         assert len(trials) == 3
         first, again = trials[:2], trials[2]
-        assert again.candidate.name in {trial.candidate.name for trial in first}
+        assert (again.candidate.name, again.candidate.options) == (GCN.name, GCN.options)
         assert again.candidate.view != first[0].candidate.view
 
     def test_the_best_are_varied(self, search):
@@ -103,6 +103,11 @@ class TestPanel:
         one, stack = search.panel([SBM])[0], replace(search, at_once=4).panel([SBM])[0]
         assert one.learned.seeds == stack.learned.seeds == (5, 6, 7)
         np.testing.assert_allclose(one.learned.answers.numpy(), stack.learned.answers.numpy(), atol=1e-5)
+
+    def test_a_replica_that_has_stopped_early_is_not_trained_again(self, search):
+        (trial,) = replace(search, common={**COMMON, "patience": 2}).panel([LAZY])
+        assert trial.learned.status[0] == "stopped"
+        assert trial.learned.seeds == (5, 6, 7)
 
     def test_what_diverges_is_left_out(self, search):
         with pytest.warns(G3NNWarning, match="became NaN"):

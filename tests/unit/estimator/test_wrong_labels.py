@@ -28,14 +28,6 @@ FAST = {"effort": "quick", "epochs": 25, "ensemble": 1, "denoise": False, "devic
 MODELS = [Candidate("gcn", "elbo", {}), Candidate("mlp", "elbo", {})]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _few_models():
-    """A search that ends soon, where it is not the search that is tested."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
-        yield
-
-
 @pytest.fixture(scope="module")
 def clean():
     return g3nn.synthetic(nodes=300, classes=3, degree=6, features=12, signal=1.2, labels_per_class=15, val=105, seed=5)
