@@ -124,7 +124,3 @@ class TestInputs:
         bare = inputs.without_edges_of(np.array([0, 1]))
         assert bare.edge_weight.tolist() == times[~np.isin(task.edges, [0, 1]).any(0)].tolist()
         assert Inputs.of(task).edge_weight is Inputs.of(task).arc_weight is Inputs.of(task).log_weights is None
-
-    def test_whether_there_are_edges(self, learnable, edgeless):
-        assert Inputs.of(learnable).has_edges
-        assert not Inputs.of(edgeless).has_edges

@@ -77,7 +77,7 @@ class GenerativeModel(nn.Module):
         """
         if self.prior is None:
             return self.posterior.log_prob(inputs.heard, None)
-        if not inputs.has_edges:
+        if inputs.task.num_edges == 0:
             return self.prior.log_prob(inputs, None)
         answer = self.posterior.log_prob(inputs.heard, None)
         if self.options.isolated_answer == POSTERIOR:
@@ -149,13 +149,11 @@ class ModelSpec:
         for channel in self.channels:
             if not (isinstance(channel, type) and issubclass(channel, Channel)):
                 problems.name("channels", channel, CHANNELS)
-        if len(problems.found) == before:
-            self._check_channels(problems)
-
-    def _check_channels(self, problems: Problems) -> None:
+        if len(problems.found) > before:
+            return
         given, made = self.channel_names, self.channel_components()
-        for what, kind in {"labels": LabelChannel, "edges": EdgeChannel}.items():
-            if sum(issubclass(channel, kind) for channel in made) > 1:
+        for what, contract in {"labels": LabelChannel, "edges": EdgeChannel}.items():
+            if sum(issubclass(channel, contract) for channel in made) > 1:
                 problems.add("channels", repr(given), f"one channel of {what}")
         if self.likelihood is None and any(issubclass(channel, EdgeChannel) for channel in made):
             advice = "Without a likelihood nothing says how probable an edge is."

@@ -233,10 +233,6 @@ class Inputs:
         mask[self.train] = True
         return mask
 
-    @property
-    def has_edges(self) -> bool:
-        return self.task.num_edges > 0
-
     @cached_property
     def isolated(self) -> Tensor:
         """(n, 1) booleans: the nodes without edges."""
