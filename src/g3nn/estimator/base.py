@@ -25,7 +25,6 @@ from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
-from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.given import given_by, table_graph, take_apart
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
@@ -36,6 +35,7 @@ from g3nn.model.objective import Objective
 from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
+from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training.progress import course, say
 from g3nn.training.result import history_names
 from g3nn.training.tracking import Tracker, tracker

@@ -10,10 +10,9 @@ import numpy as np
 from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.members import SHARES, Answers, beliefs_about, judged_edges
-from g3nn.estimator.panel import PanelEntry, Trial
+from g3nn.estimator.members import Answers, beliefs_about
+from g3nn.estimator.panel import PanelEntry, Trial, judges
 from g3nn.estimator.problem import FitProblem, fingerprint
-from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels, judges, known_labels
 from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
 from g3nn.graph.outcomes import Classes, Outcome, has_label, unlabelled
@@ -24,7 +23,9 @@ from g3nn.kernels.sparse import is_identity
 from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted
 from g3nn.queries import MergedGroups
+from g3nn.queries.edge_trust import SHARES, judged_edges
 from g3nn.queries.genuine import GenuineEdges
+from g3nn.queries.wrong_labels import JudgedLabels, judged_labels, known_labels
 from g3nn.training.progress import Course
 
 
@@ -321,7 +322,8 @@ def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> 
     """Every label that the fit knew, judged by models that have not seen it."""
     labelled = np.flatnonzero(has_label(fitted.task.labels))
     task = replace(fitted.task, train=labelled, val=labelled[:0])
-    return judged_labels(task, fitted.views[0], judges(task, quick), fitted.seed, device, progress)[0]
+    plans = judges(task, quick, fitted.seed, device)
+    return judged_labels(task, fitted.views[0], plans, fitted.seed, progress)[0]
 
 
 def _equal(first: np.ndarray | None, second: np.ndarray | None) -> bool:

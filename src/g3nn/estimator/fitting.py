@@ -16,15 +16,15 @@ from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
-from g3nn.estimator.panel import Candidate, Trial, using_beliefs, with_believers
+from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
-from g3nn.estimator.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, judges, known_labels
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
 from g3nn.model.inferring import can_infer
 from g3nn.model.tabular import CrossFitted
+from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged_labels, known_labels
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.options import LAST
@@ -192,11 +192,11 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
     automatic = parameters["model"] == "auto" and parameters["budget"] is None and can_judge(task)
     if not asked or (asked == "auto" and not automatic):
         return None, search
-    models = judges(task, parameters["effort"] == "quick")
-    search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(models))
+    plans = judges(task, parameters["effort"] == "quick", search.seeds[0], search.device)
+    search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
     view = next(iter(search.views.values()))
-    how = (search.seeds[0], search.device, search.progress, search.weights, int(search.common["epochs"]))
-    judged, others = judged_labels(task, view, models, *how, twice=asked is True)
+    how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
+    judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
     if asked == "auto" and not judged.many:
         return judged, search
     # Labels can be shared out anew if they are classes, there is validation, and only the training looks at them.

@@ -214,6 +214,8 @@ _NORMALISED: dict[str, Any] = {
 }
 """Parts of the options of the panel's models."""
 
+_JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
+"""Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _PAIRED_CLASSES = 12
 """Up to this number of classes the panel has models that look at all pairs of classes. On 1,000 nodes and 3,000 edges
 an epoch of blsm-gcn takes 5 times as long as one of sbm-gcn with 7 classes, 23 times with 32, and 146 times with
@@ -323,6 +325,14 @@ def table_candidates(
     else:
         alone = Candidate("trees", estimator=NAMED["trees"](outcome))
     return (alone, replace(alone, model=f"{alone.name}-neighbours", neighbours=True)) if linked else (alone,)
+
+
+def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:
+    """Plans of those models of the panel that judge labels."""
+    balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
+    listed = {one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance))}
+    found = [listed[name].plan({}, (seed,), device) for name in _JUDGES if name in listed]
+    return found[:2] if quick else found[:4]
 
 
 def usable(result: FitResult) -> FitResult:

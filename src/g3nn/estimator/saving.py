@@ -25,7 +25,6 @@ from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import (
     Answers,
-    EdgeTrust,
     Member,
     Network,
     Options,
@@ -34,7 +33,6 @@ from g3nn.estimator.members import (
     with_belief_columns,
 )
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
-from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.outcomes.labels import name_array
@@ -50,6 +48,8 @@ from g3nn.model.replicas import Replicas, Sizes
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear, Neighbourhood, Trees
 from g3nn.model.terms import TERM_NAMES
 from g3nn.queries import GraphAudit
+from g3nn.queries.edge_trust import EdgeTrust
+from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training.checks import checked_device, plain
 
 FORMAT, VERSION = "g3nn-model", 4

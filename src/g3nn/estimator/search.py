@@ -16,16 +16,17 @@ import scipy.sparse as sp
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.effort import MODELS, Effort
-from g3nn.estimator.members import NONE, PROPAGATION, SHARES, EdgeTrust, Options, edge_trust, with_belief_columns
+from g3nn.estimator.members import PROPAGATION, Options, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
-from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.kernels.sparse import is_identity, neighbour_mean
 from g3nn.model.tabular import CrossFitted
+from g3nn.queries.edge_trust import NONE, SHARES, EdgeTrust, edge_trust
+from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
 from g3nn.training.memory import gib
 from g3nn.training.plan import Plan

@@ -25,7 +25,6 @@ from g3nn.estimator.fitted import Fitted
 from g3nn.estimator.members import Answers, Network
 from g3nn.estimator.panel import PanelEntry
 from g3nn.estimator.saving import MODEL
-from g3nn.estimator.wrong_labels import JudgedLabels
 from g3nn.graph.given import asked_of, is_table
 from g3nn.graph.outcomes import Outcome, has_label, is_known
 from g3nn.graph.tables.frames import html_table, native_frame, write_table
@@ -34,6 +33,7 @@ from g3nn.model.inputs import Features, Inputs
 from g3nn.pages import assets, figures, write_model_report
 from g3nn.pages.model_page import histories
 from g3nn.queries import LABEL_ROW, AuditTables
+from g3nn.queries.wrong_labels import JudgedLabels
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -19,7 +19,6 @@ from g3nn.estimator.members import Member, Network, Options
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
-from g3nn.estimator.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Labels, has_label
 from g3nn.graph.outcomes.labels import flat_values, quoted
@@ -29,6 +28,7 @@ from g3nn.queries import EdgeSuggestion, GraphAudit, LabelSuggestion, Situation,
 from g3nn.queries.choosing import check_count
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import STRATEGIES, Strategy
+from g3nn.queries.wrong_labels import FEWEST_LABELS, JudgedLabels
 from g3nn.training.progress import Course
 from g3nn.training.room import LARGE
 

@@ -12,7 +12,6 @@ from g3nn.base.errors import Problems
 from g3nn.base.parse import is_frame
 
 if TYPE_CHECKING:
-
     from g3nn.graph.tables.fitted_tables import FittedTables
 
 NAMES = ("name", "title", "full_name", "fullname", "display_name", "label")

@@ -11,10 +11,11 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier
 
 import g3nn
-from g3nn.estimator import G3NNClassifier, answers, problem, search, wrong_labels
+from g3nn.estimator import G3NNClassifier, answers, problem, search
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
 from g3nn.graph.outcomes import Classes
+from g3nn.queries import wrong_labels
 
 QUICK: dict[str, Any] = {"model": "sbm-gcn", "epochs": 40, "ensemble": 2, "device": "cpu"}
 

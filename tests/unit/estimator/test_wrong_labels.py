@@ -12,11 +12,12 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.base.errors import InputError
-from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model, wrong_labels
+from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.panel import Candidate
-from g3nn.estimator.wrong_labels import JudgedLabels, judged_labels
 from g3nn.graph.transforms import FeatureTransform
+from g3nn.queries import wrong_labels
+from g3nn.queries.wrong_labels import JudgedLabels, judged_labels
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 
@@ -53,7 +54,9 @@ def known(task):
 def both_judged(task, models=MODELS, seed=0, **how):
     none = np.zeros(task.num_features, dtype=bool)
     view = FeatureTransform.fit("given", task.features, none)
-    return judged_labels(task, view, models, seed, "cpu", Course(), **{"epochs": 40, **how})
+    return judged_labels(
+        task, view, [one.plan({}, (seed,), "cpu") for one in models], seed, Course(), **{"epochs": 40, **how}
+    )
 
 
 def judged(*args, **how):

@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 import g3nn.graph.datasets
 from g3nn.base.errors import InputError
 from g3nn.cli import app
-from g3nn.estimator import wrong_labels
 from g3nn.graph.datasets import DATASETS, GRAPHS, LABEL_NOISE, load, load_noisy, settings_of
+from g3nn.queries import wrong_labels
 from g3nn.studies import executors, run
 from g3nn.studies import suite_page as views
 from g3nn.studies.comparison import compare

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.optimize import minimize
 
 from g3nn.base.threads import enough_for
-from g3nn.estimator.panel import Candidate, panel_of
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import is_known
@@ -24,8 +23,6 @@ from g3nn.training.room import LARGE, near_labels
 _FOLDS, EPOCHS = 5, 100
 TRAININGS = {False: _FOLDS, True: 4 * _FOLDS}
 """Of each model that judges labels, once and twice."""
-_JUDGES = ("grand", "sbm-appnp", "hops", "mlp", "gcn")
-"""Models of a panel that judge labels: one for each kind of graph. Early epochs are robust to wrong labels."""
 _RIDGE = 1e-3
 _NO_TABLE = np.zeros((0, 0))
 LEAST_LABELS, FEWEST_LABELS = 60, 20
@@ -132,22 +129,23 @@ def rows_of(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def judged_labels(
     task: NodeTask,
     view: FeatureTransform,
-    models: Sequence[Candidate],
+    plans: Sequence[Plan],
     seed: int,
-    device: str,
     progress: Course,
     weights: np.ndarray | None = None,
     epochs: int = EPOCHS,
     twice: bool = False,
 ) -> tuple[JudgedLabels, tuple[JudgedLabels, ...]]:
-    """Every label of training and validation nodes, judged by `models` trained without it. Where many are wrong, or if
-    asked to, the second judgement counts, by models trained on what the other labels probably are. The
-    latter are returned too, for each fold: all labels but its own, judged without it."""
+    """Every label of training and validation nodes, judged by models that `plans` train without it.
+
+    Where many are wrong, or with `twice`, the second judgement counts, by models trained on what the other labels
+    probably are. The latter are returned too, for each fold: all labels but its own, judged without it.
+    """
     labelled = np.union1d(task.train, task.val)
     labels = without_labels_of(task.labels, np.setdiff1d(np.arange(task.num_nodes), labelled))
     task = replace(task, features=view.apply(task.features), labels=labels, test=task.test[:0], beliefs=None)
-    plans = tuple(model.plan({}, (seed,), device).for_all_labels(min(epochs, EPOCHS)) for model in models)
-    by_folds = _ByFolds(plans, task, labelled, _folds(len(labelled), seed), progress)
+    short = tuple(plan.for_all_labels(min(epochs, EPOCHS)) for plan in plans)
+    by_folds = _ByFolds(short, task, labelled, _folds(len(labelled), seed), progress)
     first = by_folds.once(weights)
     if not first.table.size or not (twice or first.many):
         return first, ()
@@ -216,14 +214,6 @@ def _parts(fold: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
     """(m,) booleans: the labels of each fold, and those of all others; the same if there is but one fold."""
     masks = [fold == one for one in np.unique(fold)]
     return [(own, ~own if len(masks) > 1 else own) for own in masks]
-
-
-def judges(task: NodeTask, quick: bool) -> list[Candidate]:
-    """Those models of the panel that judge labels."""
-    balance = task.num_edges / max(task.num_nodes - len(task.train), 1)
-    listed = {one[0]: Candidate(*one) for one in reversed(panel_of(task.kind, task.num_classes, balance))}
-    found = [listed[name] for name in _JUDGES if name in listed]
-    return found[:2] if quick else found[:4]
 
 
 def can_judge(task: NodeTask) -> bool:
