@@ -14,15 +14,16 @@ import torch
 from adaptive_attack_trust import PartGraph, SoftTrust, chance_pairs
 from torch import Tensor
 
-from g3nn.estimator import members
-from g3nn.estimator.members import SHARES, EdgeTrust
-from g3nn.graph.outcomes.class_panel import models_for_classes
+
+from g3nn.estimator.panel import panel_of
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.inputs import Inputs
 from g3nn.model.posteriors.appnp import APPNP
 from g3nn.model.posteriors.gcn import GCN
+from g3nn.queries import edge_trust
+from g3nn.queries.edge_trust import SHARES, EdgeTrust
 from g3nn.queries.genuine import Evidence
 from g3nn.training import FitResult
 from g3nn.training.plan import Plan
@@ -107,7 +108,7 @@ class DoubtingAnswer(Answer):
         self.prior = label_prior(self.task, seed, device)
         self._trust = SoftTrust.of(self.task.features, self.prior, device, dtype)
         self._start: dict[float, list[Tensor]] = {share: [] for share in SHARES}
-        self._network = next(one for one in models_for_classes(task.num_classes) if one[0] == "sbm-appnp")
+        self._network = next(one for one in panel_of(task.kind, task.num_classes, 1.0) if one[0] == "sbm-appnp")
 
     def learn(self, edges: np.ndarray) -> None:
         results = []
@@ -125,14 +126,14 @@ class DoubtingAnswer(Answer):
         """The task with edges that count as much as they are believed, for each share."""
         task = self.task.with_edges(edges)
         found = Evidence(task, seed=self.seed).judge(self.prior, SHARES)
-        least = members._LEAST
+        least = edge_trust._LEAST
         return [EdgeTrust(one.share, edges, np.maximum(one.probability, least)).weigh(task) for one in found]
 
     def log_prob(self, graph: PartGraph, chance: Tensor, exact: bool = False) -> Tensor:
         soft = replace(self._trust, floor=_EXACT) if exact else self._trust
         scores, a = [], self._options.teleport
         for share, found in zip(SHARES, soft(graph, chance, SHARES), strict=True):
-            spread = propagation(graph.adjacency(found.probability.clamp_min(members._LEAST)))
+            spread = propagation(graph.adjacency(found.probability.clamp_min(edge_trust._LEAST)))
             start = torch.cat(self._start[share])
             z = start
             for _ in range(self._options.steps):
@@ -152,7 +153,7 @@ def label_prior(task: NodeTask, seed: int, device: str) -> np.ndarray:
     """(n, K): what features alone say about labels, and one-hot for training nodes, as in `edge_trust`."""
     outcome = task.outcome_model()
     labels = without_labels_of(task.labels, task.unlabelled)
-    return outcome.groups(members._by_features(task, outcome, seed, device), labels)[1]
+    return outcome.groups(edge_trust._by_features(task, outcome, seed, device), labels)[1]
 
 
 def propagation(adjacency: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.base.errors import Problems
-from g3nn.estimator.members import SHARES, judged_edges
+from g3nn.queries.edge_trust import SHARES, judged_edges
 from g3nn.graph.datasets.noise import random_edges
 from g3nn.queries import GraphAudit
 

@@ -44,7 +44,7 @@ def epoch_of(task: g3nn.NodeTask, model: str, device: str, pairs: int = 0) -> Ca
     replicas = Replicas((0,))
     built = ModelSpec.parse(model).build(Sizes.of(task), replicas, {})
     endless = TrainingOptions(epochs=10**9, patience=10**9)
-    return Stack(built, Objective.elbo(edges_per_step=pairs), Inputs.of(task, device), replicas, endless)._repeated
+    return Stack(built, Objective.elbo(edges_per_step=pairs), Inputs.of(task, device), replicas, endless)._epoch
 
 
 def seconds_per_epoch(epoch: Callable[[], None], device: str) -> float:

@@ -14,7 +14,8 @@ from g3nn.base.errors import G3NNWarning, InputError
 from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitting import _judging
-from g3nn.estimator.members import SHARES, EdgeTrust, Propagation, edge_trust
+from g3nn.estimator.members import Propagation
+from g3nn.queries.edge_trust import SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.search import Search
 from g3nn.model.generative import ModelSpec
 
