@@ -73,7 +73,7 @@ def test_a_prior_by_name_is_an_estimator_in_python(run_command, tmp_path, prior,
     words += ["--ensemble", "1", "--device", "cpu", "--no-audit", "--out", str(tmp_path / "out"), "--json"]
     assert run_command("fit", *words).code == 0
     nodes, edges = (pd.read_csv(tmp_path / f"{name}.csv") for name in tables)
-    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "epochs": 1, "device": "cpu"}
+    how = {"model": model, "prior": PRIORS[prior, outcome], "ensemble": 1, "device": "cpu"}
     own = estimator_for(outcome, how).fit(nodes, y=label, edges=edges, id="id")
     loaded = load_model(tmp_path / "out")
     assert loaded.prior.name == type(own.prior).__name__
