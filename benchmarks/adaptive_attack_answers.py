@@ -14,7 +14,6 @@ import torch
 from adaptive_attack_trust import PartGraph, SoftTrust, chance_pairs
 from torch import Tensor
 
-
 from g3nn.estimator.panel import panel_of
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask

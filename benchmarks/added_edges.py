@@ -19,8 +19,8 @@ import numpy as np
 import scipy.sparse as sp
 
 import g3nn
-from g3nn.queries.edge_trust import _by_features, _training_labels
 from g3nn.graph.task import NodeTask
+from g3nn.queries.edge_trust import _by_features, _training_labels
 from g3nn.queries.genuine import Evidence, unit_rows
 from g3nn.queries.scores import ObservedEdges
 

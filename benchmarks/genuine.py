@@ -21,9 +21,9 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.base.errors import Problems
-from g3nn.queries.edge_trust import SHARES, judged_edges
 from g3nn.graph.datasets.noise import random_edges
 from g3nn.queries import GraphAudit
+from g3nn.queries.edge_trust import SHARES, judged_edges
 
 BINS = 15
 DRAWN = {"nodes": 1500, "classes": 4, "degree": 8.0, "homophily": 0.95, "latent_weight": 8.0, "signal": 2.0}

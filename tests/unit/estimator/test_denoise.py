@@ -15,9 +15,9 @@ from g3nn.estimator import G3NNClassifier, G3NNRegressor, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitting import _judging
 from g3nn.estimator.members import Propagation
-from g3nn.queries.edge_trust import SHARES, EdgeTrust, edge_trust
 from g3nn.estimator.search import Search
 from g3nn.model.generative import ModelSpec
+from g3nn.queries.edge_trust import SHARES, EdgeTrust, edge_trust
 
 pytestmark = pytest.mark.filterwarnings("ignore::g3nn.base.errors.G3NNWarning")
 
