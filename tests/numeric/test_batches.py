@@ -89,7 +89,7 @@ def test_the_mean_over_batches_is_the_gradient_of_the_whole_graph(task, reductio
     expected = gradient(model, weights.total(whole))
     source = BatchSource(task, task.outcome_model(), (0, 0), CPU, isolated_nodes=isolated, dtype=torch.float64)
     found = []
-    for epoch in range(80):
+    for epoch in range(120):
         order = torch.from_numpy(np.random.default_rng(epoch).permutation(task.train))
         for turn, labelled in enumerate(order.split(6)):
             batch, pairs = source.batch(labelled, 6, noise(2 * epoch + turn), "non-edges")

@@ -92,6 +92,11 @@ def test_every_objective_can_be_made(name):
     assert isinstance(Objective.named(name), Objective)
 
 
+def test_an_objective_that_does_not_exist_is_refused():
+    with pytest.raises(g3nn.InputError, match="Did you mean 'elbo'"):
+        Objective.named("elbow")
+
+
 LIKELIHOODS_OF_CLASSES = list(dict.fromkeys(ModelSpec.parse(name).likelihood for name in model_names("classes")))
 
 

@@ -14,6 +14,7 @@ MOVED = {
     "audit": "queries",
     "channels": "model.channels",
     "data": "graph.datasets",
+    "data.tables": "graph.tables",
     "errors": "base.errors",
     "experiments": "studies",
     "inputs": "model.inputs",
@@ -37,16 +38,16 @@ class MovedModules(MetaPathFinder, Loader):
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         package, _, rest = name.partition(".")
-        first, dot, below = rest.partition(".")
-        if package != "g3nn" or first not in MOVED:
+        moved = next((old for old in sorted(MOVED, reverse=True) if f"{rest}.".startswith(f"{old}.")), None)
+        if package != "g3nn" or moved is None:
             return None
-        return ModuleSpec(name, self, origin=f"g3nn.{MOVED[first]}{dot}{below}")
+        return ModuleSpec(name, self, origin=f"g3nn.{MOVED[moved]}{rest.removeprefix(moved)}")
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         assert spec.origin is not None
+        module = import_module(spec.origin)
         message = f"{spec.name} is now {spec.origin}; the old name goes with version 0.4"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
-        module = import_module(spec.origin)
         spec.loader_state = module.__spec__
         return module
 

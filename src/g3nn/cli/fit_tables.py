@@ -8,7 +8,7 @@ import shlex
 import time
 from dataclasses import asdict, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
@@ -16,7 +16,6 @@ from rich.table import Table
 
 from g3nn.base.errors import Problems
 from g3nn.cli import NOTES, TYPED
-from g3nn.cli.fit import FitOptions
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
@@ -27,6 +26,9 @@ from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.model.tabular import NAMED
 from g3nn.training.progress import say
 from g3nn.training.tracking import tracker
+
+if TYPE_CHECKING:
+    from g3nn.cli.fit import FitOptions
 
 SWITCH: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
 

@@ -273,7 +273,7 @@ class Fitted:
         features = self._treated(features, problems)
         alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
         if alone and self.task.num_edges:
-            words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features speak for them"
+            words = f"{alone} of {features.num_nodes} new nodes have no edge: only their features predict them"
             warn_caller(words)
         codes = [part[0] * total + part[1] for part in (self.task.edges, pairs)]
         union, first = np.unique(np.concatenate(codes), return_index=True)

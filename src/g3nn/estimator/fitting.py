@@ -40,8 +40,8 @@ would not say how certain the final one may be."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _ALL_FALSE = (
-    "denoise: validation prefers to believe no edge at all, as if they joined nodes by chance: features alone answer. "
-    "denoise=False believes every edge"
+    "denoise: validation prefers a model without edges, as if they joined nodes by chance: predictions use features "
+    "alone. denoise=False uses every edge"
 )
 
 
@@ -265,7 +265,7 @@ def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
         why = (
             f"fewer than {_LEAST_EDGES} edges" if few else f"an edge between more than {_MOST_LINKED:.0%} of all pairs"
         )
-        words = f"denoise: the graph that is trained on has {why}, so nothing tells which are genuine: all are believed"
+        words = f"denoise: the graph that is trained on has {why}, so nothing tells which are genuine: all are used"
         notes.append(words)
     return False
 

@@ -153,7 +153,7 @@ class PanelEntry:
 
     model: str
     objective: str
-    options: Options
+    options: Mapping[str, object]
     val_loss: float
     val_score: float
     epochs: int

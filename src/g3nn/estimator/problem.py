@@ -91,8 +91,9 @@ class FitProblem:
 
     @property
     def tables(self) -> tuple[Candidate, ...]:
-        """Models of scikit-learn that are tried beside them."""
-        if self.parameters["model"] != "auto":
+        """Models of scikit-learn that are tried beside them; none where replicas have folds of their own, since such a
+        model would have been trained on the nodes by which it is judged."""
+        if self.parameters["model"] != "auto" or self.folds:
             return ()
         how = (len(self.train), len(self.labels.names), self.edges.size > 0)
         return table_candidates(self.outcome, *how, self.prior)
@@ -102,7 +103,7 @@ class FitProblem:
         """The nodes that are trained on: in inductive use the labelled ones alone."""
         return self.labels.labelled if self.parameters["inductive"] else np.arange(self.features.num_nodes)
 
-    @property
+    @cached_property
     def _inside(self) -> np.ndarray:
         """(E,): the edges among these."""
         return np.asarray(np.isin(self.edges, self.seen).all(axis=0))
@@ -150,9 +151,10 @@ class FitProblem:
     @property
     def task(self) -> NodeTask:
         """The part of the whole task that is trained on."""
-        (whole, _), seen, inside = self.whole, self.seen, self._inside
+        (whole, _), seen = self.whole, self.seen
         if len(seen) == whole.num_nodes:
             return whole
+        inside = self._inside
         return replace(
             whole,
             features=whole.features[seen],
@@ -342,7 +344,7 @@ def _check_options(options: Any, problems: Problems) -> None:
         if name in (*COMMON, "ensemble"):
             problems.add(f"options[{name!r}]", repr(value), "any other option", f"{name} is a parameter of its own.")
         if name == "isolated_answer":
-            advice = "Validation chooses who answers for isolated nodes; isolated_answer_ says who it was."
+            advice = "Validation chooses what predicts isolated nodes; see isolated_answer_."
             problems.add(f"options[{name!r}]", repr(value), "any other option", advice)
         if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
             problems.add(f"options[{name!r}]", repr(value), "one value", "Try several with GridSearchCV.")

@@ -16,7 +16,6 @@ from g3nn.base.parse import is_frame, to_numpy
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.remarks import Remarks
-from g3nn.graph.task import pyg_weights
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -101,13 +100,15 @@ def take_apart(
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
         if all(mask.shape == labels.shape[:1] for mask in seen):
-            # object other label is there to be tested on.
+            # Any other label is there to be tested on.
             labels = labels.astype(object)
             labels[~np.any(seen, axis=0)] = None
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    weights = pyg_weights(X, directed)[0] if weights is None else weights
+    from g3nn.graph.pyg import edge_weights  # PyG takes long to import.
+
+    weights = edge_weights(X, directed)[0] if weights is None else weights
     val = own_val if val is None else val
     return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
 

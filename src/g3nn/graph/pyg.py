@@ -1,22 +1,17 @@
-"""Tasks for PyTorch Geometric."""
+"""What a `Data` of PyTorch Geometric says about its edges."""
 
 from __future__ import annotations
 
-import numpy as np
-import scipy.sparse as sp
-import torch
+from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
 
-from g3nn.graph.task import NodeTask
 
-
-def as_data(task: NodeTask) -> Data:
-    """See `NodeTask.to_pyg`."""
-    x = task.features.toarray() if sp.issparse(task.features) else task.features
-    arcs = task.edges if task.directed else np.concatenate([task.edges, task.edges[::-1]], axis=1)
-    nodes, parts = np.arange(task.num_nodes), {"train": task.train, "val": task.val, "test": task.test}
-    masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
-    if task.weights is not None:
-        masks["edge_weight"] = torch.from_numpy(np.resize(task.weights, arcs.shape[1]).astype(np.float32))
-    y = torch.from_numpy(task.labels)
-    return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
+def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:
+    """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
+    count, weight, attribute = data.edge_index.shape[1], data.get("edge_weight"), data.get("edge_attr")
+    if weight is None and attribute is not None and attribute.shape in ((count,), (count, 1)):
+        weight = attribute.view(-1)
+    if weight is None or weight.shape != (count,):
+        return weight, directed
+    return weight, not is_undirected(data.edge_index, weight, num_nodes=data.num_nodes)

@@ -15,7 +15,6 @@ from g3nn.base.parse import Edges, Matrix, carried, edge_list, feature_matrix, n
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch_geometric.data import Data
 
 
@@ -175,7 +174,9 @@ class NodeTask:
         problems.raise_if_any()
         test, directed = data.get("test_mask"), data.is_directed()
         if weights is None:
-            weights, directed = pyg_weights(data, directed)
+            from g3nn.graph.pyg import edge_weights  # PyG takes long to import.
+
+            weights, directed = edge_weights(data, directed)
         split = (data.train_mask, data.val_mask, () if test is None else test)
         how: dict[str, Any] = {"name": name, "setting": setting, "outcome": outcome, "weights": weights}
         return cls.build(data.x, data.edge_index, data.y, *split, directed=directed, **how)
@@ -183,9 +184,17 @@ class NodeTask:
     def to_pyg(self) -> Data:
         """A PyG `Data` with dense x, and edge_weight if edges have weights; an undirected edge becomes two arcs, as PyG
         expects."""
-        from g3nn.graph.pyg import as_data  # PyG takes long to import.
+        import torch
+        from torch_geometric.data import Data  # Here: both take long to import.
 
-        return as_data(self)
+        x = self.features.toarray() if sp.issparse(self.features) else self.features
+        arcs = self.edges if self.directed else np.concatenate([self.edges, self.edges[::-1]], axis=1)
+        nodes, parts = np.arange(self.num_nodes), {"train": self.train, "val": self.val, "test": self.test}
+        masks = {f"{key}_mask": torch.from_numpy(np.isin(nodes, part)) for key, part in parts.items()}
+        if self.weights is not None:
+            masks["edge_weight"] = torch.from_numpy(np.resize(self.weights, arcs.shape[1]).astype(np.float32))
+        y = torch.from_numpy(self.labels)
+        return Data(x=torch.from_numpy(x), edge_index=torch.from_numpy(arcs.copy()), y=y, **masks)
 
     def with_edges(
         self, edges: np.ndarray, weights: np.ndarray | None = None, *, setting: str | None = None
@@ -236,15 +245,3 @@ def _relative(totals: np.ndarray | None) -> np.ndarray | None:
     if totals is None or (totals == totals[:1]).all():
         return None
     return np.asarray(totals / totals.mean())
-
-
-def pyg_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:
-    """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
-    from torch_geometric.utils import is_undirected
-
-    count, weight, attribute = data.edge_index.shape[1], data.get("edge_weight"), data.get("edge_attr")
-    if weight is None and attribute is not None and attribute.shape in ((count,), (count, 1)):
-        weight = attribute.view(-1)
-    if weight is None or weight.shape != (count,):
-        return weight, directed
-    return weight, not is_undirected(data.edge_index, weight, num_nodes=data.num_nodes)

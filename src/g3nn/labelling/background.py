@@ -50,7 +50,8 @@ class Background:
     def teach(self, known: Known) -> None:
         """Learn from this as soon as possible, instead of what was to be learned before."""
         self._wanted = known if known.enough else None
-        self._thread.submit(self._learn)
+        if not self._closed:
+            self._thread.submit(self._learn)
 
     def why(self, row: int) -> Future[Why]:
         return self._ask("why", row)
@@ -110,7 +111,7 @@ class Background:
             self._thread.submit(self._learn)
         elif self._wanted is not None and self._is_news(self._wanted):
             self._learned = self._wanted
-            self.beliefs = self._answer("learn", self._wanted)
+            self._answer("learn", self._wanted)
 
     def _answer(self, name: str, *given: object) -> Any:
         self.status, self.trouble = {"learn": LEARNING, "write": WRITING}.get(name, WORKING), ""
@@ -119,6 +120,8 @@ class Background:
         except Exception as error:  # whatever ends a fit must not end labelling
             self.status, self.trouble = FAILED, str(error)
             raise
+        if name == "learn":
+            self.beliefs = result
         self.status = IDLE
         return result
 

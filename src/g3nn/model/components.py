@@ -16,5 +16,8 @@ def components(package: str, contract: Callable[..., T], names: tuple[str, ...])
     for name in names:
         module = import_module(f"{package}.{name.replace('-', '_')}")
         own = [part for part in vars(module).values() if inspect.isclass(part) and part.__module__ == module.__name__]
-        [found[name]] = [part for part in own if issubclass(part, cast(type[T], contract))]
+        fitting = [part for part in own if issubclass(part, cast(type[T], contract))]
+        if len(fitting) != 1:
+            raise TypeError(f"{module.__name__}: {len(fitting)} classes derive from {contract}, not one")
+        found[name] = fitting[0]
     return found

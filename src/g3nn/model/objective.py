@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from g3nn.base.errors import check_name
 from g3nn.base.options import choice, flag, integer, number
 from g3nn.kernels import NodeSums
 from g3nn.model.channels import Emission
@@ -106,6 +107,7 @@ class Objective:
     @classmethod
     def named(cls, name: str, **changes: object) -> Objective:
         """One of `OBJECTIVES`."""
+        check_name("objective", name, OBJECTIVES)
         preset: Objective = getattr(cls, name)(**changes)
         return preset
 

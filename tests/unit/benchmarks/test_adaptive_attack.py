@@ -18,9 +18,8 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import g3nn
-from g3nn.estimator import members
 from g3nn.graph.datasets.noise import random_edges
-from g3nn.queries import genuine
+from g3nn.queries import edge_trust, genuine
 
 FOLDER = Path(__file__).parents[3] / "benchmarks"
 OWN = tuple(f"adaptive_attack{part}" for part in ("", "_answers", "_report", "_search", "_trust"))
@@ -54,7 +53,7 @@ def short(scripts) -> Iterator[None]:
     """Trainings are short."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(scripts["answers"], "EPOCHS", 20)
-        patch.setattr(members, "_EPOCHS", 20)
+        patch.setattr(edge_trust, "_EPOCHS", 20)
         yield
 
 

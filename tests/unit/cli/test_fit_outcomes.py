@@ -135,7 +135,7 @@ def test_new_nodes_with_and_without_edges(fit, run_command, tmp_path, labels, co
     edges = write(tmp_path / "new-edges.csv", {"source": ["p60", "p61"], "target": ["p3", "p4"]})
     words = ("--nodes", str(nodes), "--edges", str(edges), "--out", str(tmp_path / "new.parquet"))
     ran = run_command("predict", str(tmp_path / "out"), *words, "--json")
-    assert (ran.code, ran.err) == (0, "note: 8 of 10 new nodes have no edge: only their features speak for them\n")
+    assert (ran.code, ran.err) == (0, "note: 8 of 10 new nodes have no edge: only their features predict them\n")
     table = pq.read_table(tmp_path / "new.parquet")
     assert table["id"].to_pylist() == new["id"]
     assert table["has_edges"].to_pylist() == [True, True, *[False] * 8]

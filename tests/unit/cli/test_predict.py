@@ -15,7 +15,7 @@ from g3nn.estimator import G3NNClassifier
 
 NEW = range(60, 70)
 GIVEN = ("given", "role")
-LONELY = "10 of 10 new nodes have no edge: only their features speak for them"
+LONELY = "10 of 10 new nodes have no edge: only their features predict them"
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +57,7 @@ class TestAnswers:
         told, (note,) = json.loads(ran.out), ran.err.splitlines()
         assert ran.code == 0
         assert told == {"out": str(tmp_path / "new.parquet"), "nodes": 10, "new": 10, "notes": [note[6:]]}
-        assert note == "note: 7 of 10 new nodes have no edge: only their features speak for them"
+        assert note == "note: 7 of 10 new nodes have no edge: only their features predict them"
         found = answers(tmp_path)
         kept = [name for name in pq.read_table(fitted / "predictions.parquet").column_names if name not in GIVEN]
         assert list(found) == kept

@@ -124,9 +124,9 @@ def real(tmp_path_factory) -> NodeTask:
 @pytest.mark.network
 def test_the_graph_is_the_published_one(real):
     found = statistics(real)
-    assert (found.name, found.nodes, found.edges) == ("blogcatalog", 10312, 333983)
-    assert (found.classes, found.features) == (39, 64)
-    assert (found.train, found.val, found.test) == (825, 206, 9281)
+    assert (real.name, found["nodes"], found["edges"]) == ("blogcatalog", 10312, 333983)
+    assert (found["classes"], found["features"]) == (39, 64)
+    assert (found["train"], found["val"], found["test"]) == (825, 206, 9281)
     sizes = real.labels.sum(0)
     assert (int(sizes.sum()), int(sizes.min()), int(sizes.max())) == (14476, 8, 1623)
     assert real.labels.any(1).all(), "every node has a tag"

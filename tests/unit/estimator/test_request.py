@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -49,6 +51,19 @@ def test_validation_nodes_may_be_given():
     for val in ([0, 3], np.isin(np.arange(8), [0, 3])):
         found = request(val=val)
         assert (found.val.tolist(), found.train.tolist()) == ([0, 3], [1, 2, 4, 5])
+
+
+def test_trees_are_not_compared_on_folds_that_they_were_trained_on():
+    n = 600
+    pairs = np.stack([np.arange(n), (np.arange(n) + 1) % n])
+    some = request(np.eye(n), np.where(np.arange(n) < 60, np.arange(n) % 2, -1), pairs)
+    many = request(np.eye(n), np.arange(n) % 2, pairs)
+    assert some.folds
+    assert not some.tables
+    assert not many.folds
+    assert [one.name for one in many.tables] == ["trees", "trees-neighbours"]
+    # Labels that come in later do not change how replicas validate.
+    assert not replace(some, labels=many.labels).tables
 
 
 def test_every_problem_is_in_one_message():

@@ -150,7 +150,7 @@ def _first_bytes(path: Path) -> bytes:
 
 
 def from_frame(frame: object, argument: str) -> pa.Table:
-    """object data frame. A column of mixed objects becomes text."""
+    """Any data frame. A column of mixed objects becomes text."""
     if not is_frame(frame):
         raise DataError(f"{argument}: {type(frame).__name__} is neither a path nor a data frame.")
     try:

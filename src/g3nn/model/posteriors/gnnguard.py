@@ -21,7 +21,7 @@ _LEAST_LENGTH = 1e-12
 
 @dataclass(frozen=True)
 class GNNGuardOptions(PerceptronOptions):
-    threshold: float = number(0.1, "similarity below which a neighbour is not heard", low=0, high=1)
+    threshold: float = number(0.1, "similarity below which a neighbour is left out", low=0, high=1)
 
 
 class GNNGuard(LabelPosterior):
