@@ -20,7 +20,7 @@ from g3nn.base.parse import is_frame, node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
-from g3nn.estimator.members import Options
+from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
@@ -68,7 +68,7 @@ class GraphEstimator(Shown):
     weight_decay: float = COMMON["weight_decay"]
     epochs: int = COMMON["epochs"]
     patience: int = COMMON["patience"]
-    options: Options | None = None
+    options: Parameters | None = None
     device: str = "auto"
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
@@ -175,7 +175,7 @@ class GraphEstimator(Shown):
     def restore(
         self,
         fitted: Fitted,
-        notes: Options | None = None,
+        notes: Parameters | None = None,
         audit: Mapping[str, np.ndarray] | None = None,
     ) -> None:
         """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""

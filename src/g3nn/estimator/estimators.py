@@ -16,7 +16,7 @@ from g3nn.base.errors import DataError, G3NNError, Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.estimator.base import GraphEstimator
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Options
+from g3nn.estimator.members import Parameters
 from g3nn.estimator.problem import check_share
 from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, Json, read_archive, restored
 from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, Outcome, Real, Tags
@@ -302,7 +302,7 @@ def load_model(folder: str | Path) -> G3NNClassifier | G3NNRegressor:
         raise DataError(f"{folder}: its parts do not fit together ({reason}). Fit and save the model again.") from error
 
 
-def estimator_for(outcome: str, parameters: Options) -> G3NNClassifier | G3NNRegressor:
+def estimator_for(outcome: str, parameters: Parameters) -> G3NNClassifier | G3NNRegressor:
     """The estimator of an outcome, with these parameters."""
     if G3NNRegressor.learns(outcome):
         return G3NNRegressor(**{**parameters, "outcome": outcome})

@@ -27,7 +27,7 @@ from g3nn.model.tabular import CrossFitted, Neighbourhood
 from g3nn.queries.edge_trust import EdgeTrust, known_classes
 from g3nn.queries.genuine import Evidence
 
-Options = Mapping[str, Any]
+Parameters = Mapping[str, Any]
 """Values by name: options of a model, or parameters of an estimator before they are checked."""
 
 
@@ -156,7 +156,7 @@ class Network(Member):
 
     spec: ModelSpec
     objective: str
-    hyperparameters: Options
+    hyperparameters: Parameters
     seeds: tuple[int, ...]
     epochs: int
     history: np.ndarray

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, Member, Options, Propagation, Tabular
+from g3nn.estimator.members import PROPAGATION, Member, Parameters, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
@@ -51,7 +51,7 @@ class Candidate:
 
     model: str | ModelSpec
     objective: str | Objective = "elbo"
-    options: Options = field(default_factory=dict)
+    options: Parameters = field(default_factory=dict)
     prior: str | type[LabelPrior] = "mlp"
     view: str = "given"
     beliefs: bool = False
@@ -100,7 +100,7 @@ class Candidate:
         names = set(known_names([*parts, Objective, TrainingOptions, *own]))
         return names - {"refine"} if spec is not None and spec.likelihood is None else names
 
-    def plan(self, common: Options, seeds: Sequence[int], device: str) -> Plan:
+    def plan(self, common: Parameters, seeds: Sequence[int], device: str) -> Plan:
         """A checked plan for as many replicas as seeds. `common` options are left out where they mean nothing."""
         fitting = {name: value for name, value in common.items() if name != "hidden" or name in self.declared()}
         options = {**fitting, **self.options}
@@ -270,7 +270,7 @@ def _for_classes(columns: int) -> tuple[PanelModel, ...]:
 def candidates(
     model: str | ModelSpec,
     objective: str | Objective,
-    options: Options,
+    options: Parameters,
     panel: Sequence[PanelModel],
     problems: Problems,
     outcome: type[Outcome],
@@ -300,7 +300,7 @@ def candidates(
 
 
 def check_candidates(
-    tried: Sequence[Candidate], common: Options, device: str, problems: Problems, outcome: type[Outcome]
+    tried: Sequence[Candidate], common: Parameters, device: str, problems: Problems, outcome: type[Outcome]
 ) -> None:
     """Whether each could be trained; a problem that several share is reported once."""
     shared: dict[Problem, None] = {}
@@ -371,7 +371,7 @@ def asked_prior(prior: str | BaseEstimator | SavedPrior) -> str | None:
     return GIVEN
 
 
-def check_prior(parameters: Options, outcome: type[Outcome], problems: Problems) -> None:
+def check_prior(parameters: Parameters, outcome: type[Outcome], problems: Problems) -> None:
     """Record what is wrong with the prior by itself, and together with the model and the options."""
     prior, model, options = (parameters[name] for name in ("prior", "model", "options"))
     other = options.get("prior") if isinstance(options, Mapping) else None

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
 from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.members import Options
+from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
     GIVEN,
     Candidate,
@@ -55,7 +55,7 @@ class FitProblem:
     on; `val` is the first.
     """
 
-    parameters: Options
+    parameters: Parameters
     features: FeatureTable
     edges: np.ndarray
     edge_weights: np.ndarray | None
@@ -78,7 +78,7 @@ class FitProblem:
         return feature_model(self.parameters["prior"])
 
     @property
-    def common(self) -> Options:
+    def common(self) -> Parameters:
         """Options of every model."""
         return _common(self.parameters)
 
@@ -167,7 +167,7 @@ class FitProblem:
 
 
 def read_problem(
-    parameters: Options, outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
+    parameters: Parameters, outcome: type[Outcome], given: Given, problems: Problems, notes: list[str]
 ) -> FitProblem:
     """Raises one error that lists every problem with the parameters and with the data. notes: gets what the caller
     should know."""
@@ -225,7 +225,7 @@ def _count(given: Given, problems: Problems) -> int:
     return len(given.y.values if isinstance(given.y, Labels) else raw_labels(given.y)[0])
 
 
-def check_parameters(parameters: Options, outcome: type[Outcome], problems: Problems) -> np.random.RandomState:
+def check_parameters(parameters: Parameters, outcome: type[Outcome], problems: Problems) -> np.random.RandomState:
     """Record what is wrong with the parameters, whatever the data is like; the random state that they ask for."""
     ensemble, share = parameters["ensemble"], parameters["validation"]
     if isinstance(ensemble, bool) or not isinstance(ensemble, int | np.integer) or ensemble < 1:
@@ -253,7 +253,7 @@ def check_parameters(parameters: Options, outcome: type[Outcome], problems: Prob
 
 
 def _candidates(
-    parameters: Options, outcome: type[Outcome], columns: int, balance: float, problems: Problems
+    parameters: Parameters, outcome: type[Outcome], columns: int, balance: float, problems: Problems
 ) -> tuple[Candidate, ...]:
     options = dict(parameters["options"]) if isinstance(parameters["options"], Mapping) else {}
     model, prior = parameters["model"], asked_prior(parameters["prior"])
@@ -271,7 +271,7 @@ def _candidates(
     return with_believers(tried) if prior == GIVEN else tried
 
 
-def _common(parameters: Options) -> Options:
+def _common(parameters: Parameters) -> Parameters:
     """Options of every model. Answers will be calibrated, so losses are compared after calibration."""
     return {**{name: parameters[name] for name in COMMON}, "calibrated": True}
 

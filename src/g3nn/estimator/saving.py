@@ -27,7 +27,7 @@ from g3nn.estimator.members import (
     Answers,
     Member,
     Network,
-    Options,
+    Parameters,
     Propagation,
     Tabular,
     with_belief_columns,
@@ -210,7 +210,9 @@ _FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"
 """Parts without which every answer would be NaN."""
 
 
-def save_model(fitted: Fitted, parameters: Options, notes: Options, audit: GraphAudit | None, folder: Path) -> None:
+def save_model(
+    fitted: Fitted, parameters: Parameters, notes: Parameters, audit: GraphAudit | None, folder: Path
+) -> None:
     """Into a new or empty folder, which appears whole or not at all."""
     problems = Problems()
     specs = [network.spec for network in fitted.answerer.networks]

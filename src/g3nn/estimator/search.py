@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.effort import MODELS, Effort
-from g3nn.estimator.members import PROPAGATION, Options, with_belief_columns
+from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
 from g3nn.graph.calibrate import Scaling
@@ -79,7 +79,7 @@ class Search:
 
     task: NodeTask
     views: Mapping[str, FeatureTransform]
-    common: Options
+    common: Parameters
     device: str
     seeds: tuple[int, ...]
     effort: Effort
@@ -400,7 +400,7 @@ class Search:
         assert isinstance(trial.learned, FitResult)
         return self._judged(self._known(candidate, FitResult.join([before.learned, trial.learned])))
 
-    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Options, share: float = 1.0) -> Trial:
+    def _trained(self, candidate: Candidate, seeds: Sequence[int], common: Parameters, share: float = 1.0) -> Trial:
         task = self.seen(candidate.view, candidate.beliefs, candidate.trust)
         plan = candidate.plan(common, seeds, self.device)
         deadline = self.effort.deadline(share)

@@ -15,7 +15,7 @@ from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, Options
+from g3nn.estimator.members import Member, Network, Parameters
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
@@ -187,7 +187,7 @@ _MOST_HEARD = 300
 _FEWEST_HEARD = 5
 
 
-def update(fitted: Fitted, parameters: Options, nodes: object, labels: object, progress: Course) -> Fitted:
+def update(fitted: Fitted, parameters: Parameters, nodes: object, labels: object, progress: Course) -> Fitted:
     """See `GraphEstimator.update`."""
     problems = Problems()
     before = _checked(fitted, "update", problems)

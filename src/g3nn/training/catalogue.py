@@ -11,8 +11,6 @@ from g3nn.model.generative import REGISTRIES, ModelOptions, model_names, registe
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.training import TrainingOptions
 
-Options = dict[str, dict[str, object]]
-
 
 def available() -> dict[str, object]:
     """The names of all datasets, settings, models, outcomes and objectives, and the options of every part."""
@@ -37,7 +35,7 @@ def all_options() -> dict[str, Rule]:
     return known_names([*registered_options(), Objective, TrainingOptions, *outcomes])
 
 
-def _describe(options: type) -> Options:
+def _describe(options: type) -> dict[str, dict[str, object]]:
     defaults = {field.name: field.default for field in dataclasses.fields(options)}
     return {
         name: {"default": defaults[name], "allowed": rule.allowed(), "help": rule.help, "per_trial": rule.per_replica}
