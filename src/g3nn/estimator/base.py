@@ -139,11 +139,13 @@ class GraphEstimator(Shown):
         tried and did not choose is not saved; nor can one that was asked for by name, which is trained to its end.
         """
         check_is_fitted(self)
-        parameters, problems = {**self.get_params(deep=False), "effort": effort, "budget": budget}, Problems()
-        before, problem, notes = self.fitted_, self.fitted_.problem, list[str]()
+        problems, before, problem, notes = Problems(), self.fitted_, self.fitted_.problem, list[str]()
         if problem is None:
             advice = f"Fit again with effort={effort!r}."
             refuse("continue_fit", "a model that was loaded", "one that was fitted in this process", advice)
+        # What was tried before stays comparable: options of every model, and the prior, are those of the fit.
+        kept = {name: problem.parameters[name] for name in (*COMMON, "prior")}
+        parameters = {**self.get_params(deep=False), **kept, "effort": effort, "budget": budget}
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
         if parameters["model"] != "auto" or not len(problem.val):

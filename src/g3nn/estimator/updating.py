@@ -195,7 +195,7 @@ def update(fitted: Fitted, parameters: Parameters, nodes: object, labels: object
     known = before.labels.values.copy()
     known[chosen] = values
     labels_now = replace(before.labels, values=known)
-    return _updated(fitted, replace(before, parameters=parameters), labels_now, progress)
+    return _updated(fitted, _with_parameters(before, parameters), labels_now, progress)
 
 
 def go_on(fitted: Fitted, problem: FitProblem, progress: Course) -> Fitted:
@@ -213,7 +213,12 @@ def go_on(fitted: Fitted, problem: FitProblem, progress: Course) -> Fitted:
             "y", f"the {problem.outcome.columns_title} {quoted(problem.labels.names.tolist())}", "the old ones", advice
         )
     problems.raise_if_any()
-    return _updated(fitted, replace(before, parameters=problem.parameters), problem.labels, progress)
+    return _updated(fitted, _with_parameters(before, problem.parameters), problem.labels, progress)
+
+
+def _with_parameters(problem: FitProblem, now: Parameters) -> FitProblem:
+    """Models that go on keep their parameters; where they train, and how many labels validate, may be others now."""
+    return replace(problem, parameters={**problem.parameters, **{name: now[name] for name in ("device", "validation")}})
 
 
 def new_labels(fitted: Fitted, nodes: object, labels: object, problems: Problems) -> tuple[np.ndarray, np.ndarray]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from g3nn.base.errors import refuse
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import Channels, ModelSpec
 from g3nn.model.objective import Objective
@@ -48,5 +49,7 @@ def fit(
 
     In a process group of torch, with `batch`, its processes train together, and each returns the same result.
     """
+    if not isinstance(task, NodeTask):
+        refuse("task", type(task).__name__, "a NodeTask", 'g3nn.load("cora") and NodeTask.build(...) give one.')
     plan = Plan.check(model, objective, trials, seed, prior, device, options, channels)
     return plan.fit(task, progress, checkpoint=checkpoint, checkpoint_every=checkpoint_every, track=track)

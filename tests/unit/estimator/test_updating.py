@@ -39,6 +39,15 @@ def test_an_update_takes_in_new_and_corrected_labels(graph, fresh):
     assert fresh.update(old, graph.truth[old]).n_iter_ == 20 + first + 15
 
 
+def test_models_go_on_with_the_parameters_of_their_fit(graph, quick):
+    node, answers = unlabelled(graph)[:1], []
+    for change in ({}, {"hidden": 9, "lr": 0.5, "epochs": 2}):
+        model = quick(epochs=5).fit(graph.X, graph.y, graph.edges).set_params(**change)
+        answers.append(model.update(node, graph.truth[node]).predict_proba())
+        answers.append(model.fit(graph.X, graph.y, graph.edges, warm_start=True).predict_proba())
+    np.testing.assert_array_equal(answers[:2], answers[2:])
+
+
 @pytest.mark.slow
 def test_updates_are_as_good_as_a_new_fit(graph, quick):
     y = np.full(len(graph.truth), -1)
@@ -108,7 +117,7 @@ def test_an_updated_model_can_be_saved_and_searched_further(graph, quick, tmp_pa
     model.update(new, graph.truth[new]).save(tmp_path / "model")
     again = load_model(tmp_path / "model")
     np.testing.assert_allclose(again.predict_proba(), model.predict_proba(), atol=1e-6)
-    model.continue_fit(effort="quick")
+    model.set_params(hidden=7).continue_fit(effort="quick")
     assert (model.task_.labels[new] == graph.truth[new]).all()
 
 

@@ -213,3 +213,9 @@ class TestPlan:
         one, other = (check("lsm-gat", trials=2, epochs=5).fit(learnable) for _ in range(2))
         np.testing.assert_array_equal(one.history, other.history)
         np.testing.assert_array_equal(one.probabilities, other.probabilities)
+
+
+@pytest.mark.parametrize("task", ["cora", None, [[0, 1], [1, 2]]])
+def test_a_fit_takes_a_task(task):
+    with pytest.raises(g3nn.InputError, match=r"task: got (str|NoneType|list); expected a NodeTask\. g3nn\.load"):
+        g3nn.fit(task, "gcn")
