@@ -170,7 +170,11 @@ class Fit(Case):
     def writing(self) -> bool:
         name = self.out.name
         drafts = [*self.out.parent.glob(f".{name}.*.part/{name}"), *self.out.glob(".g3nn.*.part")]
-        return any((draft / "model").exists() or (draft.is_file() and draft.stat().st_size > 10) for draft in drafts)
+        with contextlib.suppress(FileNotFoundError):  # One may be moved to its place meanwhile.
+            return any(
+                (draft / "model").exists() or (draft.is_file() and draft.stat().st_size > 10) for draft in drafts
+            )
+        return True
 
     def look(self, ended: bool) -> Looked:
         faults: list[str] = []
