@@ -214,3 +214,10 @@ def test_a_function_of_your_own_is_a_strategy(clusters):
     found = choose(situation, 2, last)
     assert [one.number for one in found] == [19, 18]
     assert found[0].reason.startswith("the highest number")
+
+
+def test_no_node_is_its_own_neighbour():
+    edges = np.array([[0, 1], [1, 2]])
+    found = Situation(edges, np.eye(3), np.array([0]), np.array([1, 2]), 3).adjacency
+    np.testing.assert_array_equal(found.toarray(), [[0, 1, 0], [1, 0, 1], [0, 1, 0]])
+    assert found.nnz == 4
