@@ -97,7 +97,7 @@ class TestCandidates:
     def test_hidden_means_nothing_to_label_propagation(self):
         assert tried_and_problems("label-propagation")[1] == []
         with pytest.raises(InputError, match="hidden"):
-            g3nn.fit(None, "label-propagation", hidden=16)  # type: ignore[arg-type]
+            g3nn.fit(g3nn.synthetic(nodes=400), "label-propagation", hidden=16)
 
 
 class TestOthers:
