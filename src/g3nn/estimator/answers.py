@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -22,8 +22,9 @@ _STEPS = 20
 """A weight in one half is a multiple of about one over this."""
 _SMALLEST = 0.03
 """Members below this weight are dropped."""
-_REPEATS, _FEWEST = 3, 20
-"""How often validation nodes are halved to see how optimistic they are, and how many that takes."""
+_REPEATS, _FEWEST = 3, 60
+"""How often validation nodes are halved to see how optimistic they are, and how many that takes: with fewer it would be
+mostly chance."""
 
 
 def member_weights(log_probs: np.ndarray, most: int = 8) -> np.ndarray:
@@ -106,13 +107,21 @@ class Calibration:
 
     @classmethod
     def fit(
-        cls, outcome: Outcome, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray, optimism: float = 1.0
+        cls,
+        outcome: Outcome,
+        answer: np.ndarray,
+        labels: np.ndarray,
+        nodes: np.ndarray,
+        optimism: float = 1.0,
+        tried: int = 1,
     ) -> Calibration:
         """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
-        higher the temperature has to be than these nodes say, since they chose the members."""
+        higher the temperature has to be than these nodes say, since they chose the members, of as many models as were
+        `tried`."""
         scaling = outcome.fit_scaling(answer, labels)
         scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
         once = np.unique(nodes, return_index=True)[1]
+        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, labels)
         scaled = outcome.scaled(answer[once], scaling)
         return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
 
@@ -141,9 +150,12 @@ class Answerer:
         return [member for member in self.members if isinstance(member, Network)]
 
     @classmethod
-    def choose(cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device) -> Answerer:
+    def choose(
+        cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device, tried: int = 1
+    ) -> Answerer:
         """The weights of the members, then calibration, both by the validation nodes: with their edges, and again
-        without; if nodes have scores of their own, also as if the validation nodes were new."""
+        without; if nodes have scores of their own, also as if the validation nodes were new. tried: how many models
+        the members were chosen from."""
         val, labels = task.val, task.labels[task.val]
         without_edges = task.without_edges_of(val)
         with enough_for(task.extent), torch.no_grad():
@@ -151,11 +163,11 @@ class Answerer:
             members, optimism, alone_optimism = _weighted(members, task, without_edges, outcome, device)
         answerer = cls(tuple(members), outcome, device, {})
         alone = answerer(without_edges).answer[val]
-        isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism)
+        isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism, tried)
 
         def calibration(answers: Answers, where: np.ndarray) -> Calibration:
             """By the validation nodes `where`."""
-            return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism)
+            return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism, tried)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
         bare = replace(answerer, members=tuple(replace(one, infers=False) for one in members))
@@ -173,6 +185,17 @@ class Answerer:
                 calibrations["inferred"] = calibration(found, found.inferred[val])
         return replace(answerer, calibrations=calibrations)
 
+    def of(self, members: Sequence[Member]) -> Answerer:
+        """Some of the members alone, with weights that sum to 1 again."""
+        if len(members) == len(self.members):
+            return self
+        linked, isolated = (sum(getattr(one, name) for one in members) for name in ("weight", "isolated_weight"))
+        found = [
+            replace(one, weight=one.weight / linked, isolated_weight=one.isolated_weight / (isolated or 1.0))
+            for one in members
+        ]
+        return replace(self, members=tuple(found))
+
     def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:
         """The entries of a panel with the weights that its candidates have here."""
         weights = {member.place: member.weight for member in self.members}
@@ -183,30 +206,26 @@ class Answerer:
     @property
     def held_back(self) -> np.ndarray | None:
         """(n,): nodes about which only some replicas of a network are asked; None where all are always asked."""
-        masks = [one.held_out.any(0) & ~one.held_out.all(0) for one in self.networks if one.held_out is not None]
+        masks = [one.held_out.any(0) & ~one.held_out.all(0) for one in self.members if one.held_out is not None]
         return np.any(masks, axis=0) if masks else None
 
     def asked_by_all(self) -> Answerer:
         """Every replica is asked about every node. What they say about nodes of their training is no honest answer, but
         other graphs have none of those."""
-        return self._with_networks(lambda network: replace(network, held_out=None))
+        return replace(self, members=tuple(replace(member, held_out=None) for member in self.members))
 
     def within(self, nodes: np.ndarray, n: int) -> Answerer:
         """For a graph of n nodes, of which those that training knew are `nodes`."""
-
-        def moved(network: Network) -> Network:
+        for network in self.networks:
             network.model.posterior.renumber(torch.from_numpy(nodes), n)
-            held_out = network.held_out
+        members = []
+        for member in self.members:
+            held_out, trust = member.held_out, member.trust
             if held_out is not None:
                 held_out = np.zeros((len(held_out), n), dtype=bool)
-                held_out[:, nodes] = network.held_out
-            return replace(network, held_out=held_out)
-
-        members = [one if one.trust is None else replace(one, trust=one.trust.within(nodes)) for one in self.members]
-        return replace(self, members=tuple(members))._with_networks(moved)
-
-    def _with_networks(self, change: Callable[[Network], Network]) -> Answerer:
-        return replace(self, members=tuple(change(one) if isinstance(one, Network) else one for one in self.members))
+                held_out[:, nodes] = member.held_out
+            members.append(replace(member, held_out=held_out, trust=None if trust is None else trust.within(nodes)))
+        return replace(self, members=tuple(members))
 
     def __call__(self, task: NodeTask, new: np.ndarray | None = None) -> Answers:
         """For all nodes of a graph. A posterior that looks at labels sees those of the task's training nodes.

@@ -10,7 +10,7 @@ import numpy as np
 from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.members import Answers, beliefs_about
+from g3nn.estimator.members import SPREADING, Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.graph.features import FeatureTable, as_kind, read_features
@@ -20,7 +20,6 @@ from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
 from g3nn.kernels.sparse import is_identity
-from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.tabular import CrossFitted
 from g3nn.queries import MergedGroups
 from g3nn.queries.edge_trust import SHARES, judged_edges
@@ -219,14 +218,14 @@ class Fitted:
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):
             return self.answers.at(nodes.index)
-        self._check_can_transfer()
+        answerer = self._without_spreading()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         none = np.zeros(0, dtype=np.int64)
         task = self._graph(
             as_kind(features.matrix, self.task.features), pairs, weights, none, self.task.num_nodes if known else 0
         )
-        return self.answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
+        return answerer(task, np.ones(task.num_nodes, dtype=bool)).at(nodes.index)
 
     def _structural(self, edges: object) -> Answers:
         """Of a model without features: the fitted nodes if the edges are those of the fit, otherwise new ones, whose
@@ -269,7 +268,6 @@ class Fitted:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."
             problems.add("edges", "edges among fitted nodes alone", f"edges of the new nodes {n}..{total - 1}", advice)
         problems.raise_if_any()
-        self._check_can_transfer()
         features = self._treated(features, problems)
         alone = features.num_nodes - np.unique(pairs[pairs >= n]).size
         if alone and self.task.num_edges:
@@ -312,10 +310,13 @@ class Fitted:
         problems.raise_if_any()
         return features
 
-    def _check_can_transfer(self) -> None:
-        if any(isinstance(network.model.posterior, LabelPropagation) for network in self.answerer.networks):
+    def _without_spreading(self) -> Answerer:
+        """Without label propagation, which has nothing to say about a graph without labels."""
+        kept = [one for one in self.answerer.members if one.name != SPREADING]
+        if not any(member.weight for member in kept):
             advice = "Fit again with the new nodes in the graph, without labels."
             refuse("model", "label-propagation, which learns nothing", "a model with parameters", advice)
+        return self.answerer.of(kept)
 
 
 def judged_again(fitted: Fitted, quick: bool, device: str, progress: Course) -> JudgedLabels:

@@ -34,7 +34,7 @@ _LEAN = "sbm-appnp"
 """It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
 _LABELS, _EDGES = 6.0, 20
 """Labels of a class, on average, below which models cannot be compared; edges that this model needs."""
-_EPOCHS, _REPLICAS = 60, 2
+_EPOCHS, _REPLICAS = 60, 3
 """Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
 would not say how certain the final one may be."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
@@ -59,6 +59,7 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
         search, answerer, judgement = _chosen(problem, trials, search)
+        trials = search.judged_alike(trials)
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
         val = problem.val if search.others else problem.seen[np.unique(search.task.val)]
         trained_on = problem.labels.labelled if search.folds else problem.train
@@ -131,8 +132,8 @@ def _lean(problem: FitProblem) -> Candidate | None:
     the caller wants something else.
 
     With two labels of a class, comparing models would hold back half of all labels, for a choice that is hardly better
-    than chance. Two replicas that validate on labels of their own show how certain answers may be instead, and then
-    both learn from all of them.
+    than chance. Some replicas that validate on labels of their own show how certain answers may be instead, and then
+    all of them learn from all labels.
     """
     parameters, models = problem.parameters, problem.candidates
     asked = parameters["effort"] != "quick" or parameters["denoise"] is True or parameters["budget"] is not None
@@ -165,7 +166,7 @@ def _chosen(
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
-    answerer = Answerer.choose(members, task, outcome, device)
+    answerer = Answerer.choose(members, task, outcome, device, len(trials))
     answer = answerer.calibrated(answerer(task))[task.val]
     return search, answerer, outcome.loss_and_score(answer, task.labels[task.val])
 
@@ -210,8 +211,7 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     that did not train on them; the others were trained on."""
     if not search.folds:
         return search
-    networks = [member for member in members if isinstance(member, Network)]
-    masks = [one.held_out.any(0) for one in networks if one.held_out is not None]
+    masks = [one.held_out.any(0) for one in members if one.held_out is not None]
     val = np.concatenate(search.folds)
     val = val[np.all(masks, axis=0)[val]] if masks else val
     labelled = np.union1d(search.task.train, search.task.val)
@@ -288,8 +288,9 @@ def _trials(
             "val"
         )
         return [trial]
+    simple = [one for one in problem.simple if one.suits(search.task)]
     if not automatic:
-        return [search.alone(models[0])]
+        return [search.alone(models[0]), *search.simple(simple).values()]
     models = [one for one in models if one.suits(search.task)] or models[:1]
     replicas = min(search.effort.replicas, len(search.seeds))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)
@@ -298,10 +299,10 @@ def _trials(
             f"{count} validation nodes serve both to choose a model and to calibrate it: both will be rough. "
             f"Label more nodes, give at least {FEW_VALIDATION_NODES} with val, or name a model"
         )
-    order = [*models, *problem.tables] if problem.prior is None else [*problem.tables, *models]
-    trials = search.panel(order, known)
-    if len(trials) == 1 and search.effort.seconds is not None:
-        notes.append(f"the budget was too short to try several models: only {trials[0].candidate.name} was")
+    trials = search.panel(models, simple, known)
+    networks = [trial.candidate.name for trial in trials if not trial.candidate.simple]
+    if len(networks) == 1 < len(models) and search.effort.seconds is not None:
+        notes.append(f"the budget was too short to try several networks: only {networks[0]} was")
     return trials
 
 
@@ -342,8 +343,8 @@ def _network(candidate: Candidate, result: FitResult, search: Search) -> Network
 def _refitted(member: Member, trial: Trial, search: Search) -> Member:
     """The same member, trained on the labels of all nodes that the task of the search trains on."""
     if not isinstance(member, Network):
-        how = (member.view, search.outcome, search.seeds[0], search.weights)
-        return trial.candidate.train(search.seen(member.view.name), *how).in_place_of(member)
+        part = (search.seen(member.view.name), search.weights)
+        return trial.candidate.train([part], member.view, search.outcome, search.seeds[0]).in_place_of(member)
     assert isinstance(trial.learned, FitResult)
     epochs = int(np.median(trial.learned.best_epoch))
     share = 1.0 if member.trust is None else member.trust.share

@@ -57,7 +57,7 @@ def with_belief_columns(task: NodeTask, outcome: Outcome) -> NodeTask:
     return replace(task, features=np.concatenate([task.features, columns], axis=1))
 
 
-PROPAGATION = "propagation"
+PROPAGATION, SPREADING = "propagation", "label-propagation"
 CPU = torch.device("cpu")
 
 
@@ -101,7 +101,9 @@ class Member(ABC):
     view: the feature transform that it reads. place: of its candidate in the panel. weight: in the mixture for nodes
     with edges; isolated_weight: in that for isolated ones. temperature: makes it more or less certain before it is
     mixed. beliefs: whether it sees those of a task as additional columns. trust: how it weights edges, None: all alike.
-    infers: whether nodes that training did not know get scores of their own from their edges.
+    infers: whether nodes that training did not know get scores of their own from their edges. held_out: (R, n), which
+    nodes of the fitted graph each of its replicas did not learn from, where these are different ones; only these
+    replicas answer for those.
     """
 
     view: FeatureTransform
@@ -112,6 +114,7 @@ class Member(ABC):
     beliefs: bool = False
     trust: EdgeTrust | None = None
     infers: bool = False
+    held_out: np.ndarray | None = None
     name: ClassVar[str]
     refined: ClassVar[bool] = False
     """Whether nodes that training knew have scores of their own."""
@@ -122,8 +125,9 @@ class Member(ABC):
         """For all nodes of a task as it is `seen`. new: (n,) nodes that training did not know."""
 
     def in_place_of(self, other: Member) -> Self:
-        """With the part that another member has in a mixture."""
-        return replace(self, **{field.name: getattr(other, field.name) for field in fields(Member)})
+        """With the part that another member has in a mixture, trained on all labels."""
+        parts = {field.name: getattr(other, field.name) for field in fields(Member)}
+        return replace(self, **parts | {"held_out": None})
 
     @property
     def believes(self) -> bool:
@@ -149,9 +153,7 @@ class Network(Member):
 
     hyperparameters: every option, defaults included. isolated_answer: what answers for isolated nodes: the prior, the
     posterior, which then has only the features to go by, or both together. history: (epochs, terms, R), the learning
-    curves. held_out: (R, n), which nodes of the fitted graph each replica had for validation, where they had different
-    ones; only these replicas answer for those. sharpness: the temperature at which all replicas together are as certain
-    as each of them.
+    curves. sharpness: the temperature at which all replicas together are as certain as each of them.
     """
 
     spec: ModelSpec
@@ -162,7 +164,6 @@ class Network(Member):
     history: np.ndarray
     model: GenerativeModel
     isolated_answer: str = POSTERIOR
-    held_out: np.ndarray | None = None
     sharpness: float = 1.0
 
     @property
@@ -227,8 +228,8 @@ def sharpness(answers: Tensor, outcome: Outcome) -> float:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Tabular(Member):
-    """A model of scikit-learn that looks at one node at a time: at its own features, or also at the mean of those of
-    its neighbours."""
+    """A model of scikit-learn that looks at one node at a time: at its own features, or also at those of its
+    neighbours in columns. Its replicas learned from different parts of the labels."""
 
     name: str  # type: ignore[misc]
     fitted: CrossFitted
@@ -242,7 +243,16 @@ class Tabular(Member):
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
-        return Answers(self.fitted.answers(columns), task.isolated)
+        answer = self.fitted.answers(columns)
+        for part, nodes in enumerate(() if self.held_out is None else self.held_out):
+            answer[nodes] = self.fitted.answers(columns[nodes], part)
+        return Answers(answer, task.isolated)
+
+    def in_place_of(self, other: Member) -> Self:
+        """How far numbers are from their means is known by nodes that the other has not seen."""
+        assert isinstance(other, Tabular)
+        again = super().in_place_of(other)
+        return replace(again, fitted=replace(self.fitted, spread=other.fitted.spread))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from g3nn.base.errors import Problem, Problems, suggestion
 from g3nn.base.options import known_names
-from g3nn.estimator.members import PROPAGATION, Member, Parameters, Propagation, Tabular
+from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Parameters, Propagation, Tabular
 from g3nn.graph.outcomes import Outcome, PanelModel
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
@@ -20,8 +20,15 @@ from g3nn.model.generative import ModelSpec, registered_options
 from g3nn.model.objective import OBJECTIVES, Objective
 from g3nn.model.posteriors import POSTERIORS, LabelPosterior
 from g3nn.model.priors import PRIORS, LabelPrior
-from g3nn.model.tabular import NAMED, CrossFitted, Neighbourhood
-from g3nn.model.tabular.models import check_feature_model, estimator_name
+from g3nn.model.tabular import CrossFitted, Neighbourhood, Part
+from g3nn.model.tabular.models import (
+    base_rate,
+    boosted_trees,
+    check_feature_model,
+    estimator_name,
+    is_boosted,
+    scaled_linear,
+)
 from g3nn.training import FitResult, TrainingOptions
 from g3nn.training.checks import check_outcome, checked_spec
 from g3nn.training.plan import Plan
@@ -32,10 +39,16 @@ _NEAR_LABELS = 0.25
 """The share of the cost where only what lies near labels is computed."""
 _MOST_TRAVELLING = 1e9
 """Values that may travel along edges in a step, for a panel to try a network that sends whole features."""
+_MOST_WORK = 1e9
+"""What a model of scikit-learn may cost, which is some minutes."""
 _PROPAGATION_EPOCHS = 50
 """Belief propagation takes about as long as this number of epochs."""
-_LABELS_FOR_TREES, _LABELS_PER_COLUMN = 200, 40
-"""With fewer labels in all, or for each class or column of labels, boosted trees are not worth their time."""
+_LABELS_FOR_TREES, _LABELS_PER_COLUMN = 50, 10
+"""With fewer labels in all, or for each class or column of labels, boosted trees learn nothing."""
+_TREES_PRICE, _LINEAR_PRICE, _MOST_COLUMNS = 3.0, 0.05, 500
+"""What a label costs for each column and class, and how many columns trees look at."""
+_USUAL_FEATURES = 10
+"""Up to this number the usual penalty suits standardised features."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +58,7 @@ class Candidate:
     is taken to be genuine.
 
     Not all candidates are networks. estimator: a model of scikit-learn, of the features of a node alone, or with
-    `neighbours` also of the mean over its neighbours. asked: whether the caller wants it, whatever it costs. A model
+    `neighbours` also of those of its neighbours. asked: whether the caller wants it, whatever it costs. A model
     that is called "propagation" is belief propagation over labels and false edges.
     """
 
@@ -69,6 +82,11 @@ class Candidate:
         return self.estimator is None and self.model != PROPAGATION
 
     @property
+    def simple(self) -> bool:
+        """Whether it is a model that anyone would try first; nothing about it is varied."""
+        return not self.is_network or self.model == SPREADING
+
+    @property
     def key(self) -> str:
         """What tells candidates of a panel apart."""
         return repr((self.name, self.objective, sorted(self.options.items()), self.view, self.beliefs, self.trust))
@@ -89,7 +107,9 @@ class Candidate:
         return bool(self.options.get("travelling") == "features")
 
     def suits(self, task: NodeTask) -> bool:
-        """Whether an epoch on this graph costs no more than a panel can spare."""
+        """Whether it costs no more on this graph than a panel can spare."""
+        if not self.is_network:
+            return self.work(task) <= _MOST_WORK
         return not self._sends_features or 2.0 * task.num_edges * task.num_features <= _MOST_TRAVELLING
 
     def declared(self, outcome: type[Outcome] | None = None) -> set[str]:
@@ -116,29 +136,28 @@ class Candidate:
             if change.keys() <= known and not change.keys() <= self.options.keys()
         ]
 
-    def train(
-        self, task: NodeTask, view: FeatureTransform, outcome: Outcome, seed: int, weights: np.ndarray | None
-    ) -> Member:
-        """A candidate that is no network, fitted. task: with features in this view. weights: (n,), how often each
-        label counts."""
+    def train(self, parts: Sequence[Part], view: FeatureTransform, outcome: Outcome, seed: int) -> Member:
+        """A candidate that is no network, fitted. parts: tasks with features in this view; each has a replica, and
+        several have validation nodes of their own."""
         if self.estimator is None:
             return Propagation(view=view, share=self.trust, seed=seed)
-        neighbourhood = Neighbourhood.fit(task.features, task.edges) if self.neighbours else None
+        task, neighbourhood, held_out = parts[0][0], None, None
         columns = task.features
-        if neighbourhood is not None:
+        if self.neighbours:
+            neighbourhood = Neighbourhood.fit(columns, task.edges, task.directed)
             columns = neighbourhood.apply(columns, task.edges, task.weights)
-        own = None if weights is None else weights[task.train]
-        fitted, _ = CrossFitted.fit(
-            self.estimator, columns, task.labels, task.train, outcome, folds=3, seed=seed, weights=own
-        )
-        return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood)
+        fitted = CrossFitted.apart(self.estimator, columns, parts, outcome, seed)
+        if len(parts) > 1:
+            held_out = np.stack([np.isin(np.arange(task.num_nodes), part.val) for part, _ in parts])
+        return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood, held_out=held_out)
 
     def work(self, task: NodeTask) -> float:
         """What training one that is no network costs; an epoch of a network costs its price times the extent."""
         if self.estimator is None:
             return _PROPAGATION_EPOCHS * task.extent
-        columns = min(task.num_features, 2000) * (2 if self.neighbours else 1)
-        return 0.0 if self.asked else 10.0 * len(task.train) * columns * max(task.num_classes, 1)
+        columns = min(task.num_features * (2 if self.neighbours else 1), _MOST_COLUMNS)
+        each = _TREES_PRICE if is_boosted(self.estimator) else _LINEAR_PRICE
+        return 0.0 if self.asked else each * len(task.train) * columns * max(task.num_classes, 1)
 
 
 @dataclass(frozen=True)
@@ -148,7 +167,8 @@ class PanelEntry:
     Each candidate gets the same single parameter, so that is fair, and it is close to what the answers will be like. A
     candidate that was dropped early has few replicas, and after the first stage few epochs. view: of the features,
     whether what a prior says of them was seen as well, and the share of the edges that was taken to be genuine.
-    weight: in the answer for nodes with edges; chosen: whether it answers at all.
+    weight: in the answer for nodes with edges; chosen: whether it answers at all. simple: whether it is a model that
+    anyone would try first.
     """
 
     model: str
@@ -161,6 +181,7 @@ class PanelEntry:
     replicas: int = 1
     view: str = "given"
     weight: float = 0.0
+    simple: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +210,7 @@ class Trial:
         view = one.view + (" + prior" if one.beliefs else "")
         view += f", {one.trust:.0%} genuine" if one.trust < 1 else ""
         how = (dict(one.options), self.loss, self.score, self.epochs)
-        return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view)
+        return PanelEntry(one.name, self.objective, *how, replicas=self.replicas, view=view, simple=one.simple)
 
 
 def worth_doubting(trials: Sequence[Trial]) -> list[Trial]:
@@ -313,18 +334,27 @@ def check_candidates(
     problems.found.extend(problem for problem in shared if problem not in problems.found)
 
 
-def table_candidates(
-    outcome: type[Outcome], labels: int, columns: int, linked: bool, prior: BaseEstimator | None = None
+def simple_candidates(
+    outcome: type[Outcome], labels: int, columns: int, features: int, linked: bool, prior: BaseEstimator | None = None
 ) -> tuple[Candidate, ...]:
-    """Boosted trees by themselves and with the means over neighbours, where there are labels enough for them. columns:
-    how many classes there are, or columns of labels. prior: an estimator that takes their place."""
+    """What anyone would try first, the quickest first: the base rate, label propagation, linear models and boosted
+    trees, the latter two of a node's own features and also of those of its neighbours. columns: how many classes there
+    are, or columns of labels. prior: an estimator that takes the place of linear models and trees."""
     if prior is not None:
-        alone = Candidate(estimator_name(prior), estimator=prior, asked=True)
-    elif labels < max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
-        return ()
+        alone = [Candidate(estimator_name(prior), estimator=prior, asked=True)]
     else:
-        alone = Candidate("trees", estimator=NAMED["trees"](outcome))
-    return (alone, replace(alone, model=f"{alone.name}-neighbours", neighbours=True)) if linked else (alone,)
+        # With many features, coefficients of the usual size would make answers certain of anything.
+        penalties = {1.0, max(1.0, features / _USUAL_FEATURES)}
+        alone = [
+            Candidate("linear", options={"penalty": round(one, 1)}, estimator=scaled_linear(outcome, one))
+            for one in sorted(penalties)
+        ]
+        if labels >= max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):
+            alone.append(Candidate("trees", estimator=boosted_trees(outcome)))
+    around = [replace(one, model=f"{one.name}-neighbours", neighbours=True) for one in alone] if linked else []
+    found = [Candidate("base-rate", estimator=base_rate(outcome)), *alone, *around]
+    found += [Candidate(SPREADING)] if linked and outcome.exclusive else []
+    return tuple(sorted(found, key=lambda one: one.estimator is not None and is_boosted(one.estimator)))
 
 
 def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:

@@ -27,7 +27,7 @@ from g3nn.estimator.panel import (
     check_prior,
     feature_model,
     panel_of,
-    table_candidates,
+    simple_candidates,
     with_believers,
 )
 from g3nn.graph.features import FeatureTable, read_features, structural_features
@@ -41,6 +41,8 @@ from g3nn.model.generative import ModelSpec
 MISSING = ("error", "impute")
 COMMON: dict[str, Any] = {"hidden": 16, "lr": 0.01, "weight_decay": 5e-4, "epochs": 1000, "patience": 100}
 """Parameters of the estimator that are options of every model, with their defaults."""
+_MANY_LABELS = 2000
+"""A share of so many is enough to validate on."""
 _CELLS_AT_ONCE = 1 << 22
 _NO_Y = "A fit requires y to be passed, but the target y is None."
 
@@ -90,13 +92,12 @@ class FitProblem:
         return _candidates(self.parameters, self.outcome, len(self.labels.names), balance, Problems())
 
     @property
-    def tables(self) -> tuple[Candidate, ...]:
-        """Models of scikit-learn that are tried beside them; none where replicas have folds of their own, since such a
-        model would have been trained on the nodes by which it is judged."""
-        if self.parameters["model"] != "auto" or self.folds:
+    def simple(self) -> tuple[Candidate, ...]:
+        """Models of scikit-learn that are tried beside them."""
+        if self.parameters["model"] != "auto":
             return ()
-        how = (len(self.train), len(self.labels.names), self.edges.size > 0)
-        return table_candidates(self.outcome, *how, self.prior)
+        how = (len(self.train), len(self.labels.names), self.features.matrix.shape[1], self.edges.size > 0)
+        return simple_candidates(self.outcome, *how, self.prior)
 
     @cached_property
     def seen(self) -> np.ndarray:
@@ -203,9 +204,10 @@ def read_problem(
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
     problem = FitProblem(parameters, features, pairs, edge_weights, outcome, *how)
-    # With few labels each replica gets a split of its own, unless labels are used besides the training.
-    alike = not problem.tables and not dict(parameters["options"] or {}).get("label_inputs")
-    own = parameters["model"] == "auto" and alike and len(folds) > 1
+    # Unless there are many labels each replica gets a split of its own, if they are only used for training.
+    alike = problem.prior is None and not dict(parameters["options"] or {}).get("label_inputs")
+    few = len(labels.labelled) < _MANY_LABELS
+    own = parameters["model"] == "auto" and alike and few and len(folds) > 1
     return replace(problem, folds=folds) if own else problem
 
 

@@ -204,9 +204,13 @@ _KINDS: dict[str, Callable[..., Any]] = {
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
-_SHARED = tuple(field.name for field in fields(Member) if field.name != "infers")
+_SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
 """What all kinds of members have in a record."""
-_FINITE = {"Linear": ("coef", "intercept"), "Scaling": ("temperature", "offsets"), "Trees": ("value", "baseline")}
+_FINITE = {
+    "Linear": ("coef", "intercept"),
+    "Scaling": ("temperature", "offsets", "base"),
+    "Trees": ("value", "baseline"),
+}
 """Parts without which every answer would be NaN."""
 
 

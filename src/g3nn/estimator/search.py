@@ -24,7 +24,7 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
 from g3nn.kernels.sparse import is_identity, neighbour_mean
-from g3nn.model.tabular import CrossFitted
+from g3nn.model.tabular import CrossFitted, Part
 from g3nn.queries.edge_trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
@@ -58,6 +58,7 @@ Trials = dict[str, Trial]
 
 
 _STAGES = {
+    "simple": ("trying simple models", 0.08, 0.25, 99),
     "models": ("trying models", 0.3, MODELS, 0),
     "propagation": ("doubting edges", 0.32, 0.42, len(SHARES)),
     "doubting": ("doubting edges", 0.36, 0.42, len(SHARES)),
@@ -191,16 +192,25 @@ class Search:
         """Which of the folds the replica with this seed validates on."""
         return self.seeds.index(seed) % len(self.folds)
 
+    def _part(self, task: NodeTask, fold: int) -> Part:
+        """The task whose validation nodes are one of the folds, and its weights."""
+        labelled = np.union1d(self.task.train, self.task.val)
+        own = replace(task, train=np.setdiff1d(labelled, self.folds[fold]), val=self.folds[fold])
+        return self.others[fold].corrected(own, self.weights) if self.others else (own, self.weights)
+
+    def parts(self, task: NodeTask) -> list[Part]:
+        """For models that are quickly trained: as many folds as any network has, but at least three."""
+        replicas = min(self.effort.replicas, len(self.seeds))
+        used = range(min(len(self.folds), max(_MOST_FOLDS, replicas)))
+        return [self._part(task, fold) for fold in used] or [(task, self.weights)]
+
     def _fit(self, plan: Plan, task: NodeTask, deadline: float | None) -> FitResult:
         """Replicas together, or one by one where each has training and validation nodes of its own."""
         if not self.folds:
             return usable(plan.fit(task, self.progress, self.weights, deadline))
-        labelled, results = np.union1d(self.task.train, self.task.val), []
+        results = []
         for done, seed in enumerate(plan.seeds):
-            place, weights = self.fold(seed), self.weights
-            own = replace(task, train=np.setdiff1d(labelled, self.folds[place]), val=self.folds[place])
-            if self.others:
-                own, weights = self.others[place].corrected(own, weights)
+            own, weights = self._part(task, self.fold(seed))
             now = time.monotonic()
             until = None if deadline is None else now + (deadline - now) / (len(plan.seeds) - done)
             results.append(usable(replace(plan, seeds=(seed,)).fit(own, self.progress, weights, until)))
@@ -226,30 +236,38 @@ class Search:
             raise TrainingError(_DIVERGED)
         return trial
 
-    def panel(self, models: Sequence[Candidate], known: Sequence[Trial] = ()) -> list[Trial]:
-        """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
+    def panel(
+        self, models: Sequence[Candidate], simple: Sequence[Candidate] = (), known: Sequence[Trial] = ()
+    ) -> list[Trial]:
+        """Every candidate that was tried, at least one of them trained to the end. simple: those that are tried first,
+        and once. known: what was tried before."""
         trials = {trial.candidate.key: trial for trial in known}
         best = self._ranked_views()[: self.effort.views]
-        # A view that looks like the first one is left out; models of tables then take that one.
-        plain = "given" if "given" in self.views else next(iter(self.views))
         trust = SHARES[0] if self.denoise is True else 1.0
-        first = [
-            replace(one, view=best[0], trust=trust) if one.is_network else replace(one, view=plain) for one in models
-        ]
+        trials |= self.simple(simple)
+        first = [replace(one, view=best[0], trust=trust) for one in models]
         if self.denoise is True:
             # Without edges all networks are the same.
-            first[1:1] = [replace(one, trust=NONE) for one in first if one.is_network][:1]
+            first[1:1] = [replace(one, trust=NONE) for one in first][:1]
         self._try("models", first, trials)
         if self.denoise:
-            self._doubt([one for one in first if one.is_network], trials)
-        leading = [one for one in _leading(trials, len(first)) if one.is_network][: self.effort.leading]
-        self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
-        self._try("sizes", [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
+            self._doubt(first, trials)
+        leading = _leading(trials)
+        others = [replace(one, view=view) for one in leading[: self.effort.leading] for view in best[1:]]
+        self._try("views", others, trials)
+        self._try("sizes", [new for one in _leading(trials)[: self.effort.varied] for new in one.variants()], trials)
         self.note_memory()
         found = self._finished(list(trials.values()))
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found
+
+    def simple(self, models: Sequence[Candidate]) -> Trials:
+        """Trials of models that anyone would try first, on the features as they came. Where a view that looks like the
+        first one was left out, they take that one."""
+        plain, trials = "given" if "given" in self.views else next(iter(self.views)), Trials()
+        self._try("simple", [replace(one, view=plain) for one in models], trials)
+        return trials
 
     def _try(self, stage: str, waiting: Iterable[Candidate], trials: Trials, least: int | None = None) -> None:
         """Each candidate that was not tried before, as long as there is something left to spend in this stage."""
@@ -262,7 +280,9 @@ class Search:
             self.progress.stage(words, until, len(todo))
         for place, one in enumerate(todo):
             wanted = place < (usual if least is None else least) and self.effort.seconds is None
-            if trials and not wanted and not self.effort.allows(share):
+            # There is always one to answer, and unless time is short a network among them.
+            first = all(trial.candidate.simple for trial in trials.values()) and (not one.simple or not trials)
+            if not (first or wanted or self.effort.allows(share)):
                 break
             trials[one.key] = self._unless_too_large(partial(self._short, one, share), Trial(one))
 
@@ -272,12 +292,12 @@ class Search:
         if self._featureless and self.outcome.exclusive:
             propagating = [Candidate(PROPAGATION, "", view=networks[0].view, trust=share) for share in SHARES]
             self._try("propagation", propagating, trials)
-        listening = [one for one in _leading(trials, 99) if one.is_network and one.model != "mlp"]
+        listening = [one for one in _leading(trials) if one.model != "mlp"]
         some = listening[:_DOUBTERS] + [one for one in listening[_DOUBTERS:] if one.name == _LISTENS]
         doubting = [replace(one, trust=share) for one in some for share in SHARES]
         self._try("doubting", doubting, trials, least=1 if self.effort.large else None)
-        best = _leading(trials, 1)[0]
-        if best.is_network and NONE < best.trust < 1:
+        best = min(worth_doubting(list(trials.values())), key=lambda trial: trial.loss).candidate
+        if not best.simple and NONE < best.trust < 1:
             self._try("doubting more", [replace(one, trust=best.trust) for one in networks], trials)
 
     def _ranked_views(self) -> list[str]:
@@ -351,33 +371,37 @@ class Search:
         return trials
 
     def _promising(self, trials: Sequence[Trial]) -> list[int]:
-        """Those with a weight in the mixture of all, then those whose loss is close to the lowest."""
+        """Networks with a weight in the mixture of all, then those whose loss is close to the lowest."""
         helped = worth_doubting(trials)
         finite = [place for place, trial in enumerate(trials) if math.isfinite(trial.loss) and trial in helped]
         if not finite:
-            return list(range(min(1, len(trials))))
+            return [place for place, trial in enumerate(trials) if trial.candidate.is_network][:1]
         log_probs = []
         for trial in (trials[place] for place in finite):
             scaled = self.outcome.scaled(trial.answer, Scaling(trial.temperature))
             log_probs.append(self.outcome.label_log_prob(scaled, self.task.labels[trial.nodes]))
-        # Some may have been trained to the end before, with more folds than the first.
+        # Some have been trained to the end before, with more folds than the first.
         weights = member_weights(np.stack([one[: len(self.task.val)] for one in log_probs]), most=99)
-        lowest = min(trials[place].loss for place in finite)
-        order = sorted(zip(finite, weights, strict=True), key=lambda one: (-one[1], trials[one[0]].loss))
-        near = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest)
-        return [place for place, weight in order if weight > 0 or trials[place].loss <= near][: self.effort.kept]
+        waiting = [place for place in finite if trials[place].candidate.is_network]
+        lowest = min((trials[place].loss for place in waiting), default=math.inf)
+        near, weight = lowest + (_CLOSE_ENOUGH - 1) * abs(lowest), dict(zip(finite, weights.tolist(), strict=True))
+        order = sorted(waiting, key=lambda place: (-weight[place], trials[place].loss))
+        return [place for place in order if weight[place] > 0 or trials[place].loss <= near][: self.effort.kept]
 
     def _short(self, candidate: Candidate, share: float) -> Trial:
         """One replica for few epochs, until this share of what may be spent is spent."""
         if not candidate.is_network:
             task = self.seen(candidate.view)
-            if self.others:
+            if candidate.estimator is None and self.others:
                 task = replace(task, train=self._never_validate)
-            how = (self.views[candidate.view], self.outcome, self.seeds[0], self.weights)
-            learned = candidate.train(task, *how)
-            self.effort.worked += candidate.work(task)
-            answer = learned.fitted_answers(task).answer
-            return self._judged(Trial(candidate, learned, self.task.val, answer[self.task.val], replicas=1))
+            parts = self.parts(task)
+            learned = candidate.train(parts, self.views[candidate.view], self.outcome, self.seeds[0])
+            self.effort.worked += candidate.work(task) * len(parts)
+            nodes = self.task.val
+            if learned.held_out is not None:
+                nodes = np.concatenate([part.val for part, _ in parts])
+            answer = learned.fitted_answers(task).answer[nodes]
+            return self._judged(Trial(candidate, learned, nodes, answer, replicas=len(parts)))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
@@ -421,6 +445,17 @@ class Search:
         answer = np.concatenate([self.outcome.averaged(answers[:, nodes]) for answers, nodes in heard])
         return replace(trial, nodes=np.concatenate([nodes for _, nodes in heard]), answer=answer)
 
+    def judged_alike(self, trials: Sequence[Trial]) -> list[Trial]:
+        """All by the same nodes, as far as they can be: by the validation nodes of the task."""
+        found = []
+        for trial in trials:
+            shared = np.isin(trial.nodes, self.task.val)
+            if trial.complete and shared.any() and not shared.all():
+                own = self._judged(replace(trial, nodes=trial.nodes[shared], answer=trial.answer[shared]))
+                trial = replace(trial, loss=own.loss, score=own.score)
+            found.append(trial)
+        return found
+
     def _judged(self, trial: Trial) -> Trial:
         """How well the mean of the replicas does on the validation nodes."""
         labels = self.task.labels[trial.nodes]
@@ -438,7 +473,7 @@ class Search:
             return otherwise
 
 
-def _leading(trials: Trials, most: int) -> list[Candidate]:
-    """The best candidates so far, the one with the lowest loss first."""
+def _leading(trials: Trials) -> list[Candidate]:
+    """The candidates so far that are not simple, the one with the lowest loss first."""
     ranked = sorted(worth_doubting(list(trials.values())), key=lambda trial: trial.loss)
-    return [trial.candidate for trial in ranked[:most]]
+    return [trial.candidate for trial in ranked if not trial.candidate.simple]

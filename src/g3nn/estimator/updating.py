@@ -15,7 +15,7 @@ from g3nn.base.parse import node_numbers
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, Parameters
+from g3nn.estimator.members import Member, Network, Parameters, Tabular
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
@@ -182,6 +182,8 @@ times as long."""
 _MOST_MEMBERS, _MOST_REPLICAS, _MOST_PRICE = 2, 2, 12.0
 """The members that go on: those with the largest weights, some replicas of each, as long as an epoch costs no more than
 this multiple of one of gcn."""
+_MOST_WORK = 1e7
+"""What a model that is no network may cost, which is some seconds."""
 _MOST_HEARD = 300
 """Answers before their labels were known, by which answers are calibrated: at most this number of the latest."""
 _FEWEST_HEARD = 5
@@ -250,8 +252,6 @@ def _checked(fitted: Fitted, argument: str, problems: Problems) -> FitProblem:
         refuse(argument, "a model that was loaded", "one that was fitted in this process", advice)
     if fitted.answers.new is not None and fitted.answers.new.any():
         problems.add(argument, "an inductive model, trained on labelled nodes alone", "inductive=False", advice)
-    if not fitted.answerer.networks:
-        problems.add(argument, f"{fitted.model}, which cannot go on", "a model with a network", advice)
     return fitted.problem
 
 
@@ -267,7 +267,7 @@ def _updated(fitted: Fitted, before: FitProblem, labels: Labels, progress: Cours
     corrected = judged is not None and fitted.corrected
     if judged is not None and corrected:
         taught, weights = judged.corrected(task, weights)
-    chosen = _who_go_on(fitted)
+    chosen = _going_on(fitted)
     progress.stage("going on with new labels", 0.9, len(chosen))
     again = [_gone_on(fitted, member, taught, new, problem, weights, progress) for member in chosen]
     members, calibration = _weighed(again, task.labels, fitted)
@@ -311,20 +311,22 @@ def _with_labels(problem: FitProblem, labels: Labels) -> FitProblem:
     return replace(problem, labels=labels, folds=folds, val=val, weights=weights)
 
 
-def _who_go_on(fitted: Fitted) -> list[Network]:
-    """The networks with the largest weights, with as many replicas as are quickly trained."""
-    found: list[Network] = []
-    left = _MOST_PRICE
+def _going_on(fitted: Fitted) -> list[Member]:
+    """The networks with the largest weights, with as many replicas as are quickly trained, and what is quickly trained
+    beside them."""
+    found, networks, left = list[Member](), 0, _MOST_PRICE
     for member in fitted.answerer.members:
-        trial = fitted.trials[member.place]
-        if not isinstance(member, Network):
+        candidate = fitted.trials[member.place].candidate
+        if candidate.simple or not isinstance(member, Network):
+            if candidate.is_network or candidate.work(fitted.task) <= _MOST_WORK:
+                found.append(member)
             continue
         many = min(len(member.seeds), _MOST_REPLICAS)
-        if found and (len(found) == _MOST_MEMBERS or trial.candidate.price * many > left):
+        if networks and (networks == _MOST_MEMBERS or candidate.price * many > left):
             continue
-        left -= trial.candidate.price * many
+        left, networks = left - candidate.price * many, networks + 1
         found.append(_first(member, many))
-    return found
+    return found or [fitted.answerer.members[0]]
 
 
 def _first(network: Network, many: int) -> Network:
@@ -338,32 +340,38 @@ def _first(network: Network, many: int) -> Network:
 
 def _gone_on(
     fitted: Fitted,
-    network: Network,
+    member: Member,
     task: NodeTask,
     new: np.ndarray,
     problem: FitProblem,
     weights: np.ndarray | None,
     progress: Course,
 ) -> tuple[Member, Trial]:
-    """The network after more training, and the trial with what it answered before labels were known. new: nodes whose
+    """The member after more training, and the trial with what it answered before labels were known. new: nodes whose
     labels it has not seen, so that what it answers about them now is honest."""
-    trial, outcome = fitted.trials[network.place], fitted.outcome
+    trial, outcome = fitted.trials[member.place], fitted.outcome
     with enough_for(task.extent), torch.no_grad():
         before = replace(fitted.task, labels=fitted.known_labels, train=fitted.seen)
-        plain = replace(network, temperature=1.0)
+        plain = replace(member, temperature=1.0)
         heard = plain.answers(before, None, fitted.answerer.device, outcome).answer[new]
-    epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
-    plan = trial.candidate.plan(problem.common, network.seeds, problem.parameters["device"])
-    plan = plan.going_on(network.model, epochs)
-    result = usable(plan.fit(replace(network.seen(task, outcome), val=task.train), progress, weights))
-    if not result.trials or "diverged" in result.status:
-        raise TrainingError("the model diverged when it went on with the new labels: fit again")
     nodes, answer = np.concatenate([trial.nodes, new]), heard
     if len(trial.nodes):
         answer = np.concatenate([trial.answer, heard])
-    latest = replace(trial, learned=result, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
-    epochs += network.epochs
-    return replace(network, model=result.model, epochs=epochs, history=result.history, held_out=None), latest
+    trial = replace(trial, nodes=nodes[-_MOST_HEARD:], answer=answer[-_MOST_HEARD:])
+    seen = replace(member.seen(task, outcome), val=task.train)
+    if isinstance(member, Tabular):
+        again = trial.candidate.train([(seen, weights)], member.view, outcome, fitted.seed).in_place_of(member)
+        return again, replace(trial, learned=again)
+    if trial.candidate.simple or not isinstance(member, Network):
+        return member, trial  # Whenever it is asked, it learns from all labels.
+    epochs = round(_EPOCHS * (1 + _MORE * len(new) / len(task.train)))
+    plan = trial.candidate.plan(problem.common, member.seeds, problem.parameters["device"])
+    result = usable(plan.going_on(member.model, epochs).fit(seen, progress, weights))
+    if not result.trials or "diverged" in result.status:
+        raise TrainingError("the model diverged when it went on with the new labels: fit again")
+    epochs += member.epochs
+    again = replace(member, model=result.model, epochs=epochs, history=result.history, held_out=None)
+    return again, replace(trial, learned=result)
 
 
 def _weighed(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,8 @@ FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
 _FOLDS, _REPEATS = 5, 4
+_LEAST_DOUBT = 1e-4
+"""Less makes no difference."""
 
 
 @dataclass(frozen=True)
@@ -144,16 +146,19 @@ def fit_temperature(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray 
 class Scaling:
     """Probabilities made proportional to p_k^(1 / temperature) exp(offset_k). offsets: (K,), or None for zeros.
 
-    Above 1 a temperature makes them less certain, below 1 more certain.
+    Above 1 a temperature makes them less certain, below 1 more certain. base: (K,), doubt times the frequencies of the
+    classes, where doubt is the probability that nothing but these was learned: then p becomes (1 - doubt) p + base.
     """
 
     temperature: float = 1.0
     offsets: np.ndarray | None = None
+    base: np.ndarray | None = None
 
     def __call__(self, log_prob: np.ndarray) -> np.ndarray:
         """(n, K) log-probabilities."""
         scores = log_prob.astype(np.float64) / self.temperature
-        return _log_softmax(scores if self.offsets is None else scores + self.offsets)
+        scaled = _log_softmax(scores if self.offsets is None else scores + self.offsets)
+        return scaled if self.base is None else np.log((1 - self.base.sum()) * np.exp(scaled) + self.base)
 
 
 def _log_softmax(scores: np.ndarray) -> np.ndarray:
@@ -212,6 +217,61 @@ def _scaling(
     bounds = [(lowest, highest), *[(None, None)] * log_prob.shape[1]]
     found = minimize(cost, start, jac=True, bounds=bounds, method="L-BFGS-B").x
     return Scaling(math.exp(found[0]), width * found[1:])
+
+
+def base_rates(labels: np.ndarray, classes: int) -> tuple[np.ndarray, float]:
+    """(K,) expected frequencies of the classes, and the log-evidence of the labels (n,) without any other model.
+
+    Frequencies are all alike, or drawn from a flat Dirichlet distribution; both are equally likely beforehand. So few
+    labels of which some more are of one class do not make it the likelier one.
+    """
+    counts, n = np.bincount(labels, minlength=classes), len(labels)
+    alike = -n * math.log(classes)
+    drawn = math.lgamma(classes) - math.lgamma(classes + n) + sum(math.lgamma(count + 1) for count in counts.tolist())
+    evidence = float(np.logaddexp(alike, drawn))
+    share = math.exp(drawn - evidence)
+    return (1 - share) / classes + share * (counts + 1) / (n + classes), evidence - math.log(2)
+
+
+def with_doubt(
+    scaling: Scaling,
+    log_prob: np.ndarray,
+    labels: np.ndarray,
+    tried: int,
+    counted: np.ndarray,
+    table: np.ndarray | None = None,
+) -> Scaling:
+    """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them.
+
+    The mean confidence is at most (r + 1) / (n + 2), if r answers are right. The labels chose one of as many models as
+    were `tried`, when its training ended, and the scaling. So the evidence for it is its likelihood less log(tried),
+    and half of log(n) for each number that was chosen. Compared with that of the base rates it says how probable it is
+    that nothing was learned. counted: the labels as often as they count.
+    """
+    if table is None and len(labels):
+        right = int((scaling(log_prob).argmax(1) == labels).sum())
+        scaling = _at_most(scaling, log_prob, (right + 1) / (len(labels) + 2))
+    rates, without = base_rates(counted, log_prob.shape[1])[0], base_rates(labels, log_prob.shape[1])[1]
+    chosen = 2 + (scaling.offsets is not None)
+    likelihood = float(log_seen(scaling(log_prob), labels, table).sum())
+    evidence = likelihood - math.log(max(tried, 1)) - chosen / 2 * math.log(max(len(labels), 1)) - without
+    doubt = 1 / (1 + math.exp(min(evidence, 100.0)))
+    return scaling if doubt < _LEAST_DOUBT else replace(scaling, base=doubt * rates)
+
+
+def _at_most(scaling: Scaling, log_prob: np.ndarray, confidence: float) -> Scaling:
+    """With a temperature that is high enough for a mean confidence, as far as it may go."""
+
+    def certainty(temperature: float) -> float:
+        return float(np.exp(replace(scaling, temperature=temperature)(log_prob)).max(1).mean())
+
+    low, high = scaling.temperature, TEMPERATURES[1]
+    if certainty(low) <= confidence:
+        return scaling
+    for _ in range(20):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if certainty(middle) > confidence else (low, middle)
+    return replace(scaling, temperature=high)
 
 
 def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:

@@ -225,9 +225,9 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
 
 def test_a_budget_that_is_too_short_trains_one_model_and_says_so(graph):
     classifier = G3NNClassifier(budget=1e-6, epochs=5, ensemble=1, device="cpu")
-    with pytest.warns(G3NNWarning, match="budget was too short to try several models: only hops was"):
+    with pytest.warns(G3NNWarning, match="budget was too short to try several networks: only hops was"):
         classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
-    assert classifier.model_ == "hops"
+    assert [entry.model for entry in classifier.panel_] == ["base-rate", "hops"]
 
 
 @pytest.mark.slow

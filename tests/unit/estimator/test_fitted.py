@@ -269,12 +269,12 @@ def test_what_cannot_be_answered_is_refused(fitted, X, edges, said):
         fitted.predict(X, edges)
 
 
-def test_label_propagation_answers_its_own_nodes_only(graph, quick):
+def test_label_propagation_answers_in_its_own_graph_only(graph, quick):
     classifier = quick(model="label-propagation").fit(graph.X, graph.y, graph.edges, val=graph.val)
     assert classifier.predict_proba().shape == (150, 3)
     assert classifier.predict(Nodes(graph.X, graph.edges)[:3]).shape == (3,)
-    with pytest.raises(InputError, match="Fit again with the new nodes"):
-        classifier.predict(graph.X[:2])
+    known = classifier.fitted_.seen[0]
+    assert classifier.predict(graph.X[:1], np.array([[150], [known]])) == graph.y[known]
     with pytest.raises(InputError, match="Fit again with the new nodes"):
         classifier.predict(Nodes(graph.X[:5], None))
 

@@ -18,7 +18,7 @@ from g3nn.estimator.panel import (
     candidates,
     check_candidates,
     panel_of,
-    table_candidates,
+    simple_candidates,
     worth_doubting,
 )
 from g3nn.graph.outcomes import Classes, Counts, Real, Tags
@@ -135,13 +135,22 @@ class TestOthers:
         assert not sends.suits(learnable)
         assert Candidate("grand", "elbo", {}).suits(learnable)
 
-    def test_trees_are_tried_where_there_are_labels_enough(self):
-        assert table_candidates(Classes, 50, 3, linked=True) == ()
-        assert [one.name for one in table_candidates(Classes, 500, 3, linked=True)] == ["trees", "trees-neighbours"]
-        assert table_candidates(Classes, 500, 19, linked=True) == ()
-        assert [one.name for one in table_candidates(Real, 500, 1, linked=False)] == ["trees"]
+    def test_what_anyone_would_try_is_tried_trees_last_and_where_there_are_labels_enough(self):
+        linear = ["base-rate", "linear", "linear-neighbours", "label-propagation"]
+        assert [one.name for one in simple_candidates(Classes, 40, 3, 8, linked=True)] == linear
+        named = [one.name for one in simple_candidates(Classes, 500, 3, 8, linked=True)]
+        assert named == [*linear, "trees", "trees-neighbours"]
+        assert [one.name for one in simple_candidates(Classes, 100, 19, 8, linked=True)] == linear
+        assert [one.name for one in simple_candidates(Real, 500, 1, 8, linked=False)] == [
+            "base-rate",
+            "linear",
+            "trees",
+        ]
+        wide = simple_candidates(Real, 40, 1, 500, linked=False)
+        assert [dict(one.options) for one in wide] == [{}, {"penalty": 1.0}, {"penalty": 50.0}]
+        assert all(one.simple for one in wide)
 
     def test_an_estimator_that_was_asked_for_goes_by_its_class_in_a_pipeline_too(self):
         for prior in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
-            names = [one.name for one in table_candidates(Classes, 50, 3, linked=True, prior=prior)]
-            assert names == ["LogisticRegression", "LogisticRegression-neighbours"]
+            names = [one.name for one in simple_candidates(Classes, 50, 3, 8, linked=True, prior=prior)]
+            assert names == ["base-rate", "LogisticRegression", "LogisticRegression-neighbours", "label-propagation"]

@@ -145,7 +145,7 @@ class TestPanel:
         how = {"model": "auto", "effort": "quick", "epochs": 2, "prior": LogisticRegression()}
         with pytest.warns(UserWarning, match="no edges"):
             alone = quick(**how).fit(graph.X, graph.y, None, val=graph.val)
-        assert [entry.view for entry in alone.panel_] == ["given", "given + prior", "given"]
+        assert [entry.view for entry in alone.panel_] == ["given", "given", "given + prior", "given"]
         with pytest.warns(UserWarning, match="no labelled node is left"):
             blind = quick(**how, validation=0.0).fit(graph.X, graph.y, graph.edges)
         assert blind.fitted_.answerer.networks[0].spec == ModelSpec("appnp", "sbm", "given")

@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from sklearn.linear_model import LogisticRegression
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
@@ -53,17 +52,16 @@ def test_validation_nodes_may_be_given():
         assert (found.val.tolist(), found.train.tolist()) == ([0, 3], [1, 2, 4, 5])
 
 
-def test_trees_are_not_compared_on_folds_that_they_were_trained_on():
-    n = 600
+def test_replicas_have_folds_of_their_own_unless_there_are_many_labels_or_an_estimator_as_prior():
+    n = 2400
     pairs = np.stack([np.arange(n), (np.arange(n) + 1) % n])
-    some = request(np.eye(n), np.where(np.arange(n) < 60, np.arange(n) % 2, -1), pairs)
-    many = request(np.eye(n), np.arange(n) % 2, pairs)
-    assert some.folds
-    assert not some.tables
-    assert not many.folds
-    assert [one.name for one in many.tables] == ["trees", "trees-neighbours"]
-    # Labels that come in later do not change how replicas validate.
-    assert not replace(some, labels=many.labels).tables
+    X, y = np.eye(2)[np.arange(n) % 2], np.arange(n) % 2
+    some = np.where(np.arange(n) < 600, y, -1)
+    assert request(X, some, pairs).folds
+    assert not request(X, y, pairs).folds
+    assert not request(X, some, pairs, prior=LogisticRegression()).folds
+    assert "trees-neighbours" in [one.name for one in request(X, some, pairs).simple]
+    assert request(X, some, pairs, model="gcn").simple == ()
 
 
 def test_every_problem_is_in_one_message():

@@ -182,7 +182,7 @@ def test_means_that_no_count_can_have_are_moved_to_the_nearest(table):
 
 def test_constant_columns_and_those_that_tell_least_are_left_out(table, monkeypatch):
     """Of six useful and useless columns among constant ones the two best stay, by the labels of each fold."""
-    monkeypatch.setattr(cross_fit, "_MOST_COLUMNS", 2)
+    monkeypatch.setattr(cross_fit, "_MOST_FOR_TREES", 2)
     given = table("classes")
     X = np.ones((120, 20))
     X[:, 10:16] = given.X

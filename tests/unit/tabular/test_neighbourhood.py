@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn.estimator.saving import _packed, _unpacked
-from g3nn.model.tabular.models import Neighbourhood, neighbour_features
+from g3nn.model.tabular.models import Neighbourhood
 
 EDGES = np.array([[0, 0, 1], [1, 2, 2]])
 """A triangle; node 3 has no neighbours."""
@@ -16,18 +16,27 @@ X = np.array([[1.0, 0.0], [3.0, 4.0], [5.0, 0.0], [7.0, 7.0]])
 
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
 def test_columns_are_means_over_neighbours_and_over_theirs(form):
-    given = neighbour_features(form(X), EDGES)
+    given = Neighbourhood(None, 2).apply(form(X), EDGES)
     first = np.array([[4.0, 2.0], [3.0, 0.0], [2.0, 2.0], [0.0, 0.0]])
     second = np.array([[2.5, 1.0], [3.0, 2.0], [3.5, 1.0], [0.0, 0.0]])
     degree = np.log1p([[2], [2], [2], [0]])
     assert sp.issparse(given) == sp.issparse(form(X))
     given = given.toarray() if sp.issparse(given) else given
     np.testing.assert_allclose(given, np.concatenate([X, first, second, degree], axis=1), rtol=1e-6)
-    assert neighbour_features(form(X), EDGES, hops=1).shape == (4, 5)
+    assert Neighbourhood(None, 1).apply(form(X), EDGES).shape == (4, 5)
+
+
+def test_narrow_features_have_the_extremes_among_neighbours_and_arcs_are_counted_by_direction():
+    fitted = Neighbourhood.fit(X, EDGES, directed=True)
+    given = fitted.apply(X, EDGES)
+    largest = np.array([[5.0, 4.0], [5.0, 0.0], [3.0, 4.0], [0.0, 0.0]])
+    smallest = np.array([[3.0, 0.0], [1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    degrees = np.log1p([[2, 2, 0], [2, 1, 1], [2, 0, 2], [0, 0, 0]])
+    np.testing.assert_allclose(given[:, 6:], np.concatenate([largest, smallest, degrees], axis=1), rtol=1e-6)
 
 
 def test_weights_count():
-    given = neighbour_features(X, EDGES, np.array([3.0, 1.0, 1.0]), hops=1)
+    given = Neighbourhood(None, 1).apply(X, EDGES, np.array([3.0, 1.0, 1.0]))
     np.testing.assert_allclose(given[0, 2:4], [3.5, 3.0])
     np.testing.assert_allclose(given[:, 4], np.log1p([4, 4, 2, 0]), rtol=1e-6)
 

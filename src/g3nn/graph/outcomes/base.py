@@ -338,6 +338,13 @@ class Outcome(ABC):
         """What these labels say about how certain answers may be."""
         return Scaling(self.temperature(answer, labels))
 
+    def with_doubt(
+        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, counted: np.ndarray
+    ) -> Scaling:
+        """The scaling with no more confidence than these labels support, where that has a meaning. tried: how many
+        models they chose from. counted: the labels as often as they count."""
+        return scaling
+
     @abstractmethod
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n,) or (n, T): how far each label is from its answer, for split conformal prediction."""

@@ -239,6 +239,11 @@ class Classes(Outcome):
         """A temperature, and offsets of the classes as far as these labels support them."""
         return calibrate.fit_scaling(answer, labels, self._table)
 
+    def with_doubt(
+        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, counted: np.ndarray
+    ) -> Scaling:
+        return calibrate.with_doubt(scaling, answer, labels, tried, counted, self._table)
+
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n,): 1 - p(label). In place of a label that may be wrong, one is drawn from what it may be."""
         if self._table is not None:

@@ -1,6 +1,6 @@
 """p(y | x) of each node on its own, by a classifier or regressor of scikit-learn."""
 
-from g3nn.model.tabular.cross_fit import CrossFitted, FoldModel
+from g3nn.model.tabular.cross_fit import CrossFitted, FoldModel, Part
 from g3nn.model.tabular.models import NAMED, Linear, Neighbourhood, Trees
 
-__all__ = ["NAMED", "CrossFitted", "FoldModel", "Linear", "Neighbourhood", "Trees"]
+__all__ = ["NAMED", "CrossFitted", "FoldModel", "Linear", "Neighbourhood", "Part", "Trees"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,12 +15,16 @@ from sklearn.utils.sparsefuncs import min_max_axis
 from g3nn.base.errors import G3NNError, InputError, Problem
 from g3nn.base.parse import Matrix
 from g3nn.graph.outcomes import Outcome, is_known
+from g3nn.graph.task import NodeTask
 from g3nn.model.tabular.models import FeatureModel, Linear, centres, converted, is_boosted
+
+Part = tuple[NodeTask, np.ndarray | None]
+"""A task with training and validation nodes of its own, and (n,) how often the label of each node counts."""
 
 _MIXED = 1e-3
 """How much of the frequencies of the classes is mixed into probabilities, so that none is 0 or 1."""
 
-_MOST_COLUMNS = 2000
+_MOST_COLUMNS, _MOST_FOR_TREES = 2000, 500
 """Of a matrix that has to be dense. The best ones by their F score stay."""
 
 _COMPARED = 32
@@ -80,18 +85,36 @@ class CrossFitted:
 
         labels: (n,) classes or (n, T), as in `NodeTask`; only those of `train` are looked at. weights: (|L|,).
         """
-        single = labels.ndim == 1
-        classes = (outcome.columns if single else 2) if outcome.learner == "classifier" else 0
-        learner = _Learner(estimator, X, train, weights, classes, 0 if single else 1, seed, argument)
+        learner = _Learner.of(estimator, X, train, weights, outcome, labels.ndim == 1, seed, argument)
         columns = labels[train].reshape(len(train), -1)
-        fitted = [learner.column(values, _folds(values, folds, classes > 0, seed)) for values in columns.T]
+        fitted = [learner.column(values, _folds(values, folds, learner.classes > 0, seed)) for values in columns.T]
         mean = np.concatenate([mean for _, mean in fitted], axis=1)
         model = cls(outcome, tuple(models for models, _ in fitted), outcome.spread_around(mean[train], columns))
         return model, outcome.around(mean, model.spread)
 
-    def answers(self, X: Matrix) -> np.ndarray:
-        """(n, width): those of nodes that no model has seen."""
-        means = [sum(model.mean(X) for model in models) / len(models) for models in self.models]
+    @classmethod
+    def apart(
+        cls, estimator: BaseEstimator, X: Matrix, parts: Sequence[Part], outcome: Outcome, seed: int = 0
+    ) -> CrossFitted:
+        """A model for each part, learned from its training nodes. The spread of numbers follows from the validation
+        nodes, each seen by the model of its own part."""
+        found, means, labels = [], [], []
+        for task, weights in parts:
+            own = None if weights is None else weights[task.train]
+            learner = _Learner.of(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed, "prior")
+            columns = task.labels[task.train].reshape(len(task.train), -1)
+            models = [learner.fold_model(values, np.flatnonzero(is_known(values))) for values in columns.T]
+            found.append(models)
+            means.append(np.concatenate([model.mean(X[task.val]) for model in models], axis=1))
+            labels.append(task.labels[task.val].reshape(len(task.val), -1))
+        spread = outcome.spread_around(np.concatenate(means), np.concatenate(labels))
+        return cls(outcome, tuple(zip(*found, strict=True)), spread)
+
+    def answers(self, X: Matrix, part: int | None = None) -> np.ndarray:
+        """(n, width): those of all models together, for nodes that none of them has seen, or those of the models of
+        one part."""
+        asked = self.models if part is None else [(models[part],) for models in self.models]
+        means = [sum(model.mean(X) for model in models) / len(models) for models in asked]
         return self.outcome.around(np.concatenate(means, axis=1), self.spread)
 
 
@@ -122,12 +145,28 @@ class _Learner:
     seed: int
     argument: str
 
+    @classmethod
+    def of(
+        cls,
+        estimator: BaseEstimator,
+        X: Matrix,
+        train: np.ndarray,
+        weights: np.ndarray | None,
+        outcome: Outcome,
+        single: bool,
+        seed: int,
+        argument: str,
+    ) -> _Learner:
+        """single: whether labels are classes, of which each node has one; otherwise there may be several columns."""
+        classes = (outcome.columns if single else 2) if outcome.learner == "classifier" else 0
+        return cls(estimator, X, train, weights, classes, 0 if single else 1, seed, argument)
+
     def column(self, values: np.ndarray, fold: np.ndarray) -> tuple[tuple[FoldModel, ...], np.ndarray]:
         """The model of each fold and the means (n, w), from values (|L|,) and their folds."""
         models: list[FoldModel] = []
         total, unseen = np.zeros(1), []
         for held_out in range(fold.max() + 1):
-            models.append(self._fold_model(values, np.flatnonzero((fold >= 0) & (fold != held_out))))
+            models.append(self.fold_model(values, np.flatnonzero((fold >= 0) & (fold != held_out))))
             mean, nodes = models[-1].mean(self.X), self.train[fold == held_out]
             total = total + mean
             unseen.append((nodes, mean[nodes]))
@@ -136,7 +175,7 @@ class _Learner:
             mean[nodes] = own
         return tuple(models), mean
 
-    def _fold_model(self, values: np.ndarray, seen: np.ndarray) -> FoldModel:
+    def fold_model(self, values: np.ndarray, seen: np.ndarray) -> FoldModel:
         """seen: places in `train`."""
         d, boosted, values = self.X.shape[1], is_boosted(self.estimator), values[seen]
         if not self.classes:
@@ -161,10 +200,11 @@ class _Learner:
     def _useful_columns(self, rows: Matrix, values: np.ndarray) -> np.ndarray:
         low, high = min_max_axis(rows, 0) if sp.issparse(rows) else (rows.min(0), rows.max(0))
         columns = np.flatnonzero(low != high)
-        if len(columns) > _MOST_COLUMNS:
+        most = _MOST_FOR_TREES if is_boosted(self.estimator) else _MOST_COLUMNS
+        if len(columns) > most:
             with np.errstate(divide="ignore", invalid="ignore"):
                 score, _ = (f_classif if self.classes else f_regression)(rows[:, columns], values)
-            best = np.argsort(-np.nan_to_num(score), kind="stable")[:_MOST_COLUMNS]
+            best = np.argsort(-np.nan_to_num(score), kind="stable")[:most]
             columns = np.sort(columns[best])
         return columns
 

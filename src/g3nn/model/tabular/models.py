@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
 from sklearn.decomposition import TruncatedSVD
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
 from sklearn.pipeline import Pipeline, make_pipeline
@@ -32,42 +33,57 @@ _MOST_CELLS, _COMPONENTS = 100_000_000, 64
 @dataclass(frozen=True, eq=False)
 class Neighbourhood:
     """How features of nodes become columns. basis: (d, r), what they are multiplied by; None: they stay. hops: how many
-    steps are taken."""
+    steps are taken. extremes: whether the largest and smallest values among neighbours are columns, too. directed:
+    whether arcs that come and go are counted apart."""
 
     basis: np.ndarray | None
     hops: int
+    extremes: bool = False
+    directed: bool = False
 
     @classmethod
-    def fit(cls, features: Matrix, edges: np.ndarray, seed: int = 0) -> Neighbourhood:
+    def fit(cls, features: Matrix, edges: np.ndarray, directed: bool = False, seed: int = 0) -> Neighbourhood:
         """The basis are the leading singular vectors of these features."""
         n, d = features.shape
         if d <= _NARROW:
-            return cls(None, 2)
+            return cls(None, 2, extremes=not sp.issparse(features), directed=directed)
         # A mean over neighbours has no more entries than they have together.
         cells = features.nnz / n * (n + 2 * edges.shape[1]) if sp.issparse(features) else 2 * n * d
         if cells <= _MOST_CELLS:
-            return cls(None, 1)
+            return cls(None, 1, directed=directed)
         svd = TruncatedSVD(min(_COMPONENTS, n), random_state=seed).fit(features)
-        return cls(svd.components_.T.astype(np.float32), 2)
+        return cls(svd.components_.T.astype(np.float32), 2, directed=directed)
 
     def apply(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None) -> Matrix:
-        """The columns of `neighbour_features` for nodes with features (n, d)."""
-        reduced = features if self.basis is None else features @ self.basis
-        return neighbour_features(reduced, edges, weights, self.hops)
+        """(n, D): x, its mean over the neighbours, the mean of that over the neighbours and so on, extremes, and
+        log(1 + degree); sparse if x is. What a node without neighbours has of them is 0."""
+        n, parts = features.shape[0], [features if self.basis is None else features @ self.basis]
+        mean = neighbour_mean(edges, n, weights)
+        for _ in range(self.hops):
+            parts.append(mean @ parts[-1])
+        if self.extremes:
+            parts += neighbour_extremes(parts[0], edges)
+        counted = [np.asarray(neighbourhoods(edges, n, weights).sum(axis=1)).ravel() - 1]
+        if self.directed:
+            counted += [np.bincount(ends, weights, minlength=n) for ends in edges]
+        parts.append(np.log1p(np.stack(counted, axis=1)))
+        if sp.issparse(parts[0]):
+            return sp.csr_array(sp.hstack(parts), dtype=np.float32)
+        return np.concatenate(parts, axis=1, dtype=np.float32)
 
 
-def neighbour_features(features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None, hops: int = 2) -> Matrix:
-    """(n, (hops + 1) d + 1): x, its mean over the neighbours, the mean of that over the neighbours and so on, and
-    log(1 + degree); sparse if x is. The means of a node without neighbours are 0. Directions are ignored."""
-    n = features.shape[0]
-    mean = neighbour_mean(edges, n, weights)
-    parts = [features]
-    for _ in range(hops):
-        parts.append(mean @ parts[-1])
-    degree = np.log1p(neighbourhoods(edges, n, weights).sum(axis=1) - 1)[:, None]
-    if sp.issparse(features):
-        return sp.csr_array(sp.hstack([*parts, degree]), dtype=np.float32)
-    return np.concatenate([*parts, degree], axis=1, dtype=np.float32)
+def neighbour_extremes(features: np.ndarray, edges: np.ndarray) -> list[np.ndarray]:
+    """(n, d) twice: the largest and the smallest value of each feature among the neighbours, 0 where there are none."""
+    rows = neighbourhoods(edges, len(features)) - sp.eye_array(len(features))
+    rows.eliminate_zeros()
+    rows = sp.csr_array(rows)
+    linked = np.flatnonzero(np.diff(rows.indptr))
+    found = [np.zeros_like(features), np.zeros_like(features)]
+    for column in range(features.shape[1] if len(linked) else 0):
+        around = features[rows.indices, column]
+        for extreme, largest in zip(found, (np.maximum, np.minimum), strict=True):
+            extreme[linked, column] = largest.reduceat(around, rows.indptr[linked])
+    return found
 
 
 _ITERATIONS = 1000
@@ -79,12 +95,20 @@ def boosted_trees(outcome: type[Outcome]) -> BaseEstimator:
     return kind(max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
 
 
-def scaled_linear(outcome: type[Outcome]) -> BaseEstimator:
+def scaled_linear(outcome: type[Outcome], penalty: float = 1.0) -> BaseEstimator:
+    """penalty: of the squares of coefficients, as a multiple of the usual one."""
     if outcome.learner == "classifier":
-        last = LogisticRegression(max_iter=_ITERATIONS)
+        last = LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
+    elif outcome.of_rates:
+        last = PoissonRegressor(alpha=penalty, max_iter=_ITERATIONS)
     else:
-        last = PoissonRegressor(max_iter=_ITERATIONS) if outcome.of_rates else Ridge()
+        last = Ridge(alpha=penalty)
     return make_pipeline(StandardScaler(), last)
+
+
+def base_rate(outcome: type[Outcome]) -> BaseEstimator:
+    """The same for all nodes: how frequent classes are, or the mean."""
+    return DummyClassifier(strategy="prior") if outcome.learner == "classifier" else DummyRegressor()
 
 
 NAMED: dict[str, Callable[[type[Outcome]], BaseEstimator]] = {"trees": boosted_trees, "linear-model": scaled_linear}
@@ -298,6 +322,11 @@ def converted(estimator: BaseEstimator) -> FeatureModel:
         baseline = np.array(estimator._baseline_prediction, dtype=np.float64).ravel()
         link = "log" if estimator.loss in _LOGARITHMIC else "identity"
         return Trees.of(trees, baseline, _classifier_link(baseline) if is_classifier(estimator) else link)
+    if isinstance(estimator, DummyClassifier | DummyRegressor):
+        classifies = isinstance(estimator, DummyClassifier)
+        return Linear.constant(
+            estimator.n_features_in_, np.ravel(estimator.class_prior_ if classifies else estimator.constant_)
+        )
     *scalers, last = _steps(estimator)
     coef = np.array(last.coef_, dtype=np.float64, ndmin=2).T
     intercept = np.zeros(coef.shape[1]) + last.intercept_
