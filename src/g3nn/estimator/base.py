@@ -16,7 +16,7 @@ from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import is_frame, node_numbers
+from g3nn.base.parse import node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
@@ -25,14 +25,14 @@ from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
-from g3nn.graph.given import given_by, table_graph, take_apart
+from g3nn.graph.given import take_apart
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.tables.frames import native_frame
-from g3nn.graph.tables.graph import TableGraph
 from g3nn.model.generative import POSTERIOR, ModelSpec
 from g3nn.model.objective import Objective
 from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
+from g3nn.queries.audit_tables import with_ids
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
 from g3nn.queries.wrong_labels import JudgedLabels
@@ -108,14 +108,9 @@ class GraphEstimator(Shown):
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        graph = None
-        if isinstance(X, TableGraph) or is_frame(X) or id is not None or isinstance(y, str):
-            graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
-        if graph is None:
-            given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
-        else:
-            given = given_by(graph, y, edges, val, weights)
-        outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list[str]()
+        tables = (id, self.table_outcomes())
+        given = take_apart(X, y, edges, val, bool(self.directed), problems, weights, *tables)
+        outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list(given.notes)
         problem = read_problem(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
         others = ", other ones for each replica" if problem.folds else ""
         self._say(f"{len(problem.train)} training nodes and {len(problem.val)} validation nodes{others}")
@@ -128,7 +123,7 @@ class GraphEstimator(Shown):
         finally:
             for note in notes:
                 warn_caller(note)
-        self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
+        self.restore(fitted if given.graph is None else replace(fitted, tables=FittedTables.of(given.graph)))
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 
@@ -225,8 +220,10 @@ class GraphEstimator(Shown):
         return self.fitted_.conformal(alpha, X, edges)
 
     def evaluate(self, nodes: object, y: object) -> dict[str, object]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the
-        `test_labels` that came with the graph from `g3nn.read_tables`.
+        """How good the answers for some nodes of the fitted graph are, given their labels.
+
+        nodes: ids of the tables of the fit, or else numbers or a mask; or `test` of a graph from `g3nn.read_tables`,
+        with its `test_labels` as y.
 
         Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
         and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
@@ -236,10 +233,11 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         problems = Problems()
-        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
         if isinstance(y, Labels) and np.array_equal(y.names, self.fitted_.columns):
+            chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
             labels: np.ndarray | None = y.values
         else:
+            chosen = updating.numbers_of(self.fitted_, "nodes", nodes, problems)
             labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
         if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
@@ -270,38 +268,48 @@ class GraphEstimator(Shown):
         """
         return native_frame(self.answer_table(X, edges, alpha=alpha))
 
-    def explain(self, nodes: object) -> list[Explanation]:
-        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+    def explain(self, nodes: object, *, ids: bool = True) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph, or this one: for each an `Explanation`.
+
+        nodes: ids of the tables of the fit, or else numbers or a mask. ids: False if nodes are given, and come back, by
+        their numbers in any case.
+        """
         check_is_fitted(self)
-        problems = Problems()
-        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems, fitted = Problems(), self.fitted_ if ids else replace(self.fitted_, tables=None)
+        chosen = updating.numbers_of(fitted, "nodes", nodes, problems)
         problems.raise_if_any()
         assert chosen is not None
-        return explain(self.fitted_, chosen)
+        return explain(fitted, chosen)
 
     def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
-        pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
+        pairs:   (2, P) or (P, 2), a list of tuples, a tuple of two arrays (sources, targets), or a data frame, with ids
+                 of the tables of the fit, or else node numbers. An array that is 2 x 2 is read as (2, P).
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), "observed" (the
         probability in a graph as sparse as this one) or "genuine" (the probability that an edge which was observed is
         no error). An observed edge is judged by the graph without it.
         """
-        return self._graph_audit().edge_proba(pairs, density)
+        audit, problems = self._graph_audit(), Problems()
+        numbers = updating.pairs_of(self.fitted_, pairs, problems)
+        problems.raise_if_any()
+        return audit.edge_proba(numbers, density)
 
-    def audit(self, missing: int = 100) -> AuditTables:
+    def audit(self, missing: int = 100, *, ids: bool = True) -> AuditTables:
         """Observed edges from the most suspicious on, `missing` pairs that probably should have one, and the given
-        labels from the most suspicious on."""
-        return replace(self.audit_edges(missing), labels=self.audit_labels())
+        labels from the most suspicious on. ids: False for node numbers even if the tables of the fit have ids."""
+        return replace(self.audit_edges(missing, ids=ids), labels=self.audit_labels(ids=ids))
 
-    def audit_edges(self, missing: int = 100) -> AuditTables:
+    def audit_edges(self, missing: int = 100, *, ids: bool = True) -> AuditTables:
         """`audit` without the labels."""
-        return self._graph_audit().tables(missing)
+        found, tables = self._graph_audit().tables(missing), self.fitted_.tables
+        return found if tables is None or not ids else found.named(tables.node_ids)
 
-    def audit_labels(self) -> np.ndarray:
+    def audit_labels(self, *, ids: bool = True) -> np.ndarray:
         """The labels of `audit` alone, which needs no edges; see `AuditTables.labels`."""
         check_is_fitted(self)
-        return label_table(self.fitted_, self._judged_labels())
+        found, tables = label_table(self.fitted_, self._judged_labels()), self.fitted_.tables
+        return found if tables is None or not ids else with_ids(found, tables.node_ids)
 
     def _judged_labels(self) -> JudgedLabels:
         """Judged when they are first asked for, if the fit did not."""

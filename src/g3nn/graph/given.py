@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
-from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import is_frame, to_numpy
+from g3nn.base.errors import Problems, any_of, refuse, warn_caller
+from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
+from g3nn.graph.outcomes.labels import quoted
+from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, load_edges
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.labels import AUTO
 from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.unused import notes_on
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -27,11 +33,19 @@ class Nodes:
     So `cross_val_score(G3NNClassifier(), Nodes(X, edges), y)` works: each fit sees the whole graph and the labels of
     its own fold alone, and each prediction answers for the nodes of the other fold.
 
-    X, edges, weights: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
+    X, edges, weights, id: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
     """
 
-    def __init__(self, X: object, edges: object = None, *, directed: bool = False, weights: object = None) -> None:
-        self.X, self.edges, self.directed, self.weights = X, edges, directed, weights
+    def __init__(
+        self,
+        X: object,
+        edges: object = None,
+        *,
+        directed: bool = False,
+        weights: object = None,
+        id: str | None = None,
+    ) -> None:
+        self.X, self.edges, self.directed, self.weights, self.id = X, edges, directed, weights, id
         self.num_nodes = _count(X)
         self.index = np.arange(self.num_nodes)
 
@@ -47,9 +61,14 @@ class Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
         if isinstance(key, tuple):  # scikit-learn indexes with [rows, ...]
             key = key[0]
-        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights)
+        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights, id=self.id)
         chosen.index = np.atleast_1d(self.index[key])
         return chosen
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        """Other steps of a pipeline would ask for the features."""
+        advice = "Features are scaled by the estimator itself; otherwise use Nodes(scaler.fit_transform(X), edges)."
+        refuse("X", "Nodes for a step that knows no graph, such as a scaler", "an array of features there", advice)
 
     def __repr__(self) -> str:
         return f"Nodes({len(self)} of {self.num_nodes})"
@@ -66,7 +85,8 @@ def _count(X: object) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
+    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all. notes: what
+    is not used. graph: what the tables say, if X is one."""
 
     X: object
     y: object
@@ -76,19 +96,42 @@ class Given:
     nodes: np.ndarray | None = None
     edge_weights: object = None
     weights: object = None
+    notes: tuple[str, ...] = ()
+    graph: TableGraph | None = None
 
 
 def take_apart(
-    X: object, y: object, edges: object, val: object, directed: bool, problems: Problems, weights: object = None
+    X: object,
+    y: object,
+    edges: object,
+    val: object,
+    directed: bool,
+    problems: Problems,
+    weights: object = None,
+    id: str | None = None,
+    outcomes: Sequence[str] = (AUTO,),
 ) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges.
+    outcomes: as in `table_graph`."""
+    nodes = None
     if isinstance(X, Nodes):
         if edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
         weights = X.weights if weights is None else weights
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
+        nodes, directed, edges, id, X = X.index, directed or X.directed, X.edges, id or X.id, X.X
+    if isinstance(X, TableGraph) or is_frame(X) or id is not None or isinstance(y, str):
+        graph = table_graph(X, y, edges, id, directed, outcomes, problems)
+        if graph is not None:
+            return _given_by(graph, y, edges, val, weights, nodes)
+    if hasattr(X, "edge_types") and hasattr(X, "node_types"):
+        given = f"a {type(X).__name__} of {quoted(X.node_types)} with the edges {quoted(X.edge_types)}"
+        advice = "Relations are not modelled yet: X.to_homogeneous() makes one graph of all, if features are alike; or "
+        advice += (
+            "take the nodes of one kind and the edges among them: fit(X[NODES].x, X[NODES].y, X[EDGES].edge_index)."
+        )
+        refuse("X", given, "a graph with one kind of nodes and edges", advice)
     if not _is_pyg(X):
-        return Given(X, y, edges, val, directed, edge_weights=weights)
+        return Given(X, y, edges, val, directed, nodes, weights, notes=notes_on(edges, directed, weights))
     for name, value in (("y", y), ("edges", edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
@@ -106,11 +149,12 @@ def take_apart(
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    from g3nn.graph.pyg import edge_weights  # PyG takes long to import.
+    from g3nn.graph import pyg  # PyG takes long to import.
 
-    weights = edge_weights(X, directed)[0] if weights is None else weights
+    notes = pyg.notes_on(X, directed, weights)
+    weights = pyg.edge_weights(X, directed)[0] if weights is None else weights
     val = own_val if val is None else val
-    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
+    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights, notes=notes)
 
 
 def _is_pyg(X: object) -> TypeGuard[Data]:
@@ -123,7 +167,8 @@ def table_graph(
     """The graph in data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
-    outcomes: what labels may be; of a single column the first, of several the last.
+    id: the column with the ids, or the index of a pandas frame. Such an index also holds the ids if edges name their
+    ends by it. outcomes: what labels may be; of a single column the first, of several the last.
     """
     if isinstance(X, TableGraph):
         for name, value in (("y", y), ("edges", edges), ("id", id)):
@@ -142,8 +187,53 @@ def table_graph(
         return None
     label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
-    table = edges if is_frame(edges) else None
-    return read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome, problems=problems)
+    table, weight = edge_frame(edges)
+    id = id or _index_of_ends(X, table)
+    own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
+    return read_tables(
+        with_index(X, id), own, id=id, label=label, weight=weight, directed=directed, outcome=outcome, problems=problems
+    )
+
+
+def edge_frame(edges: object) -> tuple[object, str | None]:
+    """A networkx graph as a data frame of names, and its column of weights if there is one; anything else as it is."""
+    if not is_networkx(edges):
+        return edges, None
+    ends, weights = linked(edges)
+    whole = all(isinstance(name, int | np.integer) for pair in ends for name in pair)
+    columns = {
+        end: [pair[side] if whole else str(pair[side]) for pair in ends]
+        for side, end in enumerate(("source", "target"))
+    }
+    return pa.table(columns if weights is None else {**columns, "weight": weights}), weights and "weight"
+
+
+def with_index(frame: object, id: str | None) -> object:
+    """A pandas frame without a column of this name gets its index as that column, unless it only numbers the rows."""
+    pandas = nw.to_native(frame, pass_through=True)
+    if not nw.dependencies.is_pandas_dataframe(pandas) or id is None or id in pandas.columns:
+        return frame
+    named = pandas.index.name == id or (pandas.index.name is None and not _numbers_rows(pandas.index))
+    return pandas.reset_index(names=id) if named and pandas.index.nlevels == 1 else frame
+
+
+def _numbers_rows(index: Any) -> bool:
+    return bool((index == np.arange(len(index))).all())
+
+
+def _index_of_ends(frame: object, edges: object) -> str | None:
+    """The name of a pandas index that holds the ends of a data frame of edges, if it does."""
+    pandas = nw.to_native(frame, pass_through=True)
+    if not is_frame(edges) or not nw.dependencies.is_pandas_dataframe(pandas) or _numbers_rows(pandas.index):
+        return None
+    links = load_edges(edges, EdgeColumns(weight=NO_WEIGHT), Remarks())
+    ends = set() if links is None else {*links.source.to_pylist(), *links.target.to_pylist()}
+    if not ends or not ends <= set(pandas.index):
+        return None
+    if ends <= set(range(len(pandas))):
+        advice = "If they are numbers of rows, use X.reset_index(drop=True)."
+        warn_caller(f"edges: their ends are read as ids in the index of X. {advice}")
+    return str(pandas.index.name or "index")
 
 
 def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
@@ -153,24 +243,35 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
     return names if every and set(names) <= {str(name) for name in frame.columns} else []
 
 
-def given_by(graph: TableGraph, y: object, edges: object, val: object, weights: object = None) -> Given:
+def _given_by(
+    graph: TableGraph, y: object, edges: object, val: object, weights: object, nodes: np.ndarray | None
+) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     labels = y if graph.labels is None else graph.labels
-    own = edges is None or is_frame(edges)
+    own = edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None)
     pairs = tuple(graph.edges) if own else edges
     chosen = graph.val if val is None else val
-    weights = graph.weights if weights is None and own else weights
     features = graph.features if graph.features.names else None
-    return Given(features, labels, pairs, chosen, graph.directed, edge_weights=weights)
+    notes = () if is_frame(edges) else notes_on(edges, graph.directed, weights)
+    weights = graph.weights if weights is None and own else weights
+    return Given(features, labels, pairs, chosen, graph.directed, nodes, weights, notes=notes, graph=graph)
 
 
-def asked_of(tables: FittedTables, X: object, edges: object) -> NewNodes:
-    """Rows of a data frame or a file, with ids of the fit or new ones."""
+def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = False) -> NewNodes:
+    """Rows of a data frame or a file, with ids of the fit or new ones. edges: a table, or a networkx graph, of ids; or
+    edges of node numbers."""
     if isinstance(X, NewNodes):
         return X
-    remarks = Remarks()
-    asked = read_new_nodes(tables, X, edges, remarks)
-    remarks.tell()
+    remarks, n = Remarks(), len(tables.ids)
+    links, _ = edge_frame(edges) if tables.node_columns.id is not None else (edges, None)
+    named = links if is_table(links) else None
+    asked = read_new_nodes(tables, with_index(X, tables.node_columns.id), named, remarks)
+    if asked is not None and links is not None and named is None:
+        numbered = carried(links, n + asked.count, remarks)
+        numbered = numbered or Edges(pair_array("edges", edges_of_new(links, n), remarks))
+        asked = replace(asked, edges=numbered.pairs, weights=numbered.weights)
+    if not quiet:
+        remarks.tell()
     remarks.raise_if_any()
     assert asked is not None
     return asked
