@@ -11,12 +11,11 @@ import scipy.sparse as sp
 import torch
 from torch_geometric.data import Data
 
-from g3nn.graph import pyg
 from g3nn.graph.unused import notes_on
 
 ARCS = np.array([[0, 1, 2], [1, 2, 1]])
 BOTH = np.concatenate([ARCS, ARCS[::-1]], axis=1)[:, :4]
-DIRECTION = "edges: some go one way only; their direction is not used. directed=True uses it."
+DIRECTION = "edges: some have a direction, which is not used. directed=True uses it."
 
 
 def matrix(pairs, values=None):
@@ -38,9 +37,8 @@ def test_direction(edges):
 
 
 TWO_WAYS = {
-    "networkx": nx.DiGraph(BOTH.T.tolist()),
-    "undirected": nx.Graph(ARCS.T.tolist()),
-    "igraph": igraph.Graph(3, BOTH.T.tolist(), directed=True),
+    "networkx": nx.Graph(ARCS.T.tolist()),
+    "igraph": igraph.Graph(3, ARCS.T.tolist()),
     "matrix": matrix(BOTH),
     "half": sp.triu(matrix(BOTH)),
     "array": ARCS,
@@ -58,7 +56,7 @@ def test_attributes_and_columns():
     graph.add_node(0, club="a")
     nodes, links = notes_on(graph, False, None)
     assert nodes == "edges: the attributes of nodes 'club' are not used. Make them columns of X."
-    assert links == "edges: 'kind', 'since' of the edges are not used. `weights` takes one number for each edge."
+    assert links == "edges: 'kind', 'since' of the edges not used. `weights` takes one number for each edge."
     assert notes_on(graph, False, np.ones(2)) == (nodes,), "the caller has chosen"
     named = igraph.Graph(3, [(0, 1)], vertex_attrs={"name": list("abc"), "x": [1, 2, 3]}, edge_attrs={"type": ["t"]})
     assert [note.split("'")[1] for note in notes_on(named, False, None)] == ["x", "type"]
@@ -67,25 +65,17 @@ def test_attributes_and_columns():
     assert notes_on(nx.Graph([(0, 1, {"weight": 2})]), False, None) == ()
 
 
-def test_two_by_two():
-    (note,) = notes_on([[0, 1], [2, 3]], False, None)
-    assert note == "edges: a 2 x 2 array is read as (2, E): 0-2 and 1-3. Transpose it if rows are edges."
-    for clear in ([[0, 1], [1, 2]], [(0, 1), (2, 3)], (np.array([0, 1]), np.array([2, 3]))):
-        assert notes_on(clear, False, None) == ()
-
-
 def test_pyg():
     def notes(pairs=BOTH, directed=False, weights=None, **parts):
         data = Data(x=torch.eye(3), edge_index=torch.tensor(pairs), **parts)
-        return pyg.notes_on(data, directed, weights)
+        return notes_on(data, directed, weights)
 
     count = BOTH.shape[1]
     assert notes() == ()
     assert notes(ARCS) == (DIRECTION,)
     assert notes(ARCS, directed=True) == ()
-    assert notes(np.array([[0, 1], [1, 2]])) == (), "each edge once"
     assert notes(edge_attr=torch.ones(count, 1)) == notes(edge_weight=torch.ones(count)) == (), "used as weights"
     (note,) = notes(edge_attr=torch.ones(count, 2), edge_type=torch.ones(count, dtype=torch.long))
-    assert "'edge_attr', 'edge_type' of the edges are not used" in note
+    assert "'edge_attr', 'edge_type' of the edges not used" in note
     (note,) = notes(edge_attr=torch.ones(count, 1), edge_weight=torch.ones(count))
     assert "'edge_attr' of the edges" in note

@@ -147,18 +147,12 @@ def _lists_tuples(pairs: object) -> bool:
     return isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
 
 
-def two_by_two(pairs: object) -> np.ndarray | None:
-    """An array of two pairs, if its rows and its columns are different ones."""
-    is_array = isinstance(pairs, np.ndarray | list) or hasattr(pairs, "detach")
-    array = to_numpy(pairs) if is_array and not _lists_tuples(pairs) else NO_EDGES
-    return array if array.shape == (2, 2) and not (array == array.T).all() else None
-
-
 def edges_of_new(edges: object, n: int) -> object:
-    """As given; but where only the rows of a `two_by_two` array, and not its columns, each join a new node (from n on)
-    to another node, these are the edges."""
-    array = two_by_two(edges)
-    if array is None:
+    """As given; but where only the rows of a 2 x 2 array, and not its columns, each join a new node (from n on) to
+    another node, these are the edges."""
+    is_array = isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
+    array = to_numpy(edges) if is_array and not _lists_tuples(edges) else NO_EDGES
+    if array.shape != (2, 2):
         return edges
     columns, rows = (((pairs >= n).any(axis=0) & (pairs[0] != pairs[1])).all() for pairs in (array, array.T))
     return array.T if rows and not columns else edges

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.base.errors import Problems, refuse, warn_caller
+from g3nn.base.errors import Problems, check_name, refuse, warn_caller
 from g3nn.base.parse import node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
@@ -25,10 +26,10 @@ from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
-from g3nn.graph.given import take_apart
+from g3nn.graph.given import Given, Nodes, take_apart
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
-from g3nn.graph.tables.frames import native_frame
+from g3nn.graph.tables.frames import library_of, native_frame
 from g3nn.model.generative import POSTERIOR, ModelSpec
 from g3nn.model.objective import Objective
 from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
@@ -73,6 +74,9 @@ class GraphEstimator(Shown):
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
 
+    _library = "pandas"
+    """Of the data frame of the fit."""
+
     def __sklearn_tags__(self) -> SklearnTags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -108,10 +112,10 @@ class GraphEstimator(Shown):
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        tables = (id, self.table_outcomes())
-        given = take_apart(X, y, edges, val, bool(self.directed), problems, weights, *tables)
+        given = Given(X, y, edges, val, bool(self.directed), None, weights, sample_weight, id)
+        given = take_apart(given, problems, self.table_outcomes())
         outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list(given.notes)
-        problem = read_problem(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
+        problem = read_problem(parameters, outcome, given, problems, notes)
         others = ", other ones for each replica" if problem.folds else ""
         self._say(f"{len(problem.train)} training nodes and {len(problem.val)} validation nodes{others}")
         try:
@@ -124,6 +128,7 @@ class GraphEstimator(Shown):
             for note in notes:
                 warn_caller(note)
         self.restore(fitted if given.graph is None else replace(fitted, tables=FittedTables.of(given.graph)))
+        self._library = library_of(X.X if isinstance(X, Nodes) else X)
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 
@@ -143,8 +148,11 @@ class GraphEstimator(Shown):
         parameters = {**self.get_params(deep=False), **kept, "effort": effort, "budget": budget}
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
-        if parameters["model"] != "auto" or not len(problem.val):
+        if problem.parameters["model"] != "auto" or not len(problem.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
+        elif parameters["model"] != "auto":
+            advice = "Call fit to train another model, or set_params(model='auto') to go on."
+            problems.add("model", f"{parameters['model']!r}, set after the fit", "'auto', as in the fit", advice)
         check_parameters(parameters, problem.outcome, problems)
         problems.raise_if_any()
         try:
@@ -178,6 +186,8 @@ class GraphEstimator(Shown):
         """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""
         answerer, networks, task = fitted.answerer, fitted.answerer.networks, fitted.task
         self.fitted_ = fitted
+        # What `set_params` changes later does not change what was fitted.
+        self._fitted_parameters = self.get_params(deep=False) if fitted.problem is None else fitted.problem.parameters
         self._name_labels(fitted)
         names = fitted.features
         if fitted.tables is not None:
@@ -259,14 +269,27 @@ class GraphEstimator(Shown):
         return answer_table(self.fitted_, X, edges, alpha, keep)
 
     def to_frame(self, X: object = None, edges: object = None, *, alpha: float = 0.1) -> DataFrame | pa.Table:
-        """What is known and answered about each node, as a pandas data frame (an Arrow table without pandas).
+        """What is known and answered about each node, as a data frame: of the library that `set_output` names, or else
+        that of X, here or in the fit, or else pandas (an Arrow table without pandas).
 
         id; of fitted nodes given (the label that was given) and role (train, validation, test or unlabelled); then, of
         classes, label, the probability of each class, entropy and conformal_set; of tags those that are likelier than
         not, and the probability of each; of numbers mean, deviation, low and high; and has_edges. Sets and intervals
         miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
         """
-        return native_frame(self.answer_table(X, edges, alpha=alpha))
+        given = get_config()["transform_output"]
+        library = getattr(self, "_sklearn_output_config", {"transform": given})["transform"]
+        if library == "default":
+            library = self._library if X is None else library_of(X)
+        return native_frame(self.answer_table(X, edges, alpha=alpha), library)
+
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Which data frames `to_frame` gives: "pandas", "polars", or "default" for those of the library of X. None
+        changes nothing."""
+        if transform is not None:
+            check_name("transform", transform, ("default", "pandas", "polars"))
+            self._sklearn_output_config = {"transform": transform}
+        return self
 
     def explain(self, nodes: object, *, ids: bool = True) -> list[Explanation]:
         """What pulled the answers for these nodes of the fitted graph, or this one: for each an `Explanation`.
@@ -391,4 +414,4 @@ class GraphEstimator(Shown):
         What was learned about edges is written too if they have been asked for.
         """
         check_is_fitted(self)
-        save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
+        save_model(self.fitted_, self._fitted_parameters, self.notes_, self.graph_audit_, Path(folder))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 import narwhals as nw
 import numpy as np
@@ -15,7 +15,6 @@ from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse, warn_caller
 from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
-from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, load_edges
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
@@ -37,13 +36,7 @@ class Nodes:
     """
 
     def __init__(
-        self,
-        X: object,
-        edges: object = None,
-        *,
-        directed: bool = False,
-        weights: object = None,
-        id: str | None = None,
+        self, X: object, edges: object = None, *, directed: bool = False, weights: object = None, id: str | None = None
     ) -> None:
         self.X, self.edges, self.directed, self.weights, self.id = X, edges, directed, weights, id
         self.num_nodes = _count(X)
@@ -83,10 +76,16 @@ def _count(X: object) -> int:
     return int(shape[0])
 
 
+_ENDS = EdgeColumns("source", "target", "weight")
+
+
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all. notes: what
-    is not used. graph: what the tables say, if X is one."""
+    """The caller's data, not checked; `take_apart` takes it apart.
+
+    nodes: those that y and weights are about, None for all. id: the column of X with ids. notes: what is not used.
+    graph: what the tables say, if X is one.
+    """
 
     X: object
     y: object
@@ -96,50 +95,42 @@ class Given:
     nodes: np.ndarray | None = None
     edge_weights: object = None
     weights: object = None
+    id: str | None = None
     notes: tuple[str, ...] = ()
     graph: TableGraph | None = None
 
 
-def take_apart(
-    X: object,
-    y: object,
-    edges: object,
-    val: object,
-    directed: bool,
-    problems: Problems,
-    weights: object = None,
-    id: str | None = None,
-    outcomes: Sequence[str] = (AUTO,),
-) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges.
-    outcomes: as in `table_graph`."""
-    nodes = None
+def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO,)) -> Given:
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. outcomes: as in
+    `table_graph`."""
+    X = given.X
     if isinstance(X, Nodes):
-        if edges is not None:
+        if given.edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        weights = X.weights if weights is None else weights
-        nodes, directed, edges, id, X = X.index, directed or X.directed, X.edges, id or X.id, X.X
-    if isinstance(X, TableGraph) or is_frame(X) or id is not None or isinstance(y, str):
-        graph = table_graph(X, y, edges, id, directed, outcomes, problems)
+        weights = X.weights if given.edge_weights is None else given.edge_weights
+        own = {"directed": given.directed or X.directed, "edge_weights": weights, "id": given.id or X.id}
+        given, X = replace(given, X=X.X, edges=X.edges, nodes=X.index, **own), X.X
+    if isinstance(X, TableGraph) or is_frame(X) or given.id is not None or isinstance(given.y, str):
+        graph = table_graph(given, outcomes, problems)
         if graph is not None:
-            return _given_by(graph, y, edges, val, weights, nodes)
-    if hasattr(X, "edge_types") and hasattr(X, "node_types"):
-        given = f"a {type(X).__name__} of {quoted(X.node_types)} with the edges {quoted(X.edge_types)}"
-        advice = "Relations are not modelled yet: X.to_homogeneous() makes one graph of all, if features are alike; or "
-        advice += (
-            "take the nodes of one kind and the edges among them: fit(X[NODES].x, X[NODES].y, X[EDGES].edge_index)."
-        )
-        refuse("X", given, "a graph with one kind of nodes and edges", advice)
-    if not _is_pyg(X):
-        return Given(X, y, edges, val, directed, nodes, weights, notes=notes_on(edges, directed, weights))
-    for name, value in (("y", y), ("edges", edges)):
+            return _given_by(graph, given)
+    if _is_pyg(X):
+        return _given_by_pyg(X, given, problems)
+    return replace(given, notes=notes_on(given.edges, given.directed, given.edge_weights))
+
+
+def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
+    from g3nn.graph import pyg  # PyG takes long to import.
+
+    pyg.check_kinds(data)
+    for name, value in (("y", given.y), ("edges", given.edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    if X.get("y") is None:
+    if data.get("y") is None:
         problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
-    labels = to_numpy(X.y)
-    train, own_val = X.get("train_mask"), X.get("val_mask")
+    labels = to_numpy(data.y)
+    train, own_val = data.get("train_mask"), data.get("val_mask")
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
         if all(mask.shape == labels.shape[:1] for mask in seen):
@@ -149,27 +140,25 @@ def take_apart(
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    from g3nn.graph import pyg  # PyG takes long to import.
-
-    notes = pyg.notes_on(X, directed, weights)
-    weights = pyg.edge_weights(X, directed)[0] if weights is None else weights
-    val = own_val if val is None else val
-    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights, notes=notes)
+    weights, val = given.edge_weights, own_val if given.val is None else given.val
+    notes = notes_on(data, given.directed, weights)
+    weights = pyg.edge_weights(data, given.directed)[0] if weights is None else weights
+    parts = {"X": data.get("x"), "y": labels, "edges": tuple(data.edge_index)}
+    return replace(given, **parts, val=val, edge_weights=weights, notes=notes)
 
 
 def _is_pyg(X: object) -> TypeGuard[Data]:
-    return type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")
+    return type(X).__module__.startswith("torch_geometric.") and (hasattr(X, "edge_index") or hasattr(X, "edge_types"))
 
 
-def table_graph(
-    X: object, y: object, edges: object, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
-) -> TableGraph | None:
+def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> TableGraph | None:
     """The graph in data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
     id: the column with the ids, or the index of a pandas frame. Such an index also holds the ids if edges name their
     ends by it. outcomes: what labels may be; of a single column the first, of several the last.
     """
+    X, y, edges, id = given.X, given.y, given.edges, given.id
     if isinstance(X, TableGraph):
         for name, value in (("y", y), ("edges", edges), ("id", id)):
             if value is not None:
@@ -188,52 +177,40 @@ def table_graph(
     label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
     table, weight = edge_frame(edges)
-    id = id or _index_of_ends(X, table)
+    X, id = _with_ids(X, table, id)
     own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
-    return read_tables(
-        with_index(X, id), own, id=id, label=label, weight=weight, directed=directed, outcome=outcome, problems=problems
-    )
+    how = {"id": id, "label": label, "weight": weight, "outcome": outcome}
+    return read_tables(X, own, **how, directed=given.directed, problems=problems)
 
 
-def edge_frame(edges: object) -> tuple[object, str | None]:
+def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str | None]:
     """A networkx graph as a data frame of names, and its column of weights if there is one; anything else as it is."""
     if not is_networkx(edges):
         return edges, None
     ends, weights = linked(edges)
     whole = all(isinstance(name, int | np.integer) for pair in ends for name in pair)
-    columns = {
-        end: [pair[side] if whole else str(pair[side]) for pair in ends]
-        for side, end in enumerate(("source", "target"))
-    }
-    return pa.table(columns if weights is None else {**columns, "weight": weights}), weights and "weight"
+    sides = ([pair[side] if whole else str(pair[side]) for pair in ends] for side in (0, 1))
+    table = pa.table(dict(zip((columns.source, columns.target), sides, strict=True)))
+    return (table, None) if weights is None else (table.append_column(columns.weight, [weights]), columns.weight)
 
 
-def with_index(frame: object, id: str | None) -> object:
-    """A pandas frame without a column of this name gets its index as that column, unless it only numbers the rows."""
+def _with_ids(frame: object, edges: object, id: str | None) -> tuple[object, str | None]:
+    """The ids of a pandas frame may be its index, if `id` names it, or nothing and the ends of edges are in it: it then
+    becomes a column. Also the name of the column with ids."""
     pandas = nw.to_native(frame, pass_through=True)
-    if not nw.dependencies.is_pandas_dataframe(pandas) or id is None or id in pandas.columns:
-        return frame
-    named = pandas.index.name == id or (pandas.index.name is None and not _numbers_rows(pandas.index))
-    return pandas.reset_index(names=id) if named and pandas.index.nlevels == 1 else frame
-
-
-def _numbers_rows(index: Any) -> bool:
-    return bool((index == np.arange(len(index))).all())
-
-
-def _index_of_ends(frame: object, edges: object) -> str | None:
-    """The name of a pandas index that holds the ends of a data frame of edges, if it does."""
-    pandas = nw.to_native(frame, pass_through=True)
-    if not is_frame(edges) or not nw.dependencies.is_pandas_dataframe(pandas) or _numbers_rows(pandas.index):
-        return None
-    links = load_edges(edges, EdgeColumns(weight=NO_WEIGHT), Remarks())
-    ends = set() if links is None else {*links.source.to_pylist(), *links.target.to_pylist()}
-    if not ends or not ends <= set(pandas.index):
-        return None
-    if ends <= set(range(len(pandas))):
-        advice = "If they are numbers of rows, use X.reset_index(drop=True)."
-        warn_caller(f"edges: their ends are read as ids in the index of X. {advice}")
-    return str(pandas.index.name or "index")
+    if not nw.dependencies.is_pandas_dataframe(pandas) or pandas.index.nlevels > 1 or id in pandas.columns:
+        return frame, id
+    numbers, called = np.arange(len(pandas)), pandas.index.name
+    by_rows = bool((pandas.index == numbers).all())
+    if id is None and is_frame(edges) and not by_rows:
+        links = load_edges(edges, EdgeColumns(weight=NO_WEIGHT), Remarks())
+        ends = set() if links is None else {*links.source.to_pylist(), *links.target.to_pylist()}
+        id = str(called or "index") if ends and ends <= set(pandas.index) else None
+        if id is not None and ends <= set(numbers.tolist()):
+            advice = "If they are numbers of rows, use X.reset_index(drop=True)."
+            warn_caller(f"edges: their ends are read as ids in the index of X. {advice}")
+    is_index = id is not None and (called == id or (called is None and not by_rows))
+    return (pandas.reset_index(names=id), id) if is_index else (frame, id)
 
 
 def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
@@ -243,18 +220,18 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
     return names if every and set(names) <= {str(name) for name in frame.columns} else []
 
 
-def _given_by(
-    graph: TableGraph, y: object, edges: object, val: object, weights: object, nodes: np.ndarray | None
-) -> Given:
+def _given_by(graph: TableGraph, given: Given) -> Given:
     """What the tables say, and the rest as the caller gave it."""
-    labels = y if graph.labels is None else graph.labels
-    own = edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None)
-    pairs = tuple(graph.edges) if own else edges
-    chosen = graph.val if val is None else val
-    features = graph.features if graph.features.names else None
-    notes = () if is_frame(edges) else notes_on(edges, graph.directed, weights)
-    weights = graph.weights if weights is None and own else weights
-    return Given(features, labels, pairs, chosen, graph.directed, nodes, weights, notes=notes, graph=graph)
+    edges, weights = given.edges, given.edge_weights
+    parts: dict[str, object] = {"X": graph.features if graph.features.names else None}
+    if graph.labels is not None:
+        parts["y"] = graph.labels
+    if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
+        parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
+    notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), given.val
+    return replace(
+        given, **parts, val=graph.val if val is None else val, directed=graph.directed, notes=notes, graph=graph
+    )
 
 
 def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = False) -> NewNodes:
@@ -262,10 +239,10 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     edges of node numbers."""
     if isinstance(X, NewNodes):
         return X
-    remarks, n = Remarks(), len(tables.ids)
-    links, _ = edge_frame(edges) if tables.node_columns.id is not None else (edges, None)
+    remarks, n, id, columns = Remarks(), len(tables.ids), tables.node_columns.id, tables.edge_columns
+    links, _ = edge_frame(edges, columns if columns.source else _ENDS) if id is not None else (edges, None)
     named = links if is_table(links) else None
-    asked = read_new_nodes(tables, with_index(X, tables.node_columns.id), named, remarks)
+    asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:
         numbered = carried(links, n + asked.count, remarks)
         numbered = numbered or Edges(pair_array("edges", edges_of_new(links, n), remarks))

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected
 
-from g3nn.graph.unused import ONE_WAY, unused
+from g3nn.base.errors import refuse
+from g3nn.graph.outcomes.labels import quoted
+
+
+def check_kinds(data: object) -> None:
+    """Raise if it is a `HeteroData`."""
+    if isinstance(data, HeteroData):
+        given = f"a HeteroData of {quoted(data.node_types)} with the edges {quoted(data.edge_types)}"
+        advice = "Relations are not modelled yet. Make one graph of all with to_homogeneous(), if their features are "
+        advice += (
+            "alike, or of one kind of nodes: Data(x=data[KIND].x, y=data[KIND].y, edge_index=data[EDGES].edge_index)."
+        )
+        refuse("data", given, "a Data, with one kind of nodes and edges", advice)
 
 
 def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:
     """edge_weight, or edge_attr if it is one column, else None; and whether edges have a direction."""
-    count, name = data.edge_index.shape[1], _weight_name(data)
-    weight = data.edge_attr.view(-1) if name == "edge_attr" else data.get(name)
+    count, weight, attribute = data.edge_index.shape[1], data.get("edge_weight"), data.get("edge_attr")
+    if weight is None and attribute is not None and attribute.shape in ((count,), (count, 1)):
+        weight = attribute.view(-1)
     if weight is None or weight.shape != (count,):
         return weight, directed
     return weight, not is_undirected(data.edge_index, weight, num_nodes=data.num_nodes)
-
-
-def _weight_name(data: Data) -> str:
-    """The attribute with the weights, if there are any."""
-    count, attribute = data.edge_index.shape[1], data.get("edge_attr")
-    usable = attribute is not None and attribute.shape in ((count,), (count, 1))
-    return "edge_attr" if usable and data.get("edge_weight") is None else "edge_weight"
-
-
-def notes_on(data: Data, directed: bool, weights: object) -> tuple[str, ...]:
-    """What is not used. weights: what was said about those, if anything."""
-    i, j = data.edge_index
-    # Where each edge stands once, from the smaller to the larger number or the other way round, it has no direction.
-    both = bool((i < j).any() and (i > j).any())
-    notes = [ONE_WAY] if not directed and both and edge_weights(data, data.is_directed())[1] else []
-    others = set(data.edge_attrs()) - {"edge_index", _weight_name(data)}
-    if others and weights is None:
-        notes.append(unused(others))
-    return tuple(notes)

@@ -55,10 +55,10 @@ class AuditTables:
 def with_ids(rows: np.ndarray, ids: pa.Array) -> np.ndarray:
     """Rows with ids (n,) in place of node numbers."""
     names, called = rows.dtype.names or (), ids.to_numpy(zero_copy_only=False)
-    values = {name: called[rows[name]] if name in ("source", "target", "node") else rows[name] for name in names}
-    table = np.empty(len(rows), dtype=[(name, column.dtype) for name, column in values.items()])
-    for name, column in values.items():
-        table[name] = column
+    of_nodes = [name for name in names if name in ("source", "target", "node")]
+    table = rows.astype([(name, called.dtype if name in of_nodes else rows.dtype[name]) for name in names])
+    for name in of_nodes:
+        table[name] = called[rows[name]]
     return table
 
 

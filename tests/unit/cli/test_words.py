@@ -12,7 +12,7 @@ import g3nn
 from g3nn.cli import in_options
 from g3nn.graph.tables.remarks import option
 
-OF_OTHERS = {"pip download", "torchrun"}
+OF_OTHERS = {"pip download", "--only-binary", "torchrun"}
 """Commands whose options a message may name."""
 
 

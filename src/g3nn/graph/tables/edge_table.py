@@ -22,7 +22,7 @@ NO_WEIGHT = "none"
 """What to say for the weight where there is such a column but edges count alike."""
 
 _UNUSED = Oddity(
-    "further columns", "the two ends and a weight", "not used", f"{option('weight', 'COL')} takes one as the weight."
+    "further columns", "two ends and a weight", "not used", f"{option('weight', 'COL')} makes one the weight."
 )
 
 
@@ -158,9 +158,7 @@ def join(
             ends = zip((source, target), positions, strict=True)
             absent = [pc.filter(end, position.is_null()) for end, position in ends]
             given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
-            same = (
-                f"Both tables must use the same ids; {option('id')} names the column of the node table that has them."
-            )
+            same = f"Both tables must use the same ids; {option('id')} names the column with those of the nodes."
             advice = same if unknown.all() else f"{option('drop_unknown_edges', True)} leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
         remarks.notes.append(f"{edges.name}: left out {share}, with ids that no node has")

@@ -37,12 +37,7 @@ CONSTANT = Oddity("the same value in every row", "columns whose values differ", 
 NAMES = Oddity("almost as many values as rows", "values that repeat", "left out as names", _KEEP)
 ROWS = Oddity("the numbers of the rows", "columns that say something about the nodes", "left out")
 MISSING = Oddity("missing numbers", "a number in every row", "filled in from the neighbours, or with the mean")
-SENTENCES = Oddity(
-    "sentences",
-    f"{option('text')} for sentences",
-    "their words become features",
-    f"{option('ignore')} leaves them out.",
-)
+SENTENCES = Oddity("sentences", option("text"), "their words become features", f"{option('ignore')} leaves them out.")
 
 
 def _limited(*values: float) -> None:

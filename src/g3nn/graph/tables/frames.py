@@ -5,6 +5,7 @@ from __future__ import annotations
 from html import escape
 from pathlib import Path
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -13,7 +14,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
 from g3nn.base.folders import check_new_folder, new_folder
-from g3nn.base.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN, is_frame
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
@@ -88,8 +89,18 @@ def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def native_frame(table: pa.Table) -> object:
-    """A pandas data frame where pandas is installed, else the Arrow table."""
+def library_of(frame: object) -> str:
+    """The library whose data frames are given back to somebody who gave this: its own, if it is a data frame."""
+    if not is_frame(frame):
+        return "pandas"
+    library = nw.from_native(frame, eager_only=True).implementation.value
+    return "pandas" if library == "pyarrow" else library
+
+
+def native_frame(table: pa.Table, library: str = "pandas") -> object:
+    """A data frame of a library; instead of pandas, where that is not installed, the Arrow table."""
+    if library != "pandas":
+        return nw.from_arrow(table, backend=library).to_native()
     try:
         import pandas  # noqa: F401
     except ImportError:

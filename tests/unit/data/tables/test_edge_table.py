@@ -64,7 +64,7 @@ class TestNotes:
         graph = read_graph(NODES, path)
         assert said(graph) == [
             ": a column 'Weight'; its numbers are the weights of the edges. `read_tables(weight='none')` ignores them.",
-            "columns 'when', 'how': further columns; not used. `read_tables(weight='COL')` takes one as the weight.",
+            "columns 'when', 'how': further columns; not used. `read_tables(weight='COL')` makes one the weight.",
         ]
         assert graph.weights is not None
         assert (graph.edges.tolist(), graph.weights.tolist()) == ([[2], [3]], [1.5])
