@@ -100,10 +100,12 @@ class GraphEstimator(Shown):
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
-        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
-               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
+        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays,
+               a scipy adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all. An array
+               that is 2 x 2 is read as (2, E).
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
-        id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
+        id:    a column of the data frame X with ids, or the name of its index, by which a data frame of edges, or a
+               networkx graph, names its ends. An index that has all nodes of such a graph needs no name. y may also be
                the name of a column, empty where the label is unknown.
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
@@ -277,8 +279,8 @@ class GraphEstimator(Shown):
         not, and the probability of each; of numbers mean, deviation, low and high; and has_edges. Sets and intervals
         miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
         """
-        given = get_config()["transform_output"]
-        library = getattr(self, "_sklearn_output_config", {"transform": given})["transform"]
+        usual = {"transform": get_config()["transform_output"]}
+        library = getattr(self, "_sklearn_output_config", usual)["transform"]
         if library == "default":
             library = self._library if X is None else library_of(X)
         return native_frame(self.answer_table(X, edges, alpha=alpha), library)

@@ -187,20 +187,13 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             p = np.concatenate([p, 1 - p], axis=1)
         return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
 
-    def predict_set(
-        self, alpha: float = 0.1, X: object = None, edges: object = None, *, level: float | None = None
-    ) -> np.ndarray:
+    def predict_set(self, alpha: float = 0.1, X: object = None, edges: object = None) -> np.ndarray:
         """(n, K) booleans: sets of classes that hold the true one with probability 1 - alpha (split conformal).
-
-        level: instead of alpha, the probability itself, as in `G3NNRegressor.predict_interval`.
 
         A node is compared with the validation nodes, an isolated node with validation nodes without their edges. They
         have also served to choose and to stop, so the promise is a little optimistic.
         """
         problems = Problems()
-        if level is not None:
-            check_share("level", level, problems)
-            alpha = alpha if problems.found else round(1 - float(level), 12)
         check_share("alpha", alpha, problems)
         if hasattr(self, "fitted_") and self._of_tags:
             advice = "predict_proba gives the probability of each tag."

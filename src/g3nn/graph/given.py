@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
-from g3nn.base.errors import Problems, any_of, refuse, warn_caller
+from g3nn.base.errors import Problems, any_of, refuse
 from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
-from g3nn.graph.tables.edge_table import NO_WEIGHT, EdgeColumns, load_edges
+from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import AUTO
@@ -155,8 +155,8 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     """The graph in data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
-    id: the column with the ids, or the index of a pandas frame. Such an index also holds the ids if edges name their
-    ends by it. outcomes: what labels may be; of a single column the first, of several the last.
+    id: the column with the ids, or the index of a pandas frame. outcomes: what labels may be; of a single column the
+    first, of several the last.
     """
     X, y, edges, id = given.X, given.y, given.edges, given.id
     if isinstance(X, TableGraph):
@@ -177,7 +177,7 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
     table, weight = edge_frame(edges)
-    X, id = _with_ids(X, table, id)
+    X, id = _with_ids(X, edges, id)
     own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
     how = {"id": id, "label": label, "weight": weight, "outcome": outcome}
     return read_tables(X, own, **how, directed=given.directed, problems=problems)
@@ -195,20 +195,14 @@ def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str
 
 
 def _with_ids(frame: object, edges: object, id: str | None) -> tuple[object, str | None]:
-    """The ids of a pandas frame may be its index, if `id` names it, or nothing and the ends of edges are in it: it then
-    becomes a column. Also the name of the column with ids."""
+    """The index of a pandas frame holds the ids, if `id` names it, or nothing and it has the nodes of a networkx graph:
+    then it becomes a column. Also the name of the column with ids."""
     pandas = nw.to_native(frame, pass_through=True)
     if not nw.dependencies.is_pandas_dataframe(pandas) or pandas.index.nlevels > 1 or id in pandas.columns:
         return frame, id
-    numbers, called = np.arange(len(pandas)), pandas.index.name
-    by_rows = bool((pandas.index == numbers).all())
-    if id is None and is_frame(edges) and not by_rows:
-        links = load_edges(edges, EdgeColumns(weight=NO_WEIGHT), Remarks())
-        ends = set() if links is None else {*links.source.to_pylist(), *links.target.to_pylist()}
-        id = str(called or "index") if ends and ends <= set(pandas.index) else None
-        if id is not None and ends <= set(numbers.tolist()):
-            advice = "If they are numbers of rows, use X.reset_index(drop=True)."
-            warn_caller(f"edges: their ends are read as ids in the index of X. {advice}")
+    called, by_rows = pandas.index.name, bool((pandas.index == np.arange(len(pandas))).all())
+    if id is None and is_networkx(edges) and not by_rows and set(edges.nodes) <= set(pandas.index):
+        id = str(called or "index")
     is_index = id is not None and (called == id or (called is None and not by_rows))
     return (pandas.reset_index(names=id), id) if is_index else (frame, id)
 

@@ -16,12 +16,11 @@ _USED = {"source", "target", "weight", "edge_index", "edge_weight"}
 def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:
     """About edges as a caller gave them, also in a PyG `Data`. weights: what was said about those, if anything."""
     of_nodes, of_edges = _attributes(edges)
+    left = weights is None and of_edges
     reasons = {
         "edges: some have a direction, which is not used. directed=True uses it.": not directed and _directed(edges),
         f"edges: the attributes of nodes {quoted(of_nodes)} are not used. Make them columns of X.": of_nodes,
-        f"edges: {quoted(of_edges)} of the edges not used. `weights` takes one number for each edge.": (
-            of_edges and weights is None
-        ),
+        f"edges: {quoted(of_edges)} of the edges not used. `weights` takes one number for each edge.": left,
     }
     return tuple(note for note, is_true in reasons.items() if is_true)
 

@@ -74,12 +74,11 @@ def test_a_networkx_graph_is_not_matched_by_order(frame, club, graph, quick):
         quick().fit(frame.iloc[:100], graph.y[:100], club, id="who")
 
 
-def test_an_index_that_holds_the_ends_of_edges_holds_the_ids(frame, links, graph, quick, named):
-    indexed = frame.set_index("who")
-    for id in (None, "who"):
-        found = quick().fit(indexed, graph.y, links, id=id, val=graph.val)
+def test_an_index_may_hold_the_ids(frame, links, graph, quick, named):
+    for indexed in (frame.set_index("who"), frame.set_index("who").rename_axis(None)):
+        found = quick().fit(indexed, graph.y, links, id="who", val=graph.val)
         np.testing.assert_array_equal(found.predict_proba(), named.predict_proba())
-    assert found.to_frame()["id"].tolist() == frame["who"].tolist()
+        assert found.to_frame()["id"].tolist() == frame["who"].tolist()
     new = indexed.iloc[:2].set_axis(["x", "y"])
     edges = pd.DataFrame({"source": ["x", "y"], "target": indexed.index[[3, 4]]})
     expected = named.predict_proba(new.rename_axis("who").reset_index(), edges)
@@ -87,19 +86,18 @@ def test_an_index_that_holds_the_ends_of_edges_holds_the_ids(frame, links, graph
     np.testing.assert_array_equal(found.predict_proba(new, nx.Graph(edges.to_numpy().tolist())), expected)
 
 
-def test_an_index_of_numbers_is_said_to_hold_the_ids(graph, quick):
+def test_an_index_that_is_the_nodes_of_a_graph_holds_the_ids(graph, quick):
     order = np.random.default_rng(1).permutation(150)
     shuffled = pd.DataFrame(graph.X, columns=COLUMNS).iloc[order]
-    edges = pd.DataFrame(graph.edges.T, columns=["source", "target"])
-    with pytest.warns(G3NNWarning, match=r"read as ids in the index of X.*reset_index\(drop=True\)"):
-        found = quick(epochs=1).fit(shuffled, graph.y[order], edges)
+    found = quick(epochs=1).fit(shuffled, graph.y[order], nx.Graph(graph.edges.T.tolist()))
     pairs = np.sort(order[found.task_.edges], axis=0)
     np.testing.assert_array_equal(pairs[:, np.lexsort(pairs[::-1])], graph.edges)
 
 
 def test_edges_by_ids_without_ids_say_so(frame, links, graph, quick):
-    with pytest.raises(InputError, match=r"with ids that no node has .*Both tables must use the same ids"):
-        quick().fit(frame[COLUMNS], graph.y, links)
+    for X in (frame[COLUMNS], frame.set_index("who")):
+        with pytest.raises(InputError, match=r"with ids that no node has .*the same ids; .*id=.* names the column"):
+            quick().fit(X, graph.y, links)
 
 
 def test_what_is_not_used_is_said_once(frame, club, graph, quick):

@@ -103,9 +103,3 @@ def test_another_model_after_the_fit_is_not_a_single_model(graph, small_panel):
     found = small_panel().fit(graph.X, graph.y, graph.edges, val=graph.val).set_params(model="gcn")
     with pytest.raises(InputError, match="model: got 'gcn', set after the fit; expected 'auto', as in the fit"):
         found.continue_fit()
-
-
-def test_sets_take_a_level(fitted):
-    np.testing.assert_array_equal(fitted.predict_set(level=0.8), fitted.predict_set(0.2))
-    with pytest.raises(InputError, match="level: got 8"):
-        fitted.predict_set(level=8)

@@ -90,10 +90,8 @@ def _cell(value: object) -> str:
 
 
 def library_of(frame: object) -> str:
-    """The library whose data frames are given back to somebody who gave this: its own, if it is a data frame."""
-    if not is_frame(frame):
-        return "pandas"
-    library = nw.from_native(frame, eager_only=True).implementation.value
+    """The library whose data frames are given back for this: its own; pandas for Arrow tables and whatever is none."""
+    library = nw.from_native(frame, eager_only=True).implementation.value if is_frame(frame) else "pyarrow"
     return "pandas" if library == "pyarrow" else library
 
 
