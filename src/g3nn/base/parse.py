@@ -182,7 +182,7 @@ def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
     return Edges(pairs, None if weights is None else np.array(weights))
 
 
-def is_networkx(edges: object) -> bool:
+def is_networkx(edges: object) -> TypeGuard[Any]:
     return hasattr(edges, "nodes") and hasattr(edges, "edges")
 
 

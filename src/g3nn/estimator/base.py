@@ -100,9 +100,9 @@ class GraphEstimator(Shown):
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
-        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays,
-               a scipy adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all. An array
-               that is 2 x 2 is read as (2, E).
+        y:     the labels, as the class says.
+        edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a
+               networkx or igraph graph, a data frame, or None for no edges at all. A 2 x 2 array is read as (2, E).
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, or the name of its index, by which a data frame of edges, or a
                networkx graph, names its ends. An index that has all nodes of such a graph needs no name. y may also be

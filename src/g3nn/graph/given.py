@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import narwhals as nw
 import numpy as np
@@ -108,7 +108,11 @@ def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO
         if given.edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
         weights = X.weights if given.edge_weights is None else given.edge_weights
-        own = {"directed": given.directed or X.directed, "edge_weights": weights, "id": given.id or X.id}
+        own: dict[str, Any] = {
+            "directed": given.directed or X.directed,
+            "edge_weights": weights,
+            "id": given.id or X.id,
+        }
         given, X = replace(given, X=X.X, edges=X.edges, nodes=X.index, **own), X.X
     if isinstance(X, TableGraph) or is_frame(X) or given.id is not None or isinstance(given.y, str):
         graph = table_graph(given, outcomes, problems)
@@ -179,7 +183,7 @@ def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> Ta
     table, weight = edge_frame(edges)
     X, id = _with_ids(X, edges, id)
     own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
-    how = {"id": id, "label": label, "weight": weight, "outcome": outcome}
+    how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
     return read_tables(X, own, **how, directed=given.directed, problems=problems)
 
 
@@ -217,7 +221,7 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
 def _given_by(graph: TableGraph, given: Given) -> Given:
     """What the tables say, and the rest as the caller gave it."""
     edges, weights = given.edges, given.edge_weights
-    parts: dict[str, object] = {"X": graph.features if graph.features.names else None}
+    parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
     if graph.labels is not None:
         parts["y"] = graph.labels
     if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -95,7 +96,7 @@ def library_of(frame: object) -> str:
     return "pandas" if library == "pyarrow" else library
 
 
-def native_frame(table: pa.Table, library: str = "pandas") -> object:
+def native_frame(table: pa.Table, library: Any = "pandas") -> object:
     """A data frame of a library; instead of pandas, where that is not installed, the Arrow table."""
     if library != "pandas":
         return nw.from_arrow(table, backend=library).to_native()
