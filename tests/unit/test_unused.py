@@ -56,7 +56,7 @@ def test_attributes_and_columns():
     graph.add_node(0, club="a")
     nodes, links = notes_on(graph, False, None)
     assert nodes == "edges: the attributes of nodes 'club' are not used. Make them columns of X."
-    assert links == "edges: 'kind', 'since' of the edges not used. `weights` takes one number for each edge."
+    assert links == "edges: 'kind', 'since' of the edges are not used. `weights` takes one number for each edge."
     assert notes_on(graph, False, np.ones(2)) == (nodes,), "the caller has chosen"
     named = igraph.Graph(3, [(0, 1)], vertex_attrs={"name": list("abc"), "x": [1, 2, 3]}, edge_attrs={"type": ["t"]})
     assert [note.split("'")[1] for note in notes_on(named, False, None)] == ["x", "type"]
@@ -76,6 +76,6 @@ def test_pyg():
     assert notes(ARCS, directed=True) == ()
     assert notes(edge_attr=torch.ones(count, 1)) == notes(edge_weight=torch.ones(count)) == (), "used as weights"
     (note,) = notes(edge_attr=torch.ones(count, 2), edge_type=torch.ones(count, dtype=torch.long))
-    assert "'edge_attr', 'edge_type' of the edges not used" in note
+    assert "'edge_attr', 'edge_type' of the edges are not used" in note
     (note,) = notes(edge_attr=torch.ones(count, 1), edge_weight=torch.ones(count))
     assert "'edge_attr' of the edges" in note

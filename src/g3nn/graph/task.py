@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-_SPLITS = (
-    ", e.g. with torch_geometric.transforms.RandomNodeSplit; or G3NNClassifier().fit(data), which splits a share off"
-)
+_SPLITS = ", e.g. by torch_geometric.transforms.RandomNodeSplit; or G3NNClassifier().fit(data) splits a share off"
 
 
 @dataclass(frozen=True, eq=False)

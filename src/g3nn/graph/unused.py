@@ -20,7 +20,7 @@ def notes_on(edges: object, directed: bool, weights: object) -> tuple[str, ...]:
     reasons = {
         "edges: some have a direction, which is not used. directed=True uses it.": not directed and _directed(edges),
         f"edges: the attributes of nodes {quoted(of_nodes)} are not used. Make them columns of X.": of_nodes,
-        f"edges: {quoted(of_edges)} of the edges not used. `weights` takes one number for each edge.": left,
+        f"edges: {quoted(of_edges)} of the edges are not used. `weights` takes one number for each edge.": left,
     }
     return tuple(note for note, is_true in reasons.items() if is_true)
 
@@ -43,10 +43,8 @@ def _attributes(edges: Any) -> tuple[list[str], list[str]]:
         of_nodes, of_edges = {*edges.vs.attributes()} - {"name"}, {*edges.es.attributes()}
     elif hasattr(edges, "edge_attrs"):
         # One column serves as weights, unless there are others.
-        alone = edges.get("edge_weight") is None and edges.get("edge_attr") is not None
-        of_edges = {*edges.edge_attrs()} - (
-            {"edge_attr"} if alone and edges.edge_attr.shape[1:] in ((), (1,)) else set()
-        )
+        alone = edges.get("edge_weight") is None and getattr(edges.get("edge_attr"), "shape", (0, 0))[1:] in ((), (1,))
+        of_edges = {*edges.edge_attrs()} - ({"edge_attr"} if alone else set())
     elif is_frame(edges):
         columns = nw.from_native(edges, eager_only=True).columns
         of_edges = set(columns[2:] and columns)
