@@ -12,7 +12,7 @@ import torch
 
 from g3nn.base import parse
 from g3nn.base.errors import Problems
-from g3nn.base.parse import read_edges, read_weighted_edges
+from g3nn.base.parse import edges_of_new, read_edges, read_weighted_edges
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -69,10 +69,21 @@ def test_a_weight_that_is_no_number_is_refused():
     assert str(problem).startswith("weights: got values of type <U1; expected numbers")
 
 
-def test_two_by_two_is_refused_unless_both_readings_mean_the_same():
-    np.testing.assert_array_equal(edges((np.array([0, 1]), np.array([2, 3])))[0], [[0, 1], [2, 3]])
-    np.testing.assert_array_equal(edges([[0, 1], [1, 2]])[0], [[0, 1], [1, 2]])
-    assert "the pairs 0-1 and 2-3, or 0-2 and 1-3" in edges([[0, 1], [2, 3]])[1][0]
+def test_two_by_two_is_read_as_any_other_array():
+    for given in ([[0, 1], [2, 3]], np.array([[0, 1], [2, 3]]), torch.tensor([[0, 1], [2, 3]])):
+        found, problems = edges(given)
+        assert (found.tolist(), problems) == ([[0, 1], [2, 3]], [])
+    assert edges((np.array([0, 1]), np.array([2, 3])))[0].tolist() == [[0, 1], [2, 3]]
+    assert edges([(0, 1), (2, 3)])[0].tolist() == [[0, 2], [1, 3]], "a list of tuples lists pairs"
+    assert edges([(0, 1), (2, 3), (0, 3)])[0].tolist() == [[0, 0, 2], [1, 3, 3]]
+
+
+def test_two_edges_of_new_nodes_are_read_the_way_that_reaches_new_nodes():
+    rows = np.array([[9, 4], [9, 2]])
+    for given in (rows, rows.tolist(), torch.tensor(rows)):
+        np.testing.assert_array_equal(edges_of_new(given, 9), rows.T)
+    for given in (rows.T, np.array([[9, 10], [4, 2]]), np.array([[9, 4], [2, 10]]), [(9, 4), (9, 2)], None):
+        assert edges_of_new(given, 9) is given
 
 
 def test_no_edges():
@@ -85,13 +96,15 @@ def test_stored_zeros_are_no_edges():
     np.testing.assert_array_equal(edges(matrix)[0], [[1], [2]])
 
 
-def test_networkx_nodes_with_names_stand_for_rows_in_their_order():
+def test_networkx_nodes_with_names_are_not_taken_for_rows_in_their_order():
     graph = nx.Graph()
     graph.add_nodes_from("dcba")
     graph.add_edge("a", "d")
-    np.testing.assert_array_equal(edges(graph)[0], [[0], [3]])
-    graph.remove_node("b")
-    assert "a graph of 3 nodes" in edges(graph)[1][0]
+    found, (problem,) = edges(graph)
+    assert found.shape == (2, 0)
+    assert "a graph of 4 nodes with other names ('d', 'c', 'b', 'a'); expected nodes named 0..3" in problem
+    assert "nodelist=NAMES" in problem
+    assert "expected nodes named 0..3" in edges(nx.Graph([(1, 2), (2, 3), (3, 4)]))[1][0], "numbered from 1"
 
 
 def test_direction_is_kept_where_it_counts():

@@ -385,6 +385,7 @@ class TestPyG:
             NodeTask.from_pyg(Data(x=torch.ones(3, 2)))
         names = [problem.argument for problem in caught.value.problems]
         assert names == ["data.edge_index", "data.y", "data.train_mask", "data.val_mask"]
+        assert "RandomNodeSplit; or G3NNClassifier().fit(data)" in str(caught.value.problems[-1])
 
     def test_names_are_kept(self):
         task = NodeTask.from_pyg(build().to_pyg(), name="toy", setting="hard")

@@ -36,6 +36,11 @@ _AT_A_TIME = 1 << 22
 
 _NO_WEIGHTS = "Mend them, or take all edges as alike with weights=False."
 
+_NAMES = (
+    "Rows are not matched by their order. X may be a data frame with these names in its index or in the column `id`; "
+    "or give edges as networkx.to_scipy_sparse_array(graph, nodelist=NAMES), the names of the rows of X in their order."
+)
+
 _SPLIT = "a boolean mask or a list of node numbers"
 
 
@@ -106,8 +111,8 @@ def read_edges(edges: object, n: int, directed: bool, problems: Problems) -> np.
 
 
 def read_weighted_edges(edges: object, n: int, directed: bool, problems: Problems, weights: object = None) -> Edges:
-    """The `edge_list` of (2, E), (E, 2), a tuple of two arrays, a scipy adjacency matrix, a networkx or igraph graph or
-    a data frame; None: no edges."""
+    """The `edge_list` of (2, E), (E, 2), a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a networkx
+    or igraph graph or a data frame; None: no edges."""
     given = Edges(NO_EDGES) if edges is None else carried(edges, n, problems)
     given = given or Edges(pair_array("edges", edges, problems))
     return edge_list(given.pairs, n, directed, problems, given.weights if weights is None else weights)
@@ -118,7 +123,7 @@ def carried(edges: object, n: int, problems: Problems) -> Edges | None:
     them; None for anything else."""
     if sp.issparse(edges):
         return _adjacency(edges, n, problems)
-    if hasattr(edges, "nodes") and hasattr(edges, "edges"):
+    if is_networkx(edges):
         return _networkx(edges, n, problems)
     if hasattr(edges, "get_edgelist") and hasattr(edges, "es"):
         pairs = np.array(edges.get_edgelist(), dtype=np.int64).reshape(-1, 2).T
@@ -127,20 +132,30 @@ def carried(edges: object, n: int, problems: Problems) -> Edges | None:
 
 
 def pair_array(argument: str, pairs: object, problems: Problems) -> np.ndarray:
-    """(2, P) from (2, P), (P, 2), a tuple of two arrays, or a data frame. Two pairs may be meant either way in an
-    array: a problem, unless both ways mean the same."""
+    """(2, P) from (2, P), (P, 2), a list of tuples, a tuple of two arrays, or a data frame. An array that is 2 x 2 is
+    read as (2, P)."""
     if is_frame(pairs):
         return _edge_frame(pairs, problems).pairs
     if isinstance(pairs, tuple) and len(pairs) == 2 and all(getattr(end, "ndim", 0) == 1 for end in pairs):
         return np.stack([to_numpy(end) for end in pairs])
     array = to_numpy(pairs)
-    if array.shape == (2, 2) and not (array == array.T).all():
-        (a, b), (c, d) = array.tolist()
-        given = f"a 2 x 2 array, which may mean the pairs {a}-{b} and {c}-{d}, or {a}-{c} and {b}-{d}"
-        allowed = "a tuple of two arrays (sources, targets), or a data frame with columns source and target"
-        problems.add(argument, given, allowed)
-        return NO_EDGES
-    return array.T if array.ndim == 2 and array.shape[1] == 2 else array
+    is_turned = array.ndim == 2 and array.shape[1] == 2 and (len(array) != 2 or _lists_tuples(pairs))
+    return array.T if is_turned else array
+
+
+def _lists_tuples(pairs: object) -> bool:
+    return isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
+
+
+def edges_of_new(edges: object, n: int) -> object:
+    """As given; but where only the rows of a 2 x 2 array, and not its columns, each join a new node (from n on) to
+    another node, these are the edges."""
+    is_array = isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
+    array = to_numpy(edges) if is_array and not _lists_tuples(edges) else NO_EDGES
+    if array.shape != (2, 2):
+        return edges
+    columns, rows = (((pairs >= n).any(axis=0) & (pairs[0] != pairs[1])).all() for pairs in (array, array.T))
+    return array.T if rows and not columns else edges
 
 
 def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
@@ -155,21 +170,27 @@ def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:
 
 
 def _networkx(graph: Any, n: int, problems: Problems) -> Edges:
-    """Nodes named 0..n-1 are those rows of X; otherwise the nodes are the rows of X in the order of the graph. Weights
-    are the edges' attribute "weight", 1 where it is missing."""
-    names = list(graph.nodes)
-    numbered = all(isinstance(name, int | np.integer) and 0 <= name < n for name in names)
-    if not numbered and len(names) != n:
-        allowed = f"nodes named 0..{n - 1}, or as many nodes as X has rows ({n}), in the same order"
-        problems.add("edges", f"a graph of {len(names)} nodes", allowed)
+    """Nodes are named by the rows of X, 0..n-1. Weights are the edges' attribute "weight", 1 where it is missing."""
+    other = [name for name in graph.nodes if not (isinstance(name, int | np.integer) and 0 <= name < n)]
+    if other:
+        shown = ", ".join(map(repr, other[:SHOWN]))
+        given = f"a graph of {len(graph.nodes)} nodes with other names ({shown}{', ...' if len(other) > SHOWN else ''})"
+        problems.add("edges", given, f"nodes named 0..{n - 1}, the rows of X", _NAMES)
         return Edges(NO_EDGES)
-    number = {name: name if numbered else position for position, name in enumerate(names)}
-    ends = [(number[i], number[j]) for i, j in graph.edges()]
+    ends, weights = linked(graph)
     pairs = np.array(ends, dtype=np.int64).reshape(-1, 2).T
+    return Edges(pairs, None if weights is None else np.array(weights))
+
+
+def is_networkx(edges: object) -> TypeGuard[Any]:
+    return hasattr(edges, "nodes") and hasattr(edges, "edges")
+
+
+def linked(graph: Any) -> tuple[list[tuple[Any, Any]], list[Any] | None]:
+    """The ends of all edges of a networkx graph by name, and their weights if any has one."""
     weights = [weight for _, _, weight in graph.edges(data="weight")]
-    if all(weight is None for weight in weights):
-        return Edges(pairs)
-    return Edges(pairs, np.array([1.0 if weight is None else weight for weight in weights]))
+    known = any(weight is not None for weight in weights)
+    return list(graph.edges()), [1.0 if weight is None else weight for weight in weights] if known else None
 
 
 def _edge_frame(edges: IntoDataFrame, problems: Problems) -> Edges:

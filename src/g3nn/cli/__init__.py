@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 import warnings
 from importlib import import_module
@@ -137,7 +138,7 @@ def main() -> None:
 def said(error: Exception) -> str:
     """In one line, a failure of the system too: what it is about, and what is wrong."""
     if not isinstance(error, OSError):
-        return str(error)
+        return in_options(str(error))
     about = error.filename or ("standard output" if _output_fails() else "")
     return ": ".join(filter(None, (str(about), error.strerror or str(error))))
 
@@ -150,10 +151,21 @@ def _output_fails() -> bool:
     return False
 
 
+def in_options(text: str) -> str:
+    """What messages of the library say of its arguments, such as `read_tables(keep_na=True)` or `store=...`, in the
+    options of the command line."""
+
+    def option(found: re.Match[str]) -> str:
+        flag, value = f"--{found[1].replace('_', '-')}", found[2].strip("[]'\"")
+        return flag if value in ("...", "True") else f"{flag} {value}"
+
+    return re.sub(r"`(?:read_tables\()?(\w+)=([^`]*?)\)?`", option, text)
+
+
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    NOTES.append(str(message))
+    NOTES.append(in_options(str(message)))
     if _speaks("RANK"):
-        print(f"note: {message}", file=sys.stderr)
+        print(f"note: {NOTES[-1]}", file=sys.stderr)
 
 
 def _speaks(among: str) -> bool:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from sklearn import get_config
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags as SklearnTags
 from sklearn.utils.validation import check_is_fitted
 
-from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import is_frame, node_numbers
+from g3nn.base.errors import Problems, check_name, refuse, warn_caller
+from g3nn.base.parse import node_numbers
 from g3nn.estimator import updating
 from g3nn.estimator.fitted import Fitted, judged_again
 from g3nn.estimator.fitting import fit_model
@@ -25,14 +26,14 @@ from g3nn.estimator.panel import SavedPrior
 from g3nn.estimator.problem import COMMON, check_parameters, read_problem
 from g3nn.estimator.saving import save_model
 from g3nn.estimator.showing import Explanation, Panel, Shown, answer_table, explain, label_table
-from g3nn.graph.given import given_by, table_graph, take_apart
+from g3nn.graph.given import Given, Nodes, take_apart
 from g3nn.graph.outcomes import COVERAGE, Labels, Outcome
 from g3nn.graph.tables.fitted_tables import FittedTables
-from g3nn.graph.tables.frames import native_frame
-from g3nn.graph.tables.graph import TableGraph
+from g3nn.graph.tables.frames import library_of, native_frame
 from g3nn.model.generative import POSTERIOR, ModelSpec
 from g3nn.model.objective import Objective
 from g3nn.queries import AuditTables, EdgeSuggestion, GraphAudit, LabelSuggestion, SampledGraph, Suggestion, check_graph
+from g3nn.queries.audit_tables import with_ids
 from g3nn.queries.covering import Likeness
 from g3nn.queries.strategies import Strategy
 from g3nn.queries.wrong_labels import JudgedLabels
@@ -73,6 +74,9 @@ class GraphEstimator(Shown):
     random_state: int | np.random.RandomState | None = 0
     verbose: bool = False
 
+    _library = "pandas"
+    """Of the data frame of the fit."""
+
     def __sklearn_tags__(self) -> SklearnTags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
@@ -96,10 +100,12 @@ class GraphEstimator(Shown):
 
         X:     (n, d) features: an array, a scipy sparse matrix or any data frame, whose columns may hold numbers,
                categories, dates and text; `Nodes`; or, alone, a PyG `Data` or what `g3nn.read_tables` gives.
-        y:     the labels, as the class says. edges: (2, E) or (E, 2) node numbers, a tuple of two arrays, a scipy
-               adjacency matrix, a networkx or igraph graph, a data frame, or None for no edges at all.
+        y:     the labels, as the class says.
+        edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a
+               networkx or igraph graph, a data frame, or None for no edges at all. A 2 x 2 array is read as (2, E).
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
-        id:    a column of the data frame X with ids, by which a data frame of edges names its ends. y may then also be
+        id:    a column of the data frame X with ids, or the name of its index, by which a data frame of edges, or a
+               networkx graph, names its ends. An index that has all nodes of such a graph needs no name. y may also be
                the name of a column, empty where the label is unknown.
         weights: (E,) of the edges, by default those that come with them (the values of a matrix, the attribute weight
                of a graph, the column weight of a data frame); 0 is no edge. False: all edges count alike.
@@ -108,15 +114,10 @@ class GraphEstimator(Shown):
         track: "tensorboard:FOLDER", "mlflow:URI" or a `g3nn.training.tracking.Tracker`, which records every training.
         """
         parameters, problems = self.get_params(deep=False), Problems()
-        graph = None
-        if isinstance(X, TableGraph) or is_frame(X) or id is not None or isinstance(y, str):
-            graph = table_graph(X, y, edges, id, bool(self.directed), self.table_outcomes(), problems)
-        if graph is None:
-            given = take_apart(X, y, edges, val, bool(self.directed), problems, weights)
-        else:
-            given = given_by(graph, y, edges, val, weights)
-        outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list[str]()
-        problem = read_problem(parameters, outcome, replace(given, weights=sample_weight), problems, notes)
+        given = Given(X, y, edges, val, bool(self.directed), None, weights, sample_weight, id)
+        given = take_apart(given, problems, self.table_outcomes())
+        outcome, told, notes = self.outcome_for(given.y, problems), tracker(track, problems), list(given.notes)
+        problem = read_problem(parameters, outcome, given, problems, notes)
         others = ", other ones for each replica" if problem.folds else ""
         self._say(f"{len(problem.train)} training nodes and {len(problem.val)} validation nodes{others}")
         try:
@@ -128,7 +129,8 @@ class GraphEstimator(Shown):
         finally:
             for note in notes:
                 warn_caller(note)
-        self.restore(fitted if graph is None else replace(fitted, tables=FittedTables.of(graph)))
+        self.restore(fitted if given.graph is None else replace(fitted, tables=FittedTables.of(given.graph)))
+        self._library = library_of(X.X if isinstance(X, Nodes) else X)
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         return self
 
@@ -148,8 +150,11 @@ class GraphEstimator(Shown):
         parameters = {**self.get_params(deep=False), **kept, "effort": effort, "budget": budget}
         # What was tried on other labels, or validated on other nodes, does not count.
         known = () if before.updated or before.corrected else before.trials
-        if parameters["model"] != "auto" or not len(problem.val):
+        if problem.parameters["model"] != "auto" or not len(problem.val):
             problems.add("continue_fit", "a single model, trained to its end", 'a fit with model="auto" that validates')
+        elif parameters["model"] != "auto":
+            advice = "Call fit to train another model, or set_params(model='auto') to go on."
+            problems.add("model", f"{parameters['model']!r}, set after the fit", "'auto', as in the fit", advice)
         check_parameters(parameters, problem.outcome, problems)
         problems.raise_if_any()
         try:
@@ -183,6 +188,8 @@ class GraphEstimator(Shown):
         """Take over what a fit learned, now or before it was saved; audit: the state of a `GraphAudit`."""
         answerer, networks, task = fitted.answerer, fitted.answerer.networks, fitted.task
         self.fitted_ = fitted
+        # What `set_params` changes later does not change what was fitted.
+        self._fitted_parameters = self.get_params(deep=False) if fitted.problem is None else fitted.problem.parameters
         self._name_labels(fitted)
         names = fitted.features
         if fitted.tables is not None:
@@ -225,8 +232,10 @@ class GraphEstimator(Shown):
         return self.fitted_.conformal(alpha, X, edges)
 
     def evaluate(self, nodes: object, y: object) -> dict[str, object]:
-        """How good the answers for these nodes of the fitted graph are (mask or numbers), given their labels or the
-        `test_labels` that came with the graph from `g3nn.read_tables`.
+        """How good the answers for some nodes of the fitted graph are, given their labels.
+
+        nodes: ids of the tables of the fit, or else numbers or a mask; or `test` of a graph from `g3nn.read_tables`,
+        with its `test_labels` as y.
 
         Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
         and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
@@ -236,10 +245,11 @@ class GraphEstimator(Shown):
         """
         check_is_fitted(self)
         problems = Problems()
-        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
         if isinstance(y, Labels) and np.array_equal(y.names, self.fitted_.columns):
+            chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
             labels: np.ndarray | None = y.values
         else:
+            chosen = updating.numbers_of(self.fitted_, "nodes", nodes, problems)
             labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
         if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
@@ -261,47 +271,70 @@ class GraphEstimator(Shown):
         return answer_table(self.fitted_, X, edges, alpha, keep)
 
     def to_frame(self, X: object = None, edges: object = None, *, alpha: float = 0.1) -> DataFrame | pa.Table:
-        """What is known and answered about each node, as a pandas data frame (an Arrow table without pandas).
+        """What is known and answered about each node, as a data frame: of the library that `set_output` names, or else
+        that of X, here or in the fit, or else pandas (an Arrow table without pandas).
 
         id; of fitted nodes given (the label that was given) and role (train, validation, test or unlabelled); then, of
         classes, label, the probability of each class, entropy and conformal_set; of tags those that are likelier than
         not, and the probability of each; of numbers mean, deviation, low and high; and has_edges. Sets and intervals
         miss the truth in a share `alpha` of the nodes. X, edges: as in `predict`.
         """
-        return native_frame(self.answer_table(X, edges, alpha=alpha))
+        usual = {"transform": get_config()["transform_output"]}
+        library = getattr(self, "_sklearn_output_config", usual)["transform"]
+        if library == "default":
+            library = self._library if X is None else library_of(X)
+        return native_frame(self.answer_table(X, edges, alpha=alpha), library)
 
-    def explain(self, nodes: object) -> list[Explanation]:
-        """What pulled the answers for these nodes of the fitted graph (mask or numbers): for each an `Explanation`."""
+    def set_output(self, *, transform: str | None = None) -> Self:
+        """Which data frames `to_frame` gives: "pandas", "polars", or "default" for those of the library of X. None
+        changes nothing."""
+        if transform is not None:
+            check_name("transform", transform, ("default", "pandas", "polars"))
+            self._sklearn_output_config = {"transform": transform}
+        return self
+
+    def explain(self, nodes: object, *, ids: bool = True) -> list[Explanation]:
+        """What pulled the answers for these nodes of the fitted graph, or this one: for each an `Explanation`.
+
+        nodes: ids of the tables of the fit, or else numbers or a mask. ids: False if nodes are given, and come back, by
+        their numbers in any case.
+        """
         check_is_fitted(self)
-        problems = Problems()
-        chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
+        problems, fitted = Problems(), self.fitted_ if ids else replace(self.fitted_, tables=None)
+        chosen = updating.numbers_of(fitted, "nodes", nodes, problems)
         problems.raise_if_any()
         assert chosen is not None
-        return explain(self.fitted_, chosen)
+        return explain(fitted, chosen)
 
     def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
-        pairs:   (2, P) or (P, 2) node numbers, a tuple of two arrays (sources, targets), or a data frame.
+        pairs:   (2, P) or (P, 2), a list of tuples, a tuple of two arrays (sources, targets), or a data frame, with ids
+                 of the tables of the fit, or else node numbers. An array that is 2 x 2 is read as (2, P).
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), "observed" (the
         probability in a graph as sparse as this one) or "genuine" (the probability that an edge which was observed is
         no error). An observed edge is judged by the graph without it.
         """
-        return self._graph_audit().edge_proba(pairs, density)
+        audit, problems = self._graph_audit(), Problems()
+        numbers = updating.pairs_of(self.fitted_, pairs, problems)
+        problems.raise_if_any()
+        return audit.edge_proba(numbers, density)
 
-    def audit(self, missing: int = 100) -> AuditTables:
+    def audit(self, missing: int = 100, *, ids: bool = True) -> AuditTables:
         """Observed edges from the most suspicious on, `missing` pairs that probably should have one, and the given
-        labels from the most suspicious on."""
-        return replace(self.audit_edges(missing), labels=self.audit_labels())
+        labels from the most suspicious on. ids: False for node numbers even if the tables of the fit have ids."""
+        return replace(self.audit_edges(missing, ids=ids), labels=self.audit_labels(ids=ids))
 
-    def audit_edges(self, missing: int = 100) -> AuditTables:
+    def audit_edges(self, missing: int = 100, *, ids: bool = True) -> AuditTables:
         """`audit` without the labels."""
-        return self._graph_audit().tables(missing)
+        found, tables = self._graph_audit().tables(missing), self.fitted_.tables
+        return found if tables is None or not ids else found.named(tables.node_ids)
 
-    def audit_labels(self) -> np.ndarray:
+    def audit_labels(self, *, ids: bool = True) -> np.ndarray:
         """The labels of `audit` alone, which needs no edges; see `AuditTables.labels`."""
         check_is_fitted(self)
-        return label_table(self.fitted_, self._judged_labels())
+        found, tables = label_table(self.fitted_, self._judged_labels()), self.fitted_.tables
+        return found if tables is None or not ids else with_ids(found, tables.node_ids)
 
     def _judged_labels(self) -> JudgedLabels:
         """Judged when they are first asked for, if the fit did not."""
@@ -383,4 +416,4 @@ class GraphEstimator(Shown):
         What was learned about edges is written too if they have been asked for.
         """
         check_is_fitted(self)
-        save_model(self.fitted_, self.get_params(deep=False), self.notes_, self.graph_audit_, Path(folder))
+        save_model(self.fitted_, self._fitted_parameters, self.notes_, self.graph_audit_, Path(folder))

@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges
+from g3nn.base.parse import Edges, Matrix, edges_of_new, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import SPREADING, Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -210,10 +210,16 @@ class Fitted:
 
     def _nodes(self, nodes: Nodes) -> Answers:
         """Of the fitted graph, or of another one, which is then answered as a whole."""
-        problems = Problems()
-        features = self._read(nodes.X, problems)
+        problems, edges, own = Problems(), nodes.edges, nodes.weights
+        if self.tables is not None and is_table(nodes.X):
+            asked = asked_of(self.tables, nodes.X, edges, quiet=True)
+            if self.tables.node_columns.id is not None:
+                return self._rows(asked, self.tables).at(nodes.index)
+            features, edges, own = asked.features, tuple(asked.edges), asked.weights if own is None else own
+        else:
+            features = self._read(nodes.X, problems)
         how = (features.num_nodes, self.task.directed, problems)
-        pairs, weights = self._weighted(read_weighted_edges(nodes.edges, *how, nodes.weights))
+        pairs, weights = self._weighted(read_weighted_edges(edges, *how, own))
         problems.raise_if_any()
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):
@@ -233,7 +239,7 @@ class Fitted:
         n, problems = self.task.num_nodes, Problems()
         if self._are_fitted(edges):
             return self.answers
-        pairs = read_edges(edges, np.iinfo(np.int32).max, self.task.directed, problems)
+        pairs = read_edges(edges_of_new(edges, n), np.iinfo(np.int32).max, self.task.directed, problems)
         problems.raise_if_any()
         count = max(int(pairs.max(initial=-1)) + 1 - n, 1)
         return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), tuple(pairs))
@@ -262,7 +268,7 @@ class Fitted:
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges, None)
+        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges_of_new(edges, n), None)
         pairs, weights = self._weighted(read_weighted_edges(given, total, self.task.directed, problems, own))
         if pairs.size and pairs.max() < n:
             advice = f"The j-th new node has the number {n} + j; the fitted nodes are those below."

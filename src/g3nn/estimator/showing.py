@@ -172,10 +172,10 @@ def _options(entry: PanelEntry) -> str:
     return ", ".join(f"{name} {value}" for name, value in entry.options.items())
 
 
-def audit_or_note(audit_edges: Callable[[int], AuditTables]) -> AuditTables | None:
+def audit_or_note(audit_edges: Callable[..., AuditTables]) -> AuditTables | None:
     """How likely the edges are, and pairs that lack one; None, and a note, where there is too little to learn from."""
     try:
-        return audit_edges(MISSING_EDGES)
+        return audit_edges(MISSING_EDGES, ids=False)
     except InputError as error:
         warnings.warn(f"the edges could not be audited: {error}", G3NNWarning, stacklevel=2)
         return None
@@ -187,7 +187,7 @@ class Shown(BaseEstimator):
     fitted_: Fitted
 
     @abstractmethod
-    def audit_edges(self, missing: int = 100) -> AuditTables: ...
+    def audit_edges(self, missing: int = 100, *, ids: bool = True) -> AuditTables: ...
 
     def report(self, path: str | Path, *, nodes: object = None, title: str = "") -> None:
         """Write one HTML file to look at: how good the model is, a map of the graph, uncertain nodes, suspicious edges.
@@ -308,7 +308,7 @@ def _labels(ids: pa.Array, estimator: GraphEstimator) -> pa.Table:
     if estimator.fitted_.labels is None:
         words = {"id": ids.type, "given": pa.string(), "answer": pa.string()}
         return pa.schema({**words, **_JUDGED}).empty_table()
-    rows = estimator.audit_labels()
+    rows = estimator.audit_labels(ids=False)
     judged = {name: rows[name].tolist() for name in ("given", "answer", *_JUDGED)}
     return pa.table({"id": ids.take(pa.array(rows["node"])), **judged})
 
@@ -323,10 +323,10 @@ _MOST_CELLS = 200_000_000
 
 
 class Neighbour(NamedTuple):
-    """node: its number. change: how much lower the answer would be without the edge. exact: always, since the model
-    answers again without it."""
+    """node: its id after a fit with ids, otherwise its number. change: how much lower the answer would be without the
+    edge. exact: always, since the model answers again without it."""
 
-    node: int
+    node: Any
     change: float
     exact: bool = True
 
@@ -350,7 +350,7 @@ def explain(fitted: Fitted, nodes: np.ndarray) -> list[Explanation]:
 
 
 def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
-    task, outcome = replace(fitted.task, train=fitted.seen), fitted.outcome
+    task, outcome, tables = replace(fitted.task, train=fitted.seen), fitted.outcome, fitted.tables
     own = np.flatnonzero((task.edges == node).any(axis=0))
     if task.weights is not None:
         own = own[np.argsort(-task.weights[own], kind="stable")]
@@ -360,7 +360,8 @@ def _neighbours(fitted: Fitted, node: int) -> list[Neighbour]:
         kept = np.arange(task.num_edges) != edge
         without = fitted.answerer(task.with_edges(kept), fitted.answers.new).answer[node]
         change = _value(outcome, answer, column) - _value(outcome, without, column)
-        found.append(Neighbour(int(task.edges[:, edge].sum() - node), change))
+        near = int(task.edges[:, edge].sum() - node)
+        found.append(Neighbour(near if tables is None else tables.node_ids[near].as_py(), change))
     return sorted(found, key=lambda one: -abs(one.change))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from g3nn.base.errors import Problems, TrainingError, refuse
-from g3nn.base.parse import node_numbers
+from g3nn.base.parse import node_numbers, pair_array
 from g3nn.base.threads import enough_for
 from g3nn.estimator.answers import Answerer, Calibration, member_weights
 from g3nn.estimator.fitted import Fitted
@@ -155,18 +155,31 @@ def member_beliefs(fitted: Fitted) -> tuple[np.ndarray, np.ndarray]:
 
 
 def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems) -> np.ndarray | None:
-    """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask."""
+    """Node numbers, from the ids of the tables of the fit, or else from node numbers or a mask. One may stand alone.
+    Where ids are text, and none is written like one of these numbers, they are node numbers too."""
     n = fitted.task.num_nodes
-    values = flat_values(nodes)
+    values = flat_values([nodes] if isinstance(nodes, str | int | np.integer) else nodes)
     if fitted.tables is None or values.dtype == bool:
         return node_numbers(argument, values if values.dtype != object else list(values), n, problems)
     place = {id: number for number, id in enumerate(fitted.tables.node_ids.to_pylist())}
+    numbers = not fitted.tables.whole and all(isinstance(value, int) for value in values.tolist())
+    if numbers and not any(str(value) in place for value in values.tolist()):
+        return node_numbers(argument, list(values), n, problems)
     found = [place.get(value, -1) for value in values.tolist()]
     strange = [value for value, number in zip(values.tolist(), found, strict=True) if number < 0]
     if strange:
         problems.add(argument, f"ids {quoted(strange)}", "ids of the nodes that were fitted")
         return None
     return np.array(found, dtype=np.int64)
+
+
+def pairs_of(fitted: Fitted, pairs: object, problems: Problems) -> object:
+    """Pairs (2, P) of node numbers, from pairs of ids; as given where the fit had no ids."""
+    if fitted.tables is None:
+        return pairs
+    given = pair_array("pairs", pairs, problems)
+    numbers = numbers_of(fitted, "pairs", given.ravel(), problems)
+    return given if numbers is None else tuple(numbers.reshape(given.shape))
 
 
 def ids_of(fitted: Fitted, numbers: np.ndarray) -> Sequence[object]:

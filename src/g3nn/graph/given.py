@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Sized
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import is_frame, to_numpy
+from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
+from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.labels import AUTO
 from g3nn.graph.tables.remarks import Remarks
+from g3nn.graph.unused import notes_on
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -27,11 +32,13 @@ class Nodes:
     So `cross_val_score(G3NNClassifier(), Nodes(X, edges), y)` works: each fit sees the whole graph and the labels of
     its own fold alone, and each prediction answers for the nodes of the other fold.
 
-    X, edges, weights: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
+    X, edges, weights, id: as `G3NNClassifier.fit` takes them. index: (m,) the numbers of the nodes that are meant.
     """
 
-    def __init__(self, X: object, edges: object = None, *, directed: bool = False, weights: object = None) -> None:
-        self.X, self.edges, self.directed, self.weights = X, edges, directed, weights
+    def __init__(
+        self, X: object, edges: object = None, *, directed: bool = False, weights: object = None, id: str | None = None
+    ) -> None:
+        self.X, self.edges, self.directed, self.weights, self.id = X, edges, directed, weights, id
         self.num_nodes = _count(X)
         self.index = np.arange(self.num_nodes)
 
@@ -47,9 +54,14 @@ class Nodes:
         """Numbers, a mask or a slice, counted among the nodes that are meant here."""
         if isinstance(key, tuple):  # scikit-learn indexes with [rows, ...]
             key = key[0]
-        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights)
+        chosen = Nodes(self.X, self.edges, directed=self.directed, weights=self.weights, id=self.id)
         chosen.index = np.atleast_1d(self.index[key])
         return chosen
+
+    def __array__(self, *_: object, **__: object) -> np.ndarray:
+        """Other steps of a pipeline would ask for the features."""
+        advice = "Features are scaled by the estimator itself; otherwise use Nodes(scaler.fit_transform(X), edges)."
+        refuse("X", "Nodes for a step that knows no graph, such as a scaler", "an array of features there", advice)
 
     def __repr__(self) -> str:
         return f"Nodes({len(self)} of {self.num_nodes})"
@@ -64,9 +76,16 @@ def _count(X: object) -> int:
     return int(shape[0])
 
 
+_ENDS = EdgeColumns("source", "target", "weight")
+
+
 @dataclass(frozen=True, eq=False)
 class Given:
-    """The caller's data taken apart, not checked. nodes: those that y and weights are about, None for all."""
+    """The caller's data, not checked; `take_apart` takes it apart.
+
+    nodes: those that y and weights are about, None for all. id: the column of X with ids. notes: what is not used.
+    graph: what the tables say, if X is one.
+    """
 
     X: object
     y: object
@@ -76,27 +95,46 @@ class Given:
     nodes: np.ndarray | None = None
     edge_weights: object = None
     weights: object = None
+    id: str | None = None
+    notes: tuple[str, ...] = ()
+    graph: TableGraph | None = None
 
 
-def take_apart(
-    X: object, y: object, edges: object, val: object, directed: bool, problems: Problems, weights: object = None
-) -> Given:
-    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. weights: of the edges."""
+def take_apart(given: Given, problems: Problems, outcomes: Sequence[str] = (AUTO,)) -> Given:
+    """`Nodes` and a PyG `Data` bring their own edges, and `Data` its labels and masks too. outcomes: as in
+    `table_graph`."""
+    X = given.X
     if isinstance(X, Nodes):
-        if edges is not None:
+        if given.edges is not None:
             problems.add("edges", "edges beside Nodes", "nothing", "Nodes hold their own edges.")
-        weights = X.weights if weights is None else weights
-        return Given(X.X, y, X.edges, val, directed or X.directed, X.index, weights)
-    if not _is_pyg(X):
-        return Given(X, y, edges, val, directed, edge_weights=weights)
-    for name, value in (("y", y), ("edges", edges)):
+        weights = X.weights if given.edge_weights is None else given.edge_weights
+        own: dict[str, Any] = {
+            "directed": given.directed or X.directed,
+            "edge_weights": weights,
+            "id": given.id or X.id,
+        }
+        given, X = replace(given, X=X.X, edges=X.edges, nodes=X.index, **own), X.X
+    if isinstance(X, TableGraph) or is_frame(X) or given.id is not None or isinstance(given.y, str):
+        graph = table_graph(given, outcomes, problems)
+        if graph is not None:
+            return _given_by(graph, given)
+    if _is_pyg(X):
+        return _given_by_pyg(X, given, problems)
+    return replace(given, notes=notes_on(given.edges, given.directed, given.edge_weights))
+
+
+def _given_by_pyg(data: Data, given: Given, problems: Problems) -> Given:
+    from g3nn.graph import pyg  # PyG takes long to import.
+
+    pyg.check_kinds(data)
+    for name, value in (("y", given.y), ("edges", given.edges)):
         if value is not None:
             problems.add(name, f"{name} beside a PyG Data", "nothing", "The Data holds its own.")
-    if X.get("y") is None:
+    if data.get("y") is None:
         problems.add("data.y", "nothing", "a tensor", "Set data.y first.")
     problems.raise_if_any()
-    labels = to_numpy(X.y)
-    train, own_val = X.get("train_mask"), X.get("val_mask")
+    labels = to_numpy(data.y)
+    train, own_val = data.get("train_mask"), data.get("val_mask")
     if train is not None and labels.ndim in (1, 2):
         seen = [to_numpy(mask) for mask in (train, own_val) if mask is not None]
         if all(mask.shape == labels.shape[:1] for mask in seen):
@@ -106,25 +144,25 @@ def take_apart(
         else:
             problems.add("data.train_mask", f"shape {tuple(train.shape)}", f"{labels.shape[:1]}", "Choose one split.")
             own_val = None
-    from g3nn.graph.pyg import edge_weights  # PyG takes long to import.
-
-    weights = edge_weights(X, directed)[0] if weights is None else weights
-    val = own_val if val is None else val
-    return Given(X.get("x"), labels, tuple(X.edge_index), val, directed, edge_weights=weights)
+    weights, val = given.edge_weights, own_val if given.val is None else given.val
+    notes = notes_on(data, given.directed, weights)
+    weights = pyg.edge_weights(data, given.directed)[0] if weights is None else weights
+    parts = {"X": data.get("x"), "y": labels, "edges": tuple(data.edge_index)}
+    return replace(given, **parts, val=val, edge_weights=weights, notes=notes)
 
 
 def _is_pyg(X: object) -> TypeGuard[Data]:
-    return type(X).__module__.startswith("torch_geometric.") and hasattr(X, "edge_index")
+    return type(X).__module__.startswith("torch_geometric.") and (hasattr(X, "edge_index") or hasattr(X, "edge_types"))
 
 
-def table_graph(
-    X: object, y: object, edges: object, id: str | None, directed: bool, outcomes: Sequence[str], problems: Problems
-) -> TableGraph | None:
+def table_graph(given: Given, outcomes: Sequence[str], problems: Problems) -> TableGraph | None:
     """The graph in data frames, or what `read_tables` made of files; None for anything else.
 
     y: the names of columns, or labels that are read later. edges: a data frame of ids, or edges that are read later.
-    outcomes: what labels may be; of a single column the first, of several the last.
+    id: the column with the ids, or the index of a pandas frame. outcomes: what labels may be; of a single column the
+    first, of several the last.
     """
+    X, y, edges, id = given.X, given.y, given.edges, given.id
     if isinstance(X, TableGraph):
         for name, value in (("y", y), ("edges", edges), ("id", id)):
             if value is not None:
@@ -142,8 +180,35 @@ def table_graph(
         return None
     label = [y] if isinstance(y, str) else _columns_among(y, X)
     outcome = outcomes[-1] if len(label) > 1 else outcomes[0]
-    table = edges if is_frame(edges) else None
-    return read_tables(X, table, id=id, label=label, directed=directed, outcome=outcome, problems=problems)
+    table, weight = edge_frame(edges)
+    X, id = _with_ids(X, edges, id)
+    own = table if is_frame(edges) or (id is not None and is_networkx(edges)) else None
+    how: dict[str, Any] = {"id": id, "label": label, "weight": weight, "outcome": outcome}
+    return read_tables(X, own, **how, directed=given.directed, problems=problems)
+
+
+def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str | None]:
+    """A networkx graph as a data frame of names, and its column of weights if there is one; anything else as it is."""
+    if not is_networkx(edges):
+        return edges, None
+    ends, weights = linked(edges)
+    whole = all(isinstance(name, int | np.integer) for pair in ends for name in pair)
+    sides = ([pair[side] if whole else str(pair[side]) for pair in ends] for side in (0, 1))
+    table = pa.table(dict(zip((columns.source, columns.target), sides, strict=True)))
+    return (table, None) if weights is None else (table.append_column(columns.weight, [weights]), columns.weight)
+
+
+def _with_ids(frame: object, edges: object, id: str | None) -> tuple[object, str | None]:
+    """The index of a pandas frame holds the ids, if `id` names it, or nothing and it has the nodes of a networkx graph:
+    then it becomes a column. Also the name of the column with ids."""
+    pandas = nw.to_native(frame, pass_through=True)
+    if not nw.dependencies.is_pandas_dataframe(pandas) or pandas.index.nlevels > 1 or id in pandas.columns:
+        return frame, id
+    called, by_rows = pandas.index.name, bool((pandas.index == np.arange(len(pandas))).all())
+    if id is None and is_networkx(edges) and not by_rows and set(edges.nodes) <= set(pandas.index):
+        id = str(called or "index")
+    is_index = id is not None and (called == id or (called is None and not by_rows))
+    return (pandas.reset_index(names=id), id) if is_index else (frame, id)
 
 
 def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
@@ -153,24 +218,35 @@ def _columns_among(y: object, frame: IntoDataFrame) -> list[str]:
     return names if every and set(names) <= {str(name) for name in frame.columns} else []
 
 
-def given_by(graph: TableGraph, y: object, edges: object, val: object, weights: object = None) -> Given:
+def _given_by(graph: TableGraph, given: Given) -> Given:
     """What the tables say, and the rest as the caller gave it."""
-    labels = y if graph.labels is None else graph.labels
-    own = edges is None or is_frame(edges)
-    pairs = tuple(graph.edges) if own else edges
-    chosen = graph.val if val is None else val
-    weights = graph.weights if weights is None and own else weights
-    features = graph.features if graph.features.names else None
-    return Given(features, labels, pairs, chosen, graph.directed, edge_weights=weights)
+    edges, weights = given.edges, given.edge_weights
+    parts: dict[str, Any] = {"X": graph.features if graph.features.names else None}
+    if graph.labels is not None:
+        parts["y"] = graph.labels
+    if edges is None or is_frame(edges) or (is_networkx(edges) and graph.nodes.columns.id is not None):
+        parts |= {"edges": tuple(graph.edges), "edge_weights": graph.weights if weights is None else weights}
+    notes, val = () if is_frame(edges) else notes_on(edges, graph.directed, weights), given.val
+    return replace(
+        given, **parts, val=graph.val if val is None else val, directed=graph.directed, notes=notes, graph=graph
+    )
 
 
-def asked_of(tables: FittedTables, X: object, edges: object) -> NewNodes:
-    """Rows of a data frame or a file, with ids of the fit or new ones."""
+def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = False) -> NewNodes:
+    """Rows of a data frame or a file, with ids of the fit or new ones. edges: a table, or a networkx graph, of ids; or
+    edges of node numbers."""
     if isinstance(X, NewNodes):
         return X
-    remarks = Remarks()
-    asked = read_new_nodes(tables, X, edges, remarks)
-    remarks.tell()
+    remarks, n, id, columns = Remarks(), len(tables.ids), tables.node_columns.id, tables.edge_columns
+    links, _ = edge_frame(edges, columns if columns.source else _ENDS) if id is not None else (edges, None)
+    named = links if is_table(links) else None
+    asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
+    if asked is not None and links is not None and named is None:
+        numbered = carried(links, n + asked.count, remarks)
+        numbered = numbered or Edges(pair_array("edges", edges_of_new(links, n), remarks))
+        asked = replace(asked, edges=numbered.pairs, weights=numbered.weights)
+    if not quiet:
+        remarks.tell()
     remarks.raise_if_any()
     assert asked is not None
     return asked

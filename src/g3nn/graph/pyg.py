@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected
+
+from g3nn.base.errors import refuse
+from g3nn.graph.outcomes.labels import quoted
+
+
+def check_kinds(data: object) -> None:
+    """Raise if it is a `HeteroData`."""
+    if isinstance(data, HeteroData):
+        given = f"a HeteroData of {quoted(data.node_types)} with the edges {quoted(data.edge_types)}"
+        advice = "Relations are not modelled yet. Make one graph of all with to_homogeneous(), if their features are "
+        advice += (
+            "alike, or of one kind of nodes: Data(x=data[KIND].x, y=data[KIND].y, edge_index=data[EDGES].edge_index)."
+        )
+        refuse("data", given, "a Data, with one kind of nodes and edges", advice)
 
 
 def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:

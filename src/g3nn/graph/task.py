@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
+_SPLITS = ", e.g. by torch_geometric.transforms.RandomNodeSplit; or G3NNClassifier().fit(data) splits a share off"
+
+
 @dataclass(frozen=True, eq=False)
 class NodeTask:
     """n nodes with d features, E edges, K classes and a split. Made by `NodeTask.build`, which checks everything.
@@ -167,16 +170,18 @@ class NodeTask:
         weights: as in `build`; by default edge_weight or, if it holds one number per edge, edge_attr. Edges whose two
         directions differ in weight are directed.
         """
+        from g3nn.graph import pyg  # PyG takes long to import.
+
+        pyg.check_kinds(data)
         problems = Problems()
         for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
             if data.get(key) is None:
-                problems.add(f"data.{key}", "nothing", "a tensor", f"Set data.{key} before converting.")
+                advice = f"Set data.{key} before converting{_SPLITS if key == 'val_mask' else ''}."
+                problems.add(f"data.{key}", "nothing", "a tensor", advice)
         problems.raise_if_any()
         test, directed = data.get("test_mask"), data.is_directed()
         if weights is None:
-            from g3nn.graph.pyg import edge_weights  # PyG takes long to import.
-
-            weights, directed = edge_weights(data, directed)
+            weights, directed = pyg.edge_weights(data, directed)
         split = (data.train_mask, data.val_mask, () if test is None else test)
         how: dict[str, Any] = {"name": name, "setting": setting, "outcome": outcome, "weights": weights}
         return cls.build(data.x, data.edge_index, data.y, *split, directed=directed, **how)

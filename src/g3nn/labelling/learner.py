@@ -133,7 +133,7 @@ class ClassifierLearner:
         edges = int((task.edges == row).any(axis=0).sum())
         if (1 + edges) * (1_000 + task.num_nodes + task.num_edges) > MOST_WORK:
             return Why(too_large=True)
-        (found,) = self.classifier.explain([row])
+        (found,) = self.classifier.explain([row], ids=False)
         neighbours = [(one.node, one.change) for one in found.neighbours[:MOST_REASONS]]
         return Why(neighbours, found.features[:MOST_REASONS])
 
@@ -142,7 +142,7 @@ class ClassifierLearner:
         found: Doubts = {"suspicious": [], "missing": []}
         with suppress(G3NNError):
             if self.classifier is not None:
-                missing = self.classifier.audit(MOST_EDGES).missing[:MOST_EDGES]
+                missing = self.classifier.audit(MOST_EDGES, ids=False).missing[:MOST_EDGES]
                 edges = self.classifier.suggest_edges(MOST_EDGES)
                 found["suspicious"] = [(*one.numbers, 1 - one.probability) for one in edges]
                 found["missing"] = missing[["source", "target", "probability"]].tolist()

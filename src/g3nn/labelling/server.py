@@ -266,7 +266,7 @@ def listening(port: int) -> socket.socket:
             made.close()
         else:
             return made
-    raise DataError(f"no free port among {port} to {port + PORTS - 1}. Name another one with --port.")
+    raise DataError(f"no free port among {port} to {port + PORTS - 1}. Name another one with `port=...`.")
 
 
 def serve(app: Starlette, listener: socket.socket, ready: Callable[[], None]) -> None:

@@ -186,8 +186,8 @@ def check_ids(before: Json, now: Json, answered: list[str], ids: pa.Array) -> No
         "nodes",
         f"a table that has changed since the project began: {'; '.join(differences(before, now))}{gone}",
         "a table with the same ids",
-        "Bring the former table back, or begin another project with another --out. All answers are kept; --export "
-        "writes them to a file.",
+        "Bring the former table back, or begin another project with another `out=...`. All answers are kept; "
+        "`export=...` writes them to a file.",
     )
 
 

@@ -109,7 +109,7 @@ def _labels(estimator: FittedEstimator, about: Described) -> dict[str, object] |
         return None
     from g3nn.queries import probably_wrong  # Here, since pages of stored results are made without torch.
 
-    rows = probably_wrong(estimator.audit_labels())[:MOST_LABELS]
+    rows = probably_wrong(estimator.audit_labels(ids=False))[:MOST_LABELS]
     shown = [
         [rank, about.ids[node], probability, _word(given, 4), _word(answer, 4)]
         for rank, node, given, answer, probability in rows.tolist()

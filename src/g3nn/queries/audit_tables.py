@@ -25,7 +25,8 @@ def probably_wrong(table: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class AuditTables:
-    """Structured arrays with the columns rank (from 1), source, target and probability.
+    """Structured arrays with the columns rank (from 1), source, target and probability. Nodes are those of the caller:
+    ids after a fit with ids, otherwise numbers.
 
     edges:   every observed edge, the most suspicious first.
     missing: pairs without an edge that probably should have one, the likeliest first.
@@ -37,6 +38,10 @@ class AuditTables:
     missing: np.ndarray
     labels: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=LABEL_ROW))
 
+    def named(self, ids: pa.Array) -> AuditTables:
+        """With ids (n,) in place of node numbers."""
+        return AuditTables(*(with_ids(rows, ids) for rows in (self.edges, self.missing, self.labels)))
+
     def to_frame(self) -> tuple[Any, Any]:
         """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
         return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
@@ -45,6 +50,16 @@ class AuditTables:
         tables = {"Edges, the least likely first": self.edges, "Pairs that seem to lack an edge": self.missing}
         tables["Labels, the most suspicious first"] = self.labels
         return "".join(html_table(_arrow(rows), title, most=10) for title, rows in tables.items())
+
+
+def with_ids(rows: np.ndarray, ids: pa.Array) -> np.ndarray:
+    """Rows with ids (n,) in place of node numbers."""
+    names, called = rows.dtype.names or (), ids.to_numpy(zero_copy_only=False)
+    of_nodes = [name for name in names if name in ("source", "target", "node")]
+    table = rows.astype([(name, called.dtype if name in of_nodes else rows.dtype[name]) for name in names])
+    for name in of_nodes:
+        table[name] = called[rows[name]]
+    return table
 
 
 def _arrow(rows: np.ndarray) -> pa.Table:

@@ -126,7 +126,7 @@ def rows(connection: sqlite3.Connection) -> list[Row]:
 def create(path: Path) -> None:
     """Create an empty store. It appears complete or not at all; if another process is faster, its file stays."""
     if not os.path.isdir(path.parent):
-        raise DataError(f"{path}: there is no folder {path.parent}. Create it, or give --store a file elsewhere.")
+        raise DataError(f"{path}: there is no folder {path.parent}. Create it, or give `store=...` a file elsewhere.")
     with explained(path), creating(path) as draft, closing(_connect(draft, "mode=rwc")) as connection:
         connection.executescript(_SCHEMA)
 
@@ -155,7 +155,7 @@ def writable(path: Path) -> sqlite3.Connection:
 def snapshot(path: Path) -> sqlite3.Connection:
     """A checked copy in memory of everything committed so far. The file and its folder are not written to."""
     if os.path.isdir(path):
-        raise DataError(f"{path}: a folder. Give --store a file, such as {path / 'results.sqlite'}.")
+        raise DataError(f"{path}: a folder. Give `store=...` a file, such as {path / 'results.sqlite'}.")
     if not os.path.exists(path):
         raise DataError(f"{path}: no such file. Check the name; `g3nn bench run SUITE --store FILE` creates one.")
     copy = _tolerant(sqlite3.connect(":memory:", isolation_level=None))
@@ -214,7 +214,7 @@ def _back_up(path: Path, mode: str, target: sqlite3.Connection) -> None:
         if not 1 <= version <= VERSION:
             age = "newer" if version > VERSION else "older"
             mismatch = f"a store of the {age} version {version}; this g3nn reads versions 1 to {VERSION}"
-            raise DataError(f"{mismatch}. Read it with the g3nn that made it, or give --store a new file.")
+            raise DataError(f"{mismatch}. Read it with the g3nn that made it, or give `store=...` a new file.")
         source.backup(target)
     if (verdict := target.execute("PRAGMA integrity_check(1)").fetchone()[0]) != "ok":
         raise sqlite3.DatabaseError(verdict)
@@ -256,13 +256,13 @@ def _tolerant(connection: sqlite3.Connection) -> sqlite3.Connection:
 
 _UNREADABLE = (zlib.error, ValueError, LookupError, TypeError)
 _REFUSED = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_PROTOCOL)
-_OTHER_FILE = "Check the name, or give --store a new file."
+_OTHER_FILE = "Check the name, or give `store=...` a new file."
 _TROUBLE = {
     sqlite3.SQLITE_FULL: ("the disk is full", "Free some space and run again."),
     sqlite3.SQLITE_IOERR: ("the disk fails", "Check its free space, your quota and its health, and run again."),
     sqlite3.SQLITE_BUSY: ("another process keeps it locked", "Wait for that process or end it, and run again."),
     **dict.fromkeys(
-        _REFUSED, ("cannot be written", "Make the file and its folder writable, or give --store another file.")
+        _REFUSED, ("cannot be written", "Make the file and its folder writable, or give `store=...` another file.")
     ),
 }
 """What is wrong and what to do, for failures that leave the store sound."""

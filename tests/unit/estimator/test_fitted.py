@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import G3NNWarning, InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.problem import read_problem
-from g3nn.graph.given import take_apart
+from g3nn.graph.given import Given, take_apart
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* new nodes have no edge")
 def tasks_of(graph, inductive, **parameters):
     """The whole task, the one that is trained on, its nodes, and the form and the means of the features."""
     classifier, problems = G3NNClassifier(**{"missing": "error", "inductive": inductive, **parameters}), Problems()
-    given = take_apart(graph.X, graph.y, graph.edges, graph.val, False, problems)
+    given = take_apart(Given(graph.X, graph.y, graph.edges, graph.val, False), problems)
     problem = read_problem(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
     return problem.whole[0], problem.task, problem.seen, problem.form, problem.whole[1]
 

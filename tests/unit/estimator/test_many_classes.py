@@ -8,7 +8,7 @@ import pytest
 from g3nn import G3NNClassifier
 from g3nn.base.errors import Problems
 from g3nn.estimator.problem import read_problem
-from g3nn.graph.given import take_apart
+from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import Classes
 from g3nn.queries.messages import MOST_GROUPS
 
@@ -28,7 +28,7 @@ def graph():
 
 def request(graph, **parameters):
     problems = Problems()
-    given = take_apart(*graph, None, False, problems)
+    given = take_apart(Given(*graph, None, False), problems)
     return read_problem(G3NNClassifier(**parameters).get_params(deep=False), Classes, given, problems, [])
 
 

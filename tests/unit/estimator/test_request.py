@@ -5,12 +5,14 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.linear_model import LogisticRegression
+from torch_geometric.data import HeteroData
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
 from g3nn.estimator.problem import fingerprint, read_problem
 from g3nn.graph.features import FeatureTable
-from g3nn.graph.given import take_apart
+from g3nn.graph.given import Given, take_apart
+from g3nn.graph.task import NodeTask
 
 X = np.eye(8)
 Y = np.array([0, 0, 0, 1, 1, 1, -1, -1])
@@ -19,7 +21,7 @@ EDGES = np.array([[0, 1, 6], [1, 2, 7]])
 
 def request(X=X, y=Y, edges=EDGES, val=None, **parameters):
     classifier, problems = G3NNClassifier(**parameters), Problems()
-    given = take_apart(X, y, edges, val, bool(classifier.directed), problems)
+    given = take_apart(Given(X, y, edges, val, bool(classifier.directed)), problems)
     return read_problem(classifier.get_params(), classifier.outcome_for(given.y, problems), given, problems, [])
 
 
@@ -143,3 +145,13 @@ def test_a_fingerprint_tells_features_apart():
     assert len(keys) == 4
     for same in (X.copy(), X.astype(np.float32), sp.csr_array(X)):
         assert fingerprint(FeatureTable(same)) in keys
+
+
+def test_two_kinds_of_nodes_say_what_to_do():
+    data = HeteroData()
+    data["paper"].x, data["author"].x = torch.eye(3), torch.eye(2)
+    data["author", "writes", "paper"].edge_index = torch.tensor([[0, 1], [1, 2]])
+    with pytest.raises(InputError, match=r"HeteroData of 'paper', 'author' .*to_homogeneous\(\)"):
+        request(data, y=None, edges=None)
+    with pytest.raises(InputError, match=r"to_homogeneous\(\)"):
+        NodeTask.from_pyg(data)

@@ -155,6 +155,6 @@ def test_other_ids_are_refused(tmp_path):
     before = digest_of(graph, nodes, edges)
     write(nodes, node_columns(range(59)))
     other = read_unlabelled(nodes, edges, SHOWN, (), Problems(), id="id")
-    with pytest.raises(InputError, match=r"60 rows became 59.*1 answered id no longer there \('p59'\).*--export"):
+    with pytest.raises(InputError, match=r"60 rows became 59.*1 answered id no longer there \('p59'\).*`export=...`"):
         check_ids(before, digest_of(other, nodes, edges), ["p1", "p59"], other.nodes.ids)
     assert np.array_equal(graph.edges, other.edges)

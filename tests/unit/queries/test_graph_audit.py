@@ -95,7 +95,6 @@ class TestEdgeProba:
         ("pairs", "words"),
         [
             ([[0, -1, 2], [3, 4, 400]], "-1..400"),
-            ([(0, 1), (2, 3)], "may mean the pairs 0-1 and 2-3, or 0-2 and 1-3"),
             ([[0.5], [1.0]], "float64"),
             ([[0, 1], [0, 2], [3, 3], [4, 5]], "1 pairs of a node with itself"),
             ([1, 2, 3], "shape"),
@@ -110,6 +109,8 @@ class TestEdgeProba:
         expected = audit.edge_proba(np.array([[0, 2, 4], [1, 3, 5]]))
         np.testing.assert_array_equal(audit.edge_proba([(0, 1), (2, 3), (4, 5)]), expected)
         np.testing.assert_array_equal(audit.edge_proba((sources, targets)), expected[:2])
+        np.testing.assert_array_equal(audit.edge_proba([(0, 1), (2, 3)]), expected[:2])
+        np.testing.assert_array_equal(audit.edge_proba(np.array([[0, 2], [1, 3]])), expected[:2])
         np.testing.assert_array_equal(audit.edge_proba(pa.table({"source": sources, "target": targets})), expected[:2])
 
     def test_wrong_density(self, audit):

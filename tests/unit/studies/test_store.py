@@ -366,7 +366,7 @@ def test_a_disk_without_links(path, monkeypatch):
         raise PermissionError(1, "Operation not permitted")
 
     monkeypatch.setattr(os, "link", refuse)
-    with pytest.raises(DataError, match=r"Operation not permitted.*give --store another file"):
+    with pytest.raises(DataError, match=r"Operation not permitted.*give `store=...` another file"):
         Store.open(path)
     assert names(path.parent) == []
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from g3nn.base.errors import refuse
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks, listed
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed, option
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -21,7 +21,9 @@ WEIGHT_NAMES = ("weight", "weights")
 NO_WEIGHT = "none"
 """What to say for the weight where there is such a column but edges count alike."""
 
-_UNUSED = Oddity("further columns", "the two ends and a weight", "not used", "--weight COL takes one as the weight.")
+_UNUSED = Oddity(
+    "further columns", "two ends and a weight", "not used", f"{option('weight', 'COL')} makes one the weight."
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
             weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
         if asked is None:
             found, done = f"a column {columns.weight!r}", "its numbers are the weights of the edges"
-            remarks.note(source.name, found, "--weight", done, f"--weight {NO_WEIGHT} ignores them.")
+            remarks.note(source.name, found, option("weight"), done, f"{option('weight', NO_WEIGHT)} ignores them.")
     for name in source.names:
         if name not in (*names, columns.weight) and name.lower() not in WEIGHT_NAMES:
             remarks.column(source.name, name, _UNUSED)
@@ -108,7 +110,7 @@ def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
 def _weights(place: str, column: pa.Array) -> np.ndarray:
     """(E,) at least 0."""
     cells = numbers(column, decimal_of(column.drop_null())) if is_text(column.type) else column
-    allowed, advice = "numbers of at least 0", f"--weight {NO_WEIGHT} ignores them."
+    allowed, advice = "numbers of at least 0", f"{option('weight', NO_WEIGHT)} ignores them."
     if not (is_number(cells.type) or pa.types.is_null(cells.type)):
         refuse(place, f"values of type {column.type}", allowed, advice)
     weights = floats(cells)
@@ -156,8 +158,8 @@ def join(
             ends = zip((source, target), positions, strict=True)
             absent = [pc.filter(end, position.is_null()) for end, position in ends]
             given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
-            same = "Both tables must use the same ids; --id names the column of the node table that has them."
-            advice = same if unknown.all() else "--drop-unknown-edges leaves them out."
+            same = f"Both tables must use the same ids; {option('id')} names the column with those of the nodes."
+            advice = same if unknown.all() else f"{option('drop_unknown_edges', True)} leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
         remarks.notes.append(f"{edges.name}: left out {share}, with ids that no node has")
     if edges.weights is None:

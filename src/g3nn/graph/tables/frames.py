@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -13,7 +15,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import Problems
 from g3nn.base.folders import check_new_folder, new_folder
-from g3nn.base.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN, is_frame
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
@@ -88,8 +90,16 @@ def _cell(value: object) -> str:
     return "" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def native_frame(table: pa.Table) -> object:
-    """A pandas data frame where pandas is installed, else the Arrow table."""
+def library_of(frame: object) -> str:
+    """The library whose data frames are given back for this: its own; pandas for Arrow tables and whatever is none."""
+    library = nw.from_native(frame, eager_only=True).implementation.value if is_frame(frame) else "pyarrow"
+    return "pandas" if library == "pyarrow" else library
+
+
+def native_frame(table: pa.Table, library: Any = "pandas") -> object:
+    """A data frame of a library; instead of pandas, where that is not installed, the Arrow table."""
+    if library != "pandas":
+        return nw.from_arrow(table, backend=library).to_native()
     try:
         import pandas  # noqa: F401
     except ImportError:

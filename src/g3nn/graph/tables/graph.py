@@ -21,7 +21,7 @@ from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
-from g3nn.graph.tables.remarks import Remarks, counted, listed
+from g3nn.graph.tables.remarks import Remarks, counted, listed, option
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
 
 SPLIT = "split"
@@ -133,7 +133,7 @@ def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: 
         cells = plain(table[SPLIT], typed=False)
         if is_text(cells.type) and {str(cell).lower() for cell in cells.to_pylist()} & set(PARTS):
             found, done = error.problems[0].given, "taken to describe the nodes, as no split"
-            advice = "--split split demands a split, --ignore split leaves it out."
+            advice = f"{option('split', SPLIT)} demands a split, {option('ignore', [SPLIT])} leaves it out."
             remarks.note(source.place(SPLIT), found, ", ".join(PARTS), done, advice)
         return columns
     return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
@@ -265,7 +265,9 @@ def read_tables(
         if links is not None:
             edge_columns = links.columns
             with remarks.gathered():
-                pairs, weights = join(links, read.ids, read.typed, remarks, drop_unknown=drop_unknown_edges)
+                # Numbers of rows are no ids that somebody wrote.
+                typed = read.typed and columns.id is not None
+                pairs, weights = join(links, read.ids, typed, remarks, drop_unknown=drop_unknown_edges)
     remarks.tell()
     remarks.raise_if_any()
     assert read is not None

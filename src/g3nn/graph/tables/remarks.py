@@ -29,6 +29,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def option(name: str, value: object = ...) -> str:
+    """How a message names an argument of `read_tables`; the command line says instead what its own option is."""
+    return f"`read_tables({name}={'...' if value is ... else repr(value)})`"
+
+
 class Oddity(NamedTuple):
     """Something that is seldom meant. done: what becomes of it."""
 

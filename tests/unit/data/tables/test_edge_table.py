@@ -40,7 +40,11 @@ class TestReading:
             ("a,b\n1,2\n", {"source": "a", "target": "a"}, "which is also the source column"),
             ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': got whole numbers and 1 other value ('x')"),
             ("a,b,w\n1,2,-1\n2,3,\n4,5,inf\n", {"weight": "w"}, "infinite weights (-1.0, None, inf); expected numbers"),
-            ("a,b,weight\n1,2,heavy\n2,3,1\n", {}, "weights ('heavy'); expected numbers of at least 0. --weight none"),
+            (
+                "a,b,weight\n1,2,heavy\n2,3,1\n",
+                {},
+                "weights ('heavy'); expected numbers of at least 0. `read_tables(weight='none')`",
+            ),
         ]
         for text, options, words in cases:
             with pytest.raises(InputError) as caught:
@@ -59,8 +63,8 @@ class TestNotes:
         path = text_file(tmp_path, 'source,target,Weight,when,how\n0,1,0,1,2\n2,3,"1,5",1,2\n', "e.csv")
         graph = read_graph(NODES, path)
         assert said(graph) == [
-            ": a column 'Weight'; its numbers are the weights of the edges. --weight none ignores them.",
-            "columns 'when', 'how': further columns; not used. --weight COL takes one as the weight.",
+            ": a column 'Weight'; its numbers are the weights of the edges. `read_tables(weight='none')` ignores them.",
+            "columns 'when', 'how': further columns; not used. `read_tables(weight='COL')` makes one the weight.",
         ]
         assert graph.weights is not None
         assert (graph.edges.tolist(), graph.weights.tolist()) == ([[2], [3]], [1.5])
@@ -120,12 +124,14 @@ class TestJoin:
         with pytest.raises(InputError) as caught:
             pairs(edges, ["a", "b"])
         assert "7 of 8 edges with ids that no node has ('t', 'u', 'v', 'w', 'x' and 2 more)" in str(caught.value)
-        assert "--drop-unknown-edges" in str(caught.value)
+        assert "`read_tables(drop_unknown_edges=True)`" in str(caught.value)
         assert join(edges, pa.array(["a", "b"]), False, remarks, drop_unknown=True)[0].tolist() == [[0], [0]]
         assert remarks.notes == ["e.csv: left out 7 of 8 edges, with ids that no node has"]
         assert remarks.found == []
 
     @pytest.mark.parametrize("drop_unknown", [True, False])
     def test_all_edges_are_never_dropped(self, drop_unknown):
-        with pytest.raises(InputError, match="Both tables must use the same ids; --id names the column"):
+        with pytest.raises(
+            InputError, match=r"Both tables must use the same ids; `read_tables\(id=...\)` names the column"
+        ):
             pairs(edge_table(["x"], ["y"]), ["a"], drop_unknown=drop_unknown)
