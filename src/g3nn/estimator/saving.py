@@ -38,6 +38,7 @@ from g3nn.graph.outcomes import OUTCOMES
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.outcomes.numbers import ValueOptions
 from g3nn.graph.outcomes.real import RealOptions
+from g3nn.graph.outcomes.warps import Warp
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form
@@ -185,7 +186,17 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
+_TABULAR = (
+    CrossFitted,
+    FoldModel,
+    Linear,
+    Neighbourhood,
+    Trees,
+    *OUTCOMES.own.values(),
+    ValueOptions,
+    RealOptions,
+    Warp,
+)
 _ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
 _OTHERS = (ModelSpec, Objective, Scaling)
 _SAVED_AS: dict[type, str] = {FeatureTransform: "View"}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -18,6 +18,7 @@ from g3nn.base.parse import LARGEST
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import PanelModel, as_stack
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
+from g3nn.graph.outcomes.warps import Warp
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
@@ -54,6 +55,11 @@ class NormalOutcome(NumberOutcome):
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
         less, half of it on either side."""
+
+    def claimed(self, answer: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """(n, T) each: the `interval` of the distributions that an answer (n, width) claims."""
+        low, high = self.interval(*self.warped_moments(answer), level)
+        return self.unwarped(low), self.unwarped(high)
 
     @abstractmethod
     def anywhere(self, values: Tensor) -> Tensor:
@@ -115,8 +121,10 @@ class RealOptions(ValueOptions):
 class Real(NormalOutcome):
     """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
 
-    We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
-    (samples that gradients pass through, unbiased), or enter through the moments of their distance (a closed bound).
+    We compute with (g - mean) / deviation of the training labels, where g is y or, with `warps`, a rising function of
+    it: see `Warp`. Densities, means and intervals are those of y all the same. Labels of unlabelled nodes are drawn as
+    m + sqrt(v) e (samples that gradients pass through, unbiased), or enter through the moments of their distance (a
+    closed bound).
     """
 
     Options: ClassVar[type] = RealOptions
@@ -130,6 +138,9 @@ class Real(NormalOutcome):
         "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."
     )
 
+    has_scales: ClassVar[bool] = True
+    warps: tuple[Warp, ...] = ()
+
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:
         return np.abs(values) <= LARGEST
@@ -139,6 +150,45 @@ class Real(NormalOutcome):
         location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
         return cls(columns, options or RealOptions(), location, scale, zeros, ones)
+
+    def on_scales(self, warps: tuple[Warp, ...], labels: np.ndarray) -> Self:
+        warped = replace(self, warps=warps).warped(labels)
+        parts = np.nanmean(warped, axis=0), np.nanstd(warped, axis=0)
+        return replace(self, warps=warps, location=tuple(parts[0].tolist()), scale=tuple(parts[1].tolist()))
+
+    def _each(self, part: Callable[[Warp, Tensor], Tensor], values: Tensor) -> Tensor:
+        """What the scale of each column makes of values (..., T); unchanged where there are none."""
+        if not self.warps:
+            return values
+        return torch.stack([part(warp, values[..., t]) for t, warp in enumerate(self.warps)], dim=-1)
+
+    def warped(self, labels: np.ndarray) -> np.ndarray:
+        return np.asarray(self._each(Warp.apply, torch.from_numpy(labels)).numpy())
+
+    def unwarped(self, values: np.ndarray) -> np.ndarray:
+        """What is infinite stays so, within the range of the target."""
+        made = self._each(Warp.inverse, torch.from_numpy(values)).numpy()
+        low = np.array([0.0 if warp.low >= 0 else -np.inf for warp in self.warps]) if self.warps else -np.inf
+        return np.asarray(np.where(np.isinf(values), np.maximum(values, low), made))
+
+    def unit_at(self, labels: np.ndarray) -> np.ndarray:
+        if not self.warps:
+            return super().unit_at(labels)
+        known = np.where(np.isnan(labels), self.unwarped(np.array([self.location])), labels)
+        return np.asarray(self.scale / self._each(Warp.slope, torch.from_numpy(known)).numpy())
+
+    def in_units(self, answer: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        if not self.warps:
+            return super().in_units(answer)
+        mean, deviation = (part.numpy() for part in self._unwarped_moments(answer.double().cpu()))
+        return mean, deviation
+
+    def _unwarped_moments(self, answer: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean and standard deviation (R, n, T) in the caller's unit."""
+        mean, deviation = self.mean(answer), self.variance(answer).sqrt()
+        parts = enumerate(zip(self.warps, self.location, self.scale, strict=True))
+        columns = [warp.moments(at + by * mean[..., t], by * deviation[..., t]) for t, (warp, at, by) in parts]
+        return torch.stack([mean for mean, _ in columns], -1), torch.stack([deviation for _, deviation in columns], -1)
 
     @property
     def _noise_of_nodes(self) -> bool:
@@ -173,15 +223,25 @@ class Real(NormalOutcome):
     def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """spread: variances in our unit."""
         log_variance = np.clip(np.log(np.maximum(spread, np.finfo(np.float64).tiny)), *_LOG_VARIANCE)
-        return np.concatenate([self.in_our_unit(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
+        return np.concatenate([self._standard(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
 
     def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        if self.warps:
+            return self._unwarped_score(rows, values, known)
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
         missed = ((self.mean(rows) - values).square() * known).sum((1, 2))
         return 1 - missed / ((centre - values).square() * known).sum()
+
+    def _unwarped_score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        """The same in the caller's unit; of several columns it is the mean."""
+        parts = enumerate(zip(self.warps, self.location, self.scale, strict=True))
+        values = torch.stack([warp.inverse(at + by * values[:, t]) for t, (warp, at, by) in parts], dim=1)
+        centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
+        missed = ((self._unwarped_moments(rows)[0] - values).square() * known).sum(1)
+        return 1 - (missed / ((centre - values).square() * known).sum(0)).mean(1)
 
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         from scipy.special import ndtri

@@ -83,7 +83,7 @@ class CrossFitted:
         single = labels.ndim == 1
         classes = (outcome.columns if single else 2) if outcome.learner == "classifier" else 0
         learner = _Learner(estimator, X, train, weights, classes, 0 if single else 1, seed, argument)
-        columns = labels[train].reshape(len(train), -1)
+        columns = outcome.warped(labels[train]).reshape(len(train), -1)
         fitted = [learner.column(values, _folds(values, folds, classes > 0, seed)) for values in columns.T]
         mean = np.concatenate([mean for _, mean in fitted], axis=1)
         model = cls(outcome, tuple(models for models, _ in fitted), outcome.spread_around(mean[train], columns))
