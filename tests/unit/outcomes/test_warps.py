@@ -10,6 +10,7 @@ import torch
 from scipy import stats
 
 import g3nn
+from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Counts, Real
 from g3nn.graph.outcomes.warps import IDENTITY, LOG, RANKS, SIGNED_LOG, Warp, best_warps
 
@@ -176,3 +177,35 @@ def test_a_task_takes_the_scale_of_its_training_labels_alone():
     labels = positive.labels.copy()
     labels[np.setdiff1d(np.arange(200), task.train)] = -1e6
     assert positive.with_best_warps().warps == replace(positive, labels=labels).with_best_warps().warps != ()
+
+
+class TestNoiseOfNodes:
+    outcome = Real(1, None, (0.0,), (1.0,))
+
+    def drawn(self, nodes: int, grows: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """Answers that claim the same for all nodes, and labels whose deviation grows with the answer."""
+        rng = np.random.default_rng(seed)
+        mean = rng.standard_normal(nodes)
+        labels = mean + 0.7 * np.exp(grows * mean) * rng.standard_normal(nodes)
+        return np.stack([mean, np.full(nodes, -0.5)], axis=1), labels[:, None]
+
+    def test_deviations_differ_where_errors_do(self):
+        answer, labels = self.drawn(300, 0.5)
+        scaling = self.outcome.fit_scaling(answer, labels)
+        others, truth = self.drawn(2000, 0.5, seed=1)
+        scaled = self.outcome.scaled(others, scaling)
+        _, deviation = self.outcome.moments(scaled)
+        assert np.corrcoef(np.log(deviation[:, 0]), others[:, 0])[0, 1] > 0.9
+        plain = self.outcome.scaled(others, Scaling(self.outcome.temperature(answer, labels)))
+        losses = [self.outcome.loss_and_score(one, truth)[0] for one in (scaled, plain)]
+        assert losses[0] < losses[1] - 0.15
+        np.testing.assert_array_equal(scaled[:, 0], others[:, 0])
+
+    def test_they_are_equal_where_errors_are(self):
+        answer, labels = self.drawn(300, 0.0)
+        scaling = self.outcome.fit_scaling(answer, labels)
+        assert scaling.offsets is None
+        assert scaling.temperature == self.outcome.temperature(answer, labels)
+
+    def test_they_are_equal_where_there_are_few_labels_to_tell(self):
+        assert self.outcome.fit_scaling(*self.drawn(25, 0.5)).offsets is None

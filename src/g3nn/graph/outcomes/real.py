@@ -15,7 +15,7 @@ from torch import Tensor
 
 from g3nn.base.options import choice
 from g3nn.base.parse import LARGEST
-from g3nn.graph.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling, fit_noise
 from g3nn.graph.outcomes.base import PanelModel, as_stack
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
 from g3nn.graph.outcomes.warps import Warp
@@ -24,6 +24,9 @@ LOG_TWO_PI = math.log(2 * math.pi)
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """The standard deviation is clamped to [1/150, 12] times that of the labels."""
+
+_FAR = 3.0
+"""Beyond this many deviations from the mean of the labels noise does not change any more."""
 
 _OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
 """The expected share of outliers, how many labels that counts as, and how often it is estimated again."""
@@ -227,6 +230,32 @@ class Real(NormalOutcome):
 
     def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
+
+    def _noise_columns(self, answer: np.ndarray, usual: float) -> np.ndarray:
+        """(n, T, 3): what noise may depend on: the mean, its square, and how far members are apart, which is in the
+        variance. usual: a log-variance."""
+        mean, log_variance = np.split(answer, 2, axis=1)
+        mean = np.clip(mean, -_FAR, _FAR)
+        return np.stack([mean, mean**2 - 1, np.clip(log_variance - usual, -_FAR, _FAR)], axis=2)
+
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+        """A temperature, and the noise of each node as far as these labels support that."""
+        known, (mean, log_variance) = ~np.isnan(labels), np.split(answer, 2, axis=1)
+        usual = float(log_variance[known].mean()) if known.any() else 0.0
+        squares = (self.in_our_unit(labels) - mean) ** 2 * np.exp(-log_variance)
+        slopes = fit_noise(squares[known], self._noise_columns(answer, usual)[known])
+        if slopes is None:
+            return super().fit_scaling(answer, labels)
+        offsets = np.array([*slopes, usual])
+        return Scaling(self.temperature(self.scaled(answer, Scaling(offsets=offsets)), labels), offsets)
+
+    def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
+        """offsets: (4,), the slopes of the log-variance in `_noise_columns`, and what is usual there."""
+        if scaling.offsets is not None:
+            *slopes, usual = scaling.offsets
+            more = self._noise_columns(answer, usual) @ np.array(slopes)
+            answer = answer + np.concatenate([np.zeros_like(more), more], axis=1)
+        return super().scaled(answer, scaling)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
         if self.warps:
