@@ -167,11 +167,11 @@ def test_a_loaded_model_answers_the_same(task, counts, tmp_path, outcome, change
 def test_a_positive_target_has_no_negative_answer_and_that_is_saved_too(task, tmp_path):
     y = np.exp(known_numbers(task)[:, 0] / np.nanstd(task.labels))
     regressor = quick(model="gcn", options={}, epochs=20).fit(task.features, y, task.edges, val=task.val)
-    assert [warp.name for warp in regressor.fitted_.task.warps] == ["log"]
+    assert regressor.fitted_.task.warps[0].name != "identity"
     regressor.save(tmp_path / "model")
     for model in (regressor, load_model(tmp_path / "model")):
-        assert model.predict().min() > 0
-        assert model.predict_interval(0.9).min() > 0
+        assert model.predict().min() >= 0
+        assert model.predict_interval(0.9).min() >= 0
         np.testing.assert_array_equal(model.predict_interval(0.9), regressor.predict_interval(0.9))
         np.testing.assert_array_equal(model.predict(), regressor.predict())
 

@@ -27,7 +27,7 @@ _WIDE, _COMPONENTS = 100, 32
 
 _SURE, _LEAST = 2.0, 0.1
 """A scale is taken if its log-density is higher than that of the value itself by this many standard errors, and than
-that of simpler scales by this many nats, and if its squared error is higher by no more than one standard error."""
+that of simpler scales by this many nats, and if its squared error is not higher by as many standard errors."""
 
 _POINTS = [
     (float(point), float(share) / math.sqrt(2 * math.pi))
@@ -150,7 +150,7 @@ def _best(x: np.ndarray, values: np.ndarray) -> Warp:
         density, own = _judged(name, x[some], values[some] / largest)
         gain, worse = density - plain, own - missed
         error, own_error = (part.std() / math.sqrt(len(some)) for part in (gain, worse))
-        if gain.mean() > max(_SURE * error, highest + _LEAST) and worse.mean() <= own_error:
+        if gain.mean() > max(_SURE * error, highest + _LEAST) and worse.mean() <= _SURE * own_error:
             chosen, highest = name, float(gain.mean())
     return Warp.of(chosen, values)
 
@@ -165,7 +165,7 @@ def _judged(name: str, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
         own, rest = fold == one, fold != one
         warp, y = Warp.of(name, values[rest]), torch.from_numpy(values)
         made, slope = warp.apply(y).numpy(), warp.slope(y).numpy()
-        trees = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=8, min_samples_leaf=5, random_state=0)
+        trees = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=6, min_samples_leaf=15, random_state=0)
         answers = trees.fit(x[rest], made[rest]).predict(x[own])
         variance = max(((made[own] - answers) ** 2).mean(), 1e-12)
         found[own] = np.log(slope[own]) - 0.5 * ((made[own] - answers) ** 2 / variance + np.log(variance))
