@@ -187,8 +187,11 @@ class NumberView(AnswerView):
         self.names = ["value"] if fitted.flat and self.names == ["0"] else self.names
         self.low, self.high = np.moveaxis(fitted.conformal(1 - (1 - ALPHA)), 2, 0)
         # Of nodes with the same deviation those with fewer neighbours are less certain.
-        deviation = np.round(self.deviation[:, 0] / self.deviation[:, 0].max(), 6)
-        self.doubt, self.key = _ranked(deviation, -degrees(self.task)), self.mean[:, 0]
+        neighbours = degrees(self.task)
+        self.doubt = np.round(self.deviation[:, 0] / self.deviation[:, 0].max(), 6) - 1e-7 * neighbours / (
+            1 + neighbours.max()
+        )
+        self.key = self.mean[:, 0]
         # The share of the deviance of counts is no part of an evaluation.
         deviance = self.outcome.score_key == "d2" and len(self.labels) > 0
         self.score = self.outcome.loss_and_score(self.answer[self.task.val], self.labels)[1] if deviance else None
@@ -272,13 +275,6 @@ def _certain(bins: list[Bin]) -> list[list[float]]:
 def _entropy(p: np.ndarray) -> np.ndarray:
     """In nats, as `predict_entropy` has it."""
     return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
-
-
-def _ranked(values: np.ndarray, ties: np.ndarray) -> np.ndarray:
-    """(n,): the place of each value in their order; the second array decides between equal ones, then who is first."""
-    ranks = np.empty(len(values))
-    ranks[np.lexsort((-np.arange(len(values)), ties, values))] = np.arange(len(values))
-    return ranks
 
 
 def _mean(values: np.ndarray) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
@@ -159,39 +159,40 @@ class Real(NormalOutcome):
         parts = np.nanmean(warped, axis=0), np.nanstd(warped, axis=0)
         return replace(self, warps=warps, location=tuple(parts[0].tolist()), scale=tuple(parts[1].tolist()))
 
-    def _each(self, part: Callable[[Warp, Tensor], Tensor], values: Tensor) -> Tensor:
-        """What the scale of each column makes of values (..., T); unchanged where there are none."""
-        if not self.warps:
-            return values
-        return torch.stack([part(warp, values[..., t]) for t, warp in enumerate(self.warps)], dim=-1)
-
     def warped(self, labels: np.ndarray) -> np.ndarray:
-        return np.asarray(self._each(Warp.apply, torch.from_numpy(labels)).numpy())
+        return self._applied(labels)[0] if self.warps else labels
+
+    def _applied(self, labels: np.ndarray) -> np.ndarray:
+        """(2, m, T): g of the labels and its derivatives."""
+        columns = [warp.apply(torch.from_numpy(labels[:, t])) for t, warp in enumerate(self.warps)]
+        return np.stack([np.stack(column) for column in columns], axis=2)
 
     def unwarped(self, values: np.ndarray) -> np.ndarray:
         """What is infinite stays so, within the range of the target."""
-        made = self._each(Warp.inverse, torch.from_numpy(values)).numpy()
-        low = np.array([0.0 if warp.low >= 0 else -np.inf for warp in self.warps]) if self.warps else -np.inf
-        return np.asarray(np.where(np.isinf(values), np.maximum(values, low), made))
+        found = values.copy()
+        for t, warp in enumerate(self.warps):
+            made, lowest = warp.inverse(torch.from_numpy(values[:, t])).numpy(), 0.0 if warp.low >= 0 else -np.inf
+            found[:, t] = np.where(np.isinf(values[:, t]), np.maximum(values[:, t], lowest), made)
+        return found
 
     def unit_at(self, labels: np.ndarray) -> np.ndarray:
         if not self.warps:
             return super().unit_at(labels)
         known = np.where(np.isnan(labels), self.unwarped(np.array([self.location])), labels)
-        return np.asarray(self.scale / self._each(Warp.slope, torch.from_numpy(known)).numpy())
+        return np.asarray(self.scale / self._applied(known)[1])
 
     def in_units(self, answer: Tensor) -> tuple[np.ndarray, np.ndarray]:
         if not self.warps:
             return super().in_units(answer)
-        mean, deviation = (part.numpy() for part in self._unwarped_moments(answer.double().cpu()))
-        return mean, deviation
+        mean, deviation = self._unwarped_moments(answer.double().cpu())
+        return mean.numpy(), deviation.numpy()
 
-    def _unwarped_moments(self, answer: Tensor) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation (R, n, T) in the caller's unit."""
+    def _unwarped_moments(self, answer: Tensor) -> Tensor:
+        """(2, R, n, T): mean and standard deviation in the caller's unit."""
         mean, deviation = self.mean(answer), self.variance(answer).sqrt()
         parts = enumerate(zip(self.warps, self.location, self.scale, strict=True))
         columns = [warp.moments(at + by * mean[..., t], by * deviation[..., t]) for t, (warp, at, by) in parts]
-        return torch.stack([mean for mean, _ in columns], -1), torch.stack([deviation for _, deviation in columns], -1)
+        return torch.stack([torch.stack(column) for column in columns], dim=-1)
 
     @property
     def _noise_of_nodes(self) -> bool:
@@ -258,19 +259,15 @@ class Real(NormalOutcome):
         return super().scaled(answer, scaling)
 
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        mean = self.mean(rows)
         if self.warps:
-            return self._unwarped_score(rows, values, known)
+            # In the caller's unit, in which an observed value is an answer without doubt.
+            certain = torch.cat([values, torch.full_like(values, -torch.inf)], dim=1)
+            mean, values = self._unwarped_moments(rows)[0], self._unwarped_moments(certain.unsqueeze(0))[0, 0]
+            mean, values = mean / values.std(0), values / values.std(0)
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
-        missed = ((self.mean(rows) - values).square() * known).sum((1, 2))
+        missed = ((mean - values).square() * known).sum((1, 2))
         return 1 - missed / ((centre - values).square() * known).sum()
-
-    def _unwarped_score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
-        """The same in the caller's unit; of several columns it is the mean."""
-        parts = enumerate(zip(self.warps, self.location, self.scale, strict=True))
-        values = torch.stack([warp.inverse(at + by * values[:, t]) for t, (warp, at, by) in parts], dim=1)
-        centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
-        missed = ((self._unwarped_moments(rows)[0] - values).square() * known).sum(1)
-        return 1 - (missed / ((centre - values).square() * known).sum(0)).mean(1)
 
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         from scipy.special import ndtri

@@ -17,7 +17,7 @@ from g3nn.base.parse import Matrix
 IDENTITY, LOG, SIGNED_LOG, RANKS = "identity", "log", "signed-log", "normal-scores"
 
 _KNOTS = 12
-"""Quantiles between which normal scores are straight lines."""
+"""Quantiles between which normal scores are straight lines; no more different values than that stay as they are."""
 
 _FEWEST, _MOST, _FOLDS = 20, 2000, 3
 """With fewer labels nothing is chosen; of more, some are looked at; and in how many folds."""
@@ -29,10 +29,7 @@ _SURE, _LEAST = 2.0, 0.1
 """A scale is taken if its log-density is higher than that of the value itself by this many standard errors, and than
 that of simpler scales by this many nats, and if its squared error is not higher by as many standard errors."""
 
-_POINTS = [
-    (float(point), float(share) / math.sqrt(2 * math.pi))
-    for point, share in zip(*np.polynomial.hermite_e.hermegauss(24), strict=True)
-]
+_POINTS, _SHARES = (tuple(part.tolist()) for part in np.polynomial.hermite_e.hermegauss(24))
 """Gauss-Hermite points of a standard normal, and how much each counts."""
 
 
@@ -56,8 +53,8 @@ class Warp:
 
     @classmethod
     def of(cls, name: str, values: np.ndarray) -> Warp:
-        """For values (m,) that `suits` takes. Answers stay within their range and a deviation of g(y) around it; they
-        may be anything if y itself is normal, but not below 0 if no value is."""
+        """For values (m,) that differ. Answers stay within their range and a deviation of g(y) around it; they may be
+        anything if y itself is normal, but not below 0 if no value is."""
         warp = cls(name)
         if name == SIGNED_LOG:
             warp = cls(name, unit=float(np.median(np.abs(values[values != 0]))))
@@ -67,18 +64,19 @@ class Warp:
             warp = cls(name, knots=tuple(knots.tolist()), levels=tuple(ndtri(shares[first]).tolist()))
         low, high = -math.inf, math.inf
         if name != IDENTITY:
-            made = warp.apply(torch.from_numpy(values))
+            made, _ = warp.apply(torch.from_numpy(values))
             ends = torch.stack([made.min() - made.std(), made.max() + made.std()])
             low, high = warp.inverse(ends).tolist()
         return replace(warp, low=max(low, 0.0) if values.min() >= 0 else low, high=high)
 
-    def apply(self, y: Tensor) -> Tensor:
-        """g(y). A logarithm takes what is below `low` for that."""
+    def apply(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """g(y) and its derivative. A logarithm takes what is below `low` for that."""
         if self.name == LOG:
-            return y.clamp_min(max(self.low, torch.finfo(y.dtype).tiny)).log()
+            y = y.clamp_min(max(self.low, torch.finfo(y.dtype).tiny))
+            return y.log(), y.reciprocal()
         if self.name == SIGNED_LOG:
-            return (y / self.unit).asinh()
-        return _lines(y, self.knots, self.levels)[0] if self.name == RANKS else y
+            return (y / self.unit).asinh(), (y.square() + self.unit**2).rsqrt()
+        return _lines(y, self.knots, self.levels) if self.name == RANKS else (y, torch.ones_like(y))
 
     def inverse(self, g: Tensor) -> Tensor:
         """y, between `low` and `high`."""
@@ -90,25 +88,14 @@ class Warp:
             y = _lines(g, self.levels, self.knots)[0] if self.name == RANKS else g
         return y.clamp(self.low, self.high)
 
-    def slope(self, y: Tensor) -> Tensor:
-        """The derivative of g at y: how many times denser g(y) is than y."""
-        if self.name == LOG:
-            return y.clamp_min(max(self.low, torch.finfo(y.dtype).tiny)).reciprocal()
-        if self.name == SIGNED_LOG:
-            return (y.square() + self.unit**2).rsqrt()
-        return _lines(y, self.knots, self.levels)[1] if self.name == RANKS else torch.ones_like(y)
-
     def moments(self, mean: Tensor, deviation: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and standard deviation of y, if g(y) is normal with these. A value itself is cut off at the ends."""
         if self.name == IDENTITY:
             return mean.clamp(self.low, self.high), deviation
-        centre = torch.zeros_like(mean)
-        for point, share in _POINTS:
-            centre = centre + share * self.inverse(mean + point * deviation)
-        variance = torch.zeros_like(mean)
-        for point, share in _POINTS:
-            variance = variance + share * (self.inverse(mean + point * deviation) - centre).square()
-        return centre, variance.sqrt()
+        points, shares = (_tensor(part, mean.device, mean.dtype) for part in (_POINTS, _SHARES))
+        drawn = self.inverse(mean + points.view(-1, *[1] * mean.ndim) * deviation)
+        centre = torch.tensordot(shares / shares.sum(), drawn, 1)
+        return centre, torch.tensordot(shares / shares.sum(), (drawn - centre).square(), 1).sqrt()
 
 
 @cache
@@ -141,12 +128,13 @@ def _best(x: np.ndarray, values: np.ndarray) -> Warp:
     unless another is clearly better, and explains as much of the variance as the value itself."""
     if len(values) < _FEWEST:
         return Warp()
+    if len(np.unique(values)) <= _KNOTS:
+        return Warp.of(IDENTITY, values)
     some = np.random.default_rng(0).permutation(len(values))[:_MOST]
     largest = np.abs(values).max()
-    names = [LOG] * bool(values.min() > 0) + [SIGNED_LOG] + [RANKS] * (len(np.unique(values)) > _KNOTS)
     plain, missed = _judged(IDENTITY, x[some], values[some] / largest)
     chosen, highest = IDENTITY, 0.0
-    for name in names:
+    for name in (LOG, SIGNED_LOG, RANKS) if values.min() > 0 else (SIGNED_LOG, RANKS):
         density, own = _judged(name, x[some], values[some] / largest)
         gain, worse = density - plain, own - missed
         error, own_error = (part.std() / math.sqrt(len(some)) for part in (gain, worse))
@@ -163,8 +151,8 @@ def _judged(name: str, x: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, n
     found, missed, fold = np.empty(len(values)), np.empty(len(values)), np.arange(len(values)) % _FOLDS
     for one in range(_FOLDS):
         own, rest = fold == one, fold != one
-        warp, y = Warp.of(name, values[rest]), torch.from_numpy(values)
-        made, slope = warp.apply(y).numpy(), warp.slope(y).numpy()
+        warp = Warp.of(name, values[rest])
+        made, slope = (part.numpy() for part in warp.apply(torch.from_numpy(values)))
         trees = HistGradientBoostingRegressor(max_iter=50, max_leaf_nodes=6, min_samples_leaf=15, random_state=0)
         answers = trees.fit(x[rest], made[rest]).predict(x[own])
         variance = max(((made[own] - answers) ** 2).mean(), 1e-12)
