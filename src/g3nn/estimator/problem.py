@@ -147,7 +147,7 @@ class FitProblem:
             outcome=self.outcome.name,
             weights=False if self.edge_weights is None else self.edge_weights,
         )
-        return task, means
+        return task.with_best_warps(), means
 
     @property
     def task(self) -> NodeTask:

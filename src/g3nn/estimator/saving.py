@@ -34,10 +34,8 @@ from g3nn.estimator.members import (
 )
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
 from g3nn.graph.calibrate import Scaling
-from g3nn.graph.outcomes import OUTCOMES
+from g3nn.graph.outcomes import OUTCOMES, RealOptions, ValueOptions, Warp
 from g3nn.graph.outcomes.labels import name_array
-from g3nn.graph.outcomes.numbers import ValueOptions
-from g3nn.graph.outcomes.real import RealOptions
 from g3nn.graph.tables.fitted_tables import FittedTables
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form
@@ -185,9 +183,9 @@ def _checksum(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values(), ValueOptions, RealOptions)
+_TABULAR = (CrossFitted, FoldModel, Linear, Neighbourhood, Trees, *OUTCOMES.own.values())
 _ESTIMATOR = (Answers, Calibration, EdgeTrust, Form, JudgedLabels, PanelEntry, SavedPrior)
-_OTHERS = (ModelSpec, Objective, Scaling)
+_OTHERS = (ModelSpec, Objective, RealOptions, Scaling, ValueOptions, Warp)
 _SAVED_AS: dict[type, str] = {FeatureTransform: "View"}
 """Classes that have another name in the files."""
 _KINDS: dict[str, Callable[..., Any]] = {
@@ -337,8 +335,9 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 
 
 def _fields(value: Any, *without: str) -> Json:
-    """The fields of a dataclass by name."""
-    return {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
+    """The fields of a dataclass by name; without scales if values are taken as they are, as files once were."""
+    found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
+    return {name: part for name, part in found.items() if name != "warps" or part}
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

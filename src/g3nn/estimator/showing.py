@@ -398,7 +398,8 @@ def _pulls(fitted: Fitted, network: Network, nodes: np.ndarray, outcome: Outcome
     inputs, model = Inputs.of(task, device, outcome=outcome), network.model.to(device)
     x = torch.from_numpy(seen.toarray() if sp.issparse(seen) else seen).to(inputs.device, inputs.dtype).requires_grad_()
     mean = outcome.mean(outcome.mixture(model.posterior.log_prob(replace(inputs, x=Features(x)), None)))[0]
-    values = mean.log() if outcome.exclusive else mean * torch.tensor(outcome.scale or (1.0,)).to(mean)
+    unit = outcome.unit_at(outcome.moments(fitted.answers.answer)[0])
+    values = mean.log() if outcome.exclusive else mean * torch.from_numpy(unit).to(mean)
     pulls = np.zeros((len(nodes), fitted.task.num_features))
     if not values.requires_grad:
         # Some models do not look at features.

@@ -17,6 +17,9 @@ TEMPERATURES = (0.05, 20.0)
 WIDTHS = (0.0, 0.1, 0.2, 0.5, 1.0)
 """Standard deviations that are tried for the offsets of classes; 0 means no offsets."""
 
+NOISE_WIDTHS = (0.0, 0.1, 0.3)
+"""Standard deviations that are tried for what noise depends on; 0 means on nothing."""
+
 FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
@@ -144,7 +147,8 @@ def fit_temperature(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray 
 
 @dataclass(frozen=True, eq=False)
 class Scaling:
-    """Probabilities made proportional to p_k^(1 / temperature) exp(offset_k). offsets: (K,), or None for zeros.
+    """Probabilities made proportional to p_k^(1 / temperature) exp(offset_k). offsets: (K,), or None for zeros; of
+    numbers, how the variance depends on the answer (see `Real.scaled`), or None if it does not.
 
     Above 1 a temperature makes them less certain, below 1 more certain. base: (K,), doubt times the frequencies of the
     classes, where doubt is the probability that nothing but these was learned: then p becomes (1 - doubt) p + base.
@@ -272,6 +276,46 @@ def _at_most(scaling: Scaling, log_prob: np.ndarray, confidence: float) -> Scali
         middle = math.sqrt(low * high)
         low, high = (middle, high) if certainty(middle) > confidence else (low, middle)
     return replace(scaling, temperature=high)
+
+
+def fit_noise(squares: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+    """(C,): how the logarithm of the variance of each value rises with columns (m, C) of what is known about it, as far
+    as values that had no say support it; None if they do not. squares: (m,), squared errors over claimed variances.
+
+    Coefficients have a normal prior, whose width is the one with the lowest loss on folds that were left out.
+    """
+    if len(squares) < FEW_VALIDATION_NODES:
+        return None
+    fold = np.random.default_rng(0).permutation(len(squares)) % _FOLDS
+    losses = {width: np.empty(len(squares)) for width in NOISE_WIDTHS}
+    for width, loss in losses.items():
+        for one in range(_FOLDS):
+            own, rest = fold == one, fold != one
+            level, *slopes = _noise(squares[rest], columns[rest], width)
+            log_variance = level + columns[own] @ slopes
+            loss[own] = 0.5 * (log_variance + squares[own] * np.exp(-log_variance))
+    best = min(NOISE_WIDTHS, key=lambda width: float(losses[width].mean()))
+    gain = losses[0.0] - losses[best]
+    if gain.mean() <= gain.std() / math.sqrt(len(gain)):
+        return None
+    return _noise(squares, columns, best)[1:]
+
+
+def _noise(squares: np.ndarray, columns: np.ndarray, width: float) -> np.ndarray:
+    """(1 + C,): the mode of the posterior of a level, with the prior of `fit_temperature`, and of the slopes."""
+    from scipy.optimize import minimize
+
+    inputs = np.concatenate([np.ones((len(squares), 1)), width * columns], axis=1)
+
+    def cost(point: np.ndarray) -> tuple[float, np.ndarray]:
+        log_variance = np.clip(inputs @ point, -20.0, 20.0)
+        ratio = squares * np.exp(-log_variance)
+        return float(0.5 * (log_variance + ratio).sum() + point @ point / 2), 0.5 * (1 - ratio) @ inputs + point
+
+    start = np.zeros(inputs.shape[1])
+    start[0] = math.log(max(float(squares.mean()), 1e-12))
+    found = minimize(cost, start, jac=True, method="L-BFGS-B").x
+    return np.concatenate([found[:1], width * found[1:]])
 
 
 def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:

@@ -13,6 +13,7 @@ from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
 from g3nn.base.parse import Edges, Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
+from g3nn.graph.outcomes.warps import Warp, best_warps
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,6 +35,7 @@ class NodeTask:
     weights:  (E,) float64 above 0, as how many edges each one counts; None if all are alike, each counting as one.
     beliefs:  (n, width) float64, what another model says about each node by its features alone, as an answer of the
               outcome in the unit of the training labels; of a training node, without having seen its label.
+    warps:    the scale of each column of real values; none: the values as they are.
     """
 
     features: Matrix
@@ -49,6 +51,7 @@ class NodeTask:
     outcome: str = Classes.name
     weights: np.ndarray | None = None
     beliefs: np.ndarray | None = None
+    warps: tuple[Warp, ...] = ()
 
     def __post_init__(self) -> None:
         """Weights must match the edges, and beliefs the nodes, after every change too."""
@@ -83,7 +86,15 @@ class NodeTask:
 
     def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
         """The outcome in the unit of the training labels, with those of the options that it declares."""
-        return self.kind.of(self.labels[self.train], self.num_classes, pick(options or {}, self.kind.Options))
+        labels = self.labels[self.train]
+        outcome = self.kind.of(labels, self.num_classes, pick(options or {}, self.kind.Options))
+        return outcome.on_scales(self.warps, labels) if self.warps else outcome
+
+    def with_best_warps(self) -> NodeTask:
+        """The same on the scales that suit its training labels best, given their features."""
+        if not self.kind.has_scales:
+            return self
+        return replace(self, warps=best_warps(self.features[self.train], self.labels[self.train]))
 
     @property
     def isolated(self) -> np.ndarray:
@@ -120,6 +131,7 @@ class NodeTask:
         outcome: str = Classes.name,
         weights: object = None,
         beliefs: object = None,
+        warps: tuple[Warp, ...] = (),
     ) -> NodeTask:
         """Check and normalise raw parts. Masks or index lists, dense or sparse features, edges in any order as (2, E),
         a scipy adjacency matrix, a networkx graph or a data frame.
@@ -133,6 +145,8 @@ class NodeTask:
 
         beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
         means and then the logarithms of the variances, of counts those of their log-rates.
+
+        warps: the scales on which real values are normal, one for each column; see `with_best_warps`.
 
         Raises one `InputError` that lists every problem.
         """
@@ -153,7 +167,7 @@ class NodeTask:
         none = np.zeros(0, dtype=np.int64)
         train, val, test = (none if (part := split.get(key)) is None else part for key in parts)
         weights = _relative(totals)
-        return cls(matrix, pairs, y, train, val, test, K, directed, name, setting, outcome, weights, answers)
+        return cls(matrix, pairs, y, train, val, test, K, directed, name, setting, outcome, weights, answers, warps)
 
     @classmethod
     def from_pyg(

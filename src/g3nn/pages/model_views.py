@@ -184,8 +184,14 @@ class NumberView(AnswerView):
 
     def __init__(self, fitted: FittedModel) -> None:
         super().__init__(fitted)
+        self.names = ["value"] if fitted.flat and self.names == ["0"] else self.names
         self.low, self.high = np.moveaxis(fitted.conformal(1 - (1 - ALPHA)), 2, 0)
-        self.doubt, self.key = self.deviation[:, 0], self.mean[:, 0]
+        # Of nodes with the same deviation those with fewer neighbours are less certain.
+        neighbours = degrees(self.task)
+        self.doubt = np.round(self.deviation[:, 0] / self.deviation[:, 0].max(), 6) - 1e-7 * neighbours / (
+            1 + neighbours.max()
+        )
+        self.key = self.mean[:, 0]
         # The share of the deviance of counts is no part of an evaluation.
         deviance = self.outcome.score_key == "d2" and len(self.labels) > 0
         self.score = self.outcome.loss_and_score(self.answer[self.task.val], self.labels)[1] if deviance else None
@@ -227,21 +233,25 @@ class NumberView(AnswerView):
         return float(d2_tweedie_score(values, answers, power=1)) if len(np.unique(values)) > 1 else None
 
     def charts(self, ids: list[str]) -> dict[str, object]:
-        """residuals: [id, answer, value less answer] of the first column. coverage: [level, share of the values
-        inside] of the intervals that the predicted distributions claim."""
+        """residuals: [id, answer, value less answer, low, high, whether the value is inside] of the first column.
+        coverage: [level, share of the values inside] of the intervals that the predicted distributions claim.
+        logarithmic: whether the scale of the first column is."""
         val, known = self.task.val, ~np.isnan(self.labels)
         nodes = val[known[:, 0]][:MOST_RESIDUALS]
-        answers = self.mean[nodes, 0]
+        answers, values, low, high = (part[nodes, 0] for part in (self.mean, self.task.labels, self.low, self.high))
         residuals = (
             [ids[node] for node in nodes.tolist()],
             answers.tolist(),
-            (self.task.labels[nodes, 0] - answers).tolist(),
+            (values - answers).tolist(),
+            *([end if math.isfinite(end) else None for end in ends.tolist()] for ends in (low, high)),
+            ((low <= values) & (values <= high)).tolist(),
         )
         coverage = []
         for level in LEVELS:
-            low, high = self.outcome.interval(self.mean[val], self.deviation[val], level)
+            low, high = self.outcome.claimed(self.answer[val], level)
             coverage.append([level, float(((low <= self.labels) & (self.labels <= high))[known].mean())])
-        return {"residuals": list(zip(*residuals, strict=True)), "coverage": coverage}
+        drawn = {"residuals": list(zip(*residuals, strict=True)), "coverage": coverage}
+        return {**drawn, "logarithmic": any(warp.name == "log" for warp in getattr(self.outcome, "warps", ())[:1])}
 
 
 VIEWS: dict[str, type[AnswerView]] = {"classes": ClassView, "tags": TagView, "numbers": NumberView}

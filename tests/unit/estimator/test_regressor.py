@@ -164,6 +164,18 @@ def test_a_loaded_model_answers_the_same(task, counts, tmp_path, outcome, change
     assert loaded.evaluate(task.test, task.labels[task.test]) == regressor.evaluate(task.test, task.labels[task.test])
 
 
+def test_a_positive_target_has_no_negative_answer_and_that_is_saved_too(task, tmp_path):
+    y = np.exp(known_numbers(task)[:, 0] / np.nanstd(task.labels))
+    regressor = quick(model="gcn", options={}, epochs=20).fit(task.features, y, task.edges, val=task.val)
+    assert regressor.fitted_.task.warps[0].name != "identity"
+    regressor.save(tmp_path / "model")
+    for model in (regressor, load_model(tmp_path / "model")):
+        assert model.predict().min() >= 0
+        assert model.predict_interval(0.9).min() >= 0
+        np.testing.assert_array_equal(model.predict_interval(0.9), regressor.predict_interval(0.9))
+        np.testing.assert_array_equal(model.predict(), regressor.predict())
+
+
 @pytest.mark.slow
 def test_inductive_scores_of_their_own_belong_to_the_right_nodes(task):
     """Shuffling the nodes must not change the answers: scores follow the nodes, not their numbers."""

@@ -41,7 +41,7 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     assert f"{test['rmse']:.4g}" in text
     ((name, labels, mean, _, rmse, *_),) = data["table"]["rows"]
     known = task.labels[task.train, 0]
-    assert (name, labels, mean) == ("0", len(known), pytest.approx(known.mean(), rel=1e-4))
+    assert (name, labels, mean) == ("value", len(known), pytest.approx(known.mean(), rel=1e-4))
     val = estimator.evaluate(task.val, task.labels[task.val, 0])
     assert rmse == pytest.approx(val["rmse"], rel=1e-4)
     assert data["score"]["title"] == score
@@ -60,12 +60,17 @@ def test_a_page_of_numbers(tmp_path, outcome, score):
     labels = numbers(graph["label"], np.float32)
     np.testing.assert_allclose(labels[task.val], task.labels[task.val, 0], rtol=1e-6)
     assert np.isnan(labels[task.test]).all()
-    assert graph["uncertain"] == np.argsort(-estimator.predict_std(), kind="stable").tolist()
-    names, answers, residuals = zip(*data["residuals"], strict=True)
+    doubtful = np.round(estimator.predict_std() / estimator.predict_std().max(), 6)
+    degree = np.bincount(task.edges.ravel(), minlength=120)
+    assert graph["uncertain"] == np.lexsort((degree, -doubtful)).tolist()
+    names, answers, residuals, low, high, inside = zip(*data["residuals"], strict=True)
     assert names == tuple(str(ids[node]) for node in task.val)
     expected = estimator.predict()[task.val]
     np.testing.assert_allclose(answers, expected, rtol=1e-3)
     np.testing.assert_allclose(residuals, task.labels[task.val, 0] - expected, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose([low, high], estimator.predict_interval(0.9)[:, task.val], rtol=1e-3, atol=1e-3)
+    assert np.mean(inside) == pytest.approx(val["coverage"])
+    assert data["logarithmic"] is False
     claimed, inside = np.array(data["coverage"]).T
     assert (np.diff(inside) >= 0).all()
     assert claimed[-1] == 0.95

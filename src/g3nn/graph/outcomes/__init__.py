@@ -9,9 +9,10 @@ from g3nn.graph.outcomes.base import COVERAGE, Outcome, PanelModel, Targets
 from g3nn.graph.outcomes.classes import Classes
 from g3nn.graph.outcomes.counts import Counts
 from g3nn.graph.outcomes.labels import Labels, has_label, is_known, unlabelled, without_labels_of
-from g3nn.graph.outcomes.numbers import NumberOutcome, varies
-from g3nn.graph.outcomes.real import NormalOutcome, Real
+from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions, varies
+from g3nn.graph.outcomes.real import NormalOutcome, Real, RealOptions
 from g3nn.graph.outcomes.tags import Tags, tag_table
+from g3nn.graph.outcomes.warps import Warp
 
 _OWN: dict[str, type[Outcome]] = {outcome.name: outcome for outcome in (Classes, Tags, Real, Counts)}
 OUTCOMES = Registry("g3nn.outcomes", Outcome, _OWN)
@@ -49,8 +50,11 @@ __all__ = [
     "Outcome",
     "PanelModel",
     "Real",
+    "RealOptions",
     "Tags",
     "Targets",
+    "ValueOptions",
+    "Warp",
     "guessed_outcome",
     "has_label",
     "is_known",

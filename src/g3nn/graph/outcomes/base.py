@@ -18,6 +18,7 @@ from g3nn.base.options import NoOptions
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.labels import Labels, Split, has_label, is_known
+from g3nn.graph.outcomes.warps import Warp
 
 PanelModel = tuple[str, str, Mapping[str, Any]]
 """A model, an objective and options, as `g3nn.fit` takes them."""
@@ -34,7 +35,8 @@ class Targets:
     known:    of the shape of `values`: what is known in any part of the split.
     observed: of the shape of `values`: what training may see.
     train:    (|L|,): the training nodes.
-    scale:    (T,): how many of the caller's units one of ours is.
+    scale:    (T,), or of the shape of `values` where it differs between them: how many of the caller's units one of
+              ours is.
     weight:   (|L|,): how often each training node counts in the terms of observed labels; None: once.
     """
 
@@ -47,7 +49,12 @@ class Targets:
 
     def first(self, count: int) -> Targets:
         """Of the first nodes, among which are all of training."""
-        return replace(self, values=self.values[:count], known=self.known[:count], observed=self.observed[:count])
+        rows = {name: getattr(self, name)[:count] for name in ("values", "known", "observed")}
+        return replace(self, **rows, scale=self.scale_at(slice(count)))
+
+    def scale_at(self, nodes: Tensor | slice) -> Tensor:
+        """`scale`, of these nodes if it differs between them."""
+        return self.scale if self.scale.ndim == 1 else self.scale[nodes]
 
     @cached_property
     def label(self) -> Tensor:
@@ -100,6 +107,8 @@ class Outcome(ABC):
     """Whether the mean of several beliefs is the belief of their mixture."""
     numbers_per_column: ClassVar[int] = 1
     """How many numbers of an answer are about each class or column."""
+    has_scales: ClassVar[bool] = False
+    """Whether values may be normal on another scale than their own."""
     learner: ClassVar[str] = "classifier"
     """Which estimators of scikit-learn learn such a label: classifiers or regressors."""
 
@@ -208,10 +217,21 @@ class Outcome(ABC):
         known = is_known(labels)
         seen = np.zeros_like(known)
         seen[train] = known[train]
-        scale = np.ones(self.columns) * (self.scale or 1.0)
-        parts = (self.in_our_unit(labels), known, seen, train, scale)
+        parts = (self.in_our_unit(labels), known, seen, train, self.unit_at(labels))
         tensors = [torch.from_numpy(part).to(device) for part in parts]
         return Targets(*(one.to(dtype) if one.is_floating_point() else one for one in tensors))
+
+    def unit_at(self, labels: np.ndarray) -> np.ndarray:
+        """The scale of `Targets`."""
+        return np.ones(self.columns) * (self.scale or 1.0)
+
+    def on_scales(self, warps: tuple[Warp, ...], labels: np.ndarray) -> Self:
+        """The same on these scales, if it `has_scales`. labels: (|L|, T), of the training nodes."""
+        return self
+
+    def warped(self, labels: np.ndarray) -> np.ndarray:
+        """(m, ...): labels as a model of scikit-learn learns them: on the scale on which numbers are normal."""
+        return labels
 
     def in_our_unit(self, labels: np.ndarray) -> np.ndarray:
         """The values of `Targets`. Classes have no unit."""
@@ -313,11 +333,11 @@ class Outcome(ABC):
 
     @abstractmethod
     def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
-        """(n, width): the answer with a mean (n, K or T) in the caller's unit. spread: (T,), from `spread_around`; a
+        """(n, width): the answer with a mean (n, K or T) of `warped` labels. spread: (T,), from `spread_around`; a
         probability has none beyond its mean."""
 
     def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(T,): that with which answers around means (m, T) fit the known ones of the labels (m, T) best."""
+        """(T,): that with which answers around means (m, T) fit the known ones of the `warped` labels (m, T) best."""
         return np.zeros(0)
 
     def loss_and_score(self, answer: np.ndarray, labels: np.ndarray) -> tuple[float, float]:

@@ -187,7 +187,19 @@ class NumberOutcome(Outcome):
         return torch.cat([mean, torch.where(targets.observed, 0.0, self.variance(answer))], dim=2)
 
     def in_our_unit(self, labels: np.ndarray) -> np.ndarray:
-        return np.where(np.isnan(labels), 0.0, (labels - (self.location or 0.0)) / (self.scale or 1.0))
+        return np.where(np.isnan(labels), 0.0, self._standard(self.warped(labels)))
+
+    def _standard(self, warped: np.ndarray) -> np.ndarray:
+        return np.asarray((warped - (self.location or 0.0)) / (self.scale or 1.0))
+
+    def warped_moments(self, answer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Mean and standard deviation (n, T) of `warped` values."""
+        mean, deviation = super().in_units(as_stack(answer))
+        return mean[0], deviation[0]
+
+    def unwarped(self, values: np.ndarray) -> np.ndarray:
+        """(m, T): `warped` values in the caller's unit."""
+        return values
 
     def as_inputs(self, targets: Targets) -> Tensor:
         return targets.values * targets.observed
@@ -210,7 +222,7 @@ class NumberOutcome(Outcome):
 
     def validation(self, answer: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
         rows, values, known = answer.index_select(1, nodes), targets.values[nodes], targets.known[nodes]
-        cost = known * (targets.scale.log() - self.log_prob(rows, values))
+        cost = known * (targets.scale_at(nodes).log() - self.log_prob(rows, values))
         return torch.stack([cost.sum((1, 2)) / known.sum(), self.score(rows, values, known)])
 
     def sharpened(self, mean: Tensor, temperature: float) -> Tensor:
@@ -225,13 +237,13 @@ class NumberOutcome(Outcome):
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n, T): distances in standard deviations, NaN where a label is unknown."""
-        mean, deviation = self.moments(answer)
-        return np.abs(labels - mean) / deviation
+        mean, deviation = self.warped_moments(answer)
+        return np.abs(self.warped(labels) - mean) / deviation
 
     def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
-        mean, deviation = self.moments(answer)
+        mean, deviation = self.warped_moments(answer)
         width = np.array([conformal_threshold(column[~np.isnan(column)], alpha) for column in scores.T])
-        return np.stack([mean - width * deviation, mean + width * deviation], axis=2)
+        return np.stack([self.unwarped(mean + side * width * deviation) for side in (-1, 1)], axis=2)
 
     def evaluate(
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
@@ -250,7 +262,7 @@ class NumberOutcome(Outcome):
     def groups(self, answer: np.ndarray, labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The known values of the first column in five groups of about equal size, in their order. Beliefs are the mass
         that a normal with the moments of the answer has in each group, and one-hot where the value is known."""
-        values, (mean, deviation) = labels[:, 0], (part[:, 0] for part in self.moments(answer))
+        values, (mean, deviation) = self.warped(labels)[:, 0], (part[:, 0] for part in self.warped_moments(answer))
         limits = np.unique(np.nanquantile(values, np.arange(1, _GROUPS) / _GROUPS, method="lower"))
         # A group begins above its limit: none may begin above the highest value, and there are at least two groups.
         inner = limits[limits < np.nanmax(values)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -15,14 +15,18 @@ from torch import Tensor
 
 from g3nn.base.options import choice
 from g3nn.base.parse import LARGEST
-from g3nn.graph.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling, fit_noise
 from g3nn.graph.outcomes.base import PanelModel, as_stack
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
+from g3nn.graph.outcomes.warps import Warp
 
 LOG_TWO_PI = math.log(2 * math.pi)
 
 _LOG_VARIANCE = (-10.0, 5.0)
 """The standard deviation is clamped to [1/150, 12] times that of the labels."""
+
+_FAR = 3.0
+"""Beyond this many deviations from the mean of the labels noise does not change any more."""
 
 _OUTLIERS, _PSEUDO, _TURNS = 0.02, 20.0, 5
 """The expected share of outliers, how many labels that counts as, and how often it is estimated again."""
@@ -54,6 +58,11 @@ class NormalOutcome(NumberOutcome):
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
         """The lowest and the highest likely value in the caller's unit; what is outside has probability 1 - level or
         less, half of it on either side."""
+
+    def claimed(self, answer: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:
+        """(n, T) each: the `interval` of the distributions that an answer (n, width) claims."""
+        low, high = self.interval(*self.warped_moments(answer), level)
+        return self.unwarped(low), self.unwarped(high)
 
     @abstractmethod
     def anywhere(self, values: Tensor) -> Tensor:
@@ -115,8 +124,10 @@ class RealOptions(ValueOptions):
 class Real(NormalOutcome):
     """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
 
-    We compute with (y - mean) / deviation of the training labels. Labels of unlabelled nodes are drawn as m + sqrt(v) e
-    (samples that gradients pass through, unbiased), or enter through the moments of their distance (a closed bound).
+    We compute with (g - mean) / deviation of the training labels, where g is y or, with `warps`, a rising function of
+    it: see `Warp`. Densities, means and intervals are those of y all the same. Labels of unlabelled nodes are drawn as
+    m + sqrt(v) e (samples that gradients pass through, unbiased), or enter through the moments of their distance (a
+    closed bound).
     """
 
     Options: ClassVar[type] = RealOptions
@@ -130,6 +141,9 @@ class Real(NormalOutcome):
         "Correct these values or leave them empty. Names of classes need outcome 'classes' (G3NNClassifier)."
     )
 
+    has_scales: ClassVar[bool] = True
+    warps: tuple[Warp, ...] = ()
+
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:
         return np.abs(values) <= LARGEST
@@ -139,6 +153,46 @@ class Real(NormalOutcome):
         location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
         return cls(columns, options or RealOptions(), location, scale, zeros, ones)
+
+    def on_scales(self, warps: tuple[Warp, ...], labels: np.ndarray) -> Self:
+        warped = replace(self, warps=warps).warped(labels)
+        parts = np.nanmean(warped, axis=0), np.nanstd(warped, axis=0)
+        return replace(self, warps=warps, location=tuple(parts[0].tolist()), scale=tuple(parts[1].tolist()))
+
+    def warped(self, labels: np.ndarray) -> np.ndarray:
+        return self._applied(labels)[0] if self.warps else labels
+
+    def _applied(self, labels: np.ndarray) -> np.ndarray:
+        """(2, m, T): g of the labels and its derivatives."""
+        columns = [warp.apply(torch.from_numpy(labels[:, t])) for t, warp in enumerate(self.warps)]
+        return np.stack([np.stack(column) for column in columns], axis=2)
+
+    def unwarped(self, values: np.ndarray) -> np.ndarray:
+        """What is infinite stays so, within the range of the target."""
+        found = values.copy()
+        for t, warp in enumerate(self.warps):
+            made, lowest = warp.inverse(torch.from_numpy(values[:, t])).numpy(), 0.0 if warp.low >= 0 else -np.inf
+            found[:, t] = np.where(np.isinf(values[:, t]), np.maximum(values[:, t], lowest), made)
+        return found
+
+    def unit_at(self, labels: np.ndarray) -> np.ndarray:
+        if not self.warps:
+            return super().unit_at(labels)
+        known = np.where(np.isnan(labels), self.unwarped(np.array([self.location])), labels)
+        return np.asarray(self.scale / self._applied(known)[1])
+
+    def in_units(self, answer: Tensor) -> tuple[np.ndarray, np.ndarray]:
+        if not self.warps:
+            return super().in_units(answer)
+        mean, deviation = self._unwarped_moments(answer.double().cpu())
+        return mean.numpy(), deviation.numpy()
+
+    def _unwarped_moments(self, answer: Tensor) -> Tensor:
+        """(2, R, n, T): mean and standard deviation in the caller's unit."""
+        mean, deviation = self.mean(answer), self.variance(answer).sqrt()
+        parts = enumerate(zip(self.warps, self.location, self.scale, strict=True))
+        columns = [warp.moments(at + by * mean[..., t], by * deviation[..., t]) for t, (warp, at, by) in parts]
+        return torch.stack([torch.stack(column) for column in columns], dim=-1)
 
     @property
     def _noise_of_nodes(self) -> bool:
@@ -173,14 +227,46 @@ class Real(NormalOutcome):
     def around(self, mean: np.ndarray, spread: np.ndarray) -> np.ndarray:
         """spread: variances in our unit."""
         log_variance = np.clip(np.log(np.maximum(spread, np.finfo(np.float64).tiny)), *_LOG_VARIANCE)
-        return np.concatenate([self.in_our_unit(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
+        return np.concatenate([self._standard(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
 
     def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
         return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
 
+    def _noise_columns(self, answer: np.ndarray, usual: float) -> np.ndarray:
+        """(n, T, 3): what noise may depend on: the mean, its square, and how far members are apart, which is in the
+        variance. usual: a log-variance."""
+        mean, log_variance = np.split(answer, 2, axis=1)
+        mean = np.clip(mean, -_FAR, _FAR)
+        return np.stack([mean, mean**2 - 1, np.clip(log_variance - usual, -_FAR, _FAR)], axis=2)
+
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+        """A temperature, and the noise of each node as far as these labels support that."""
+        known, (mean, log_variance) = ~np.isnan(labels), np.split(answer, 2, axis=1)
+        usual = float(log_variance[known].mean()) if known.any() else 0.0
+        squares = (self.in_our_unit(labels) - mean) ** 2 * np.exp(-log_variance)
+        slopes = fit_noise(squares[known], self._noise_columns(answer, usual)[known])
+        if slopes is None:
+            return super().fit_scaling(answer, labels)
+        offsets = np.array([*slopes, usual])
+        return Scaling(self.temperature(self.scaled(answer, Scaling(offsets=offsets)), labels), offsets)
+
+    def scaled(self, answer: np.ndarray, scaling: Scaling) -> np.ndarray:
+        """offsets: (4,), the slopes of the log-variance in `_noise_columns`, and what is usual there."""
+        if scaling.offsets is not None:
+            *slopes, usual = scaling.offsets
+            more = self._noise_columns(answer, usual) @ np.array(slopes)
+            answer = answer + np.concatenate([np.zeros_like(more), more], axis=1)
+        return super().scaled(answer, scaling)
+
     def score(self, rows: Tensor, values: Tensor, known: Tensor) -> Tensor:
+        mean = self.mean(rows)
+        if self.warps:
+            # In the caller's unit, in which an observed value is an answer without doubt.
+            certain = torch.cat([values, torch.full_like(values, -torch.inf)], dim=1)
+            mean, values = self._unwarped_moments(rows)[0], self._unwarped_moments(certain.unsqueeze(0))[0, 0]
+            mean, values = mean / values.std(0), values / values.std(0)
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
-        missed = ((self.mean(rows) - values).square() * known).sum((1, 2))
+        missed = ((mean - values).square() * known).sum((1, 2))
         return 1 - missed / ((centre - values).square() * known).sum()
 
     def interval(self, mean: np.ndarray, deviation: np.ndarray, level: float) -> tuple[np.ndarray, np.ndarray]:

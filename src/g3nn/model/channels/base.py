@@ -108,7 +108,7 @@ class LabelChannel(Channel):
     def _loss(self, rows: Tensor, targets: Targets, nodes: Tensor) -> Tensor:
         """(R,): the mean of - log Z for the answers `rows` (R, m, width) at `nodes`, in the caller's unit."""
         log_z, known = self.log_prob(rows, targets.values[nodes]), _columns(targets.known[nodes])
-        return (known * (targets.scale[: log_z.shape[2]].log() - log_z)).sum((1, 2)) / known.sum()
+        return (known * (targets.scale_at(nodes)[..., : log_z.shape[2]].log() - log_z)).sum((1, 2)) / known.sum()
 
 
 Emission = Outcome | LabelChannel

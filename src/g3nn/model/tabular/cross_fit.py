@@ -86,7 +86,7 @@ class CrossFitted:
         labels: (n,) classes or (n, T), as in `NodeTask`; only those of `train` are looked at. weights: (|L|,).
         """
         learner = _Learner.of(estimator, X, train, weights, outcome, labels.ndim == 1, seed, argument)
-        columns = labels[train].reshape(len(train), -1)
+        columns = outcome.warped(labels[train]).reshape(len(train), -1)
         fitted = [learner.column(values, _folds(values, folds, learner.classes > 0, seed)) for values in columns.T]
         mean = np.concatenate([mean for _, mean in fitted], axis=1)
         model = cls(outcome, tuple(models for models, _ in fitted), outcome.spread_around(mean[train], columns))
@@ -102,11 +102,11 @@ class CrossFitted:
         for task, weights in parts:
             own = None if weights is None else weights[task.train]
             learner = _Learner.of(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed, "prior")
-            columns = task.labels[task.train].reshape(len(task.train), -1)
+            columns = outcome.warped(task.labels[task.train]).reshape(len(task.train), -1)
             models = [learner.fold_model(values, np.flatnonzero(is_known(values))) for values in columns.T]
             found.append(models)
             means.append(np.concatenate([model.mean(X[task.val]) for model in models], axis=1))
-            labels.append(task.labels[task.val].reshape(len(task.val), -1))
+            labels.append(outcome.warped(task.labels[task.val]).reshape(len(task.val), -1))
         spread = outcome.spread_around(np.concatenate(means), np.concatenate(labels))
         return cls(outcome, tuple(zip(*found, strict=True)), spread)
 

@@ -85,7 +85,32 @@ const beliefs = (() => {
     ];
   }
 
-  // rows: [id, answer, value less answer].
+  // rows: [id, answer, value less answer, low, high, whether the value is inside]. Nodes in the order of their answers.
+  function intervals(rows) {
+    if (!rows || rows.every((row) => row[4] === null)) return null;
+    const sorted = [...rows].sort((one, other) => one[1] - other[1]);
+    const values = sorted.map((row) => row[1] + row[2]);
+    const places = sorted.map((_, place) => place + 1);
+    const line = (at, dash = "solid") => ({
+      x: places, y: sorted.map((row) => row[at]), mode: "lines", line: { color: colour("accent"), width: 1, dash },
+      hoverinfo: "skip",
+    });
+    const build = () => ({
+      traces: [line(3), { ...line(4), fill: "tonexty", fillcolor: colour("accent", 0.12) },
+        line(1, "dot"), {
+          x: places, y: values, customdata: sorted.map(([id]) => plain(id)), mode: "markers",
+          marker: { size: 5, color: sorted.map((row) => (row[5] ? colour("accent", 0.55) : colour("below"))) },
+          hovertemplate: "%{customdata}: value %{y:.4g}<extra></extra>",
+        }],
+      height: 480, x: "validation nodes, by their answers",
+      y: ["value", data.logarithmic ? { type: "log" } : {}],
+    });
+    const held = rows.filter((row) => row[5]).length;
+    return section("Intervals", `The 90 % interval of each validation node, its answer (dotted) and its value: `
+      + `${whole(held)} of ${whole(rows.length)} values are inside.`, figure("Intervals of the validation nodes", build));
+  }
+
+  // rows: as above.
   function residuals(rows) {
     if (!rows) return null;
     const answers = rows.map((row) => row[1]);
@@ -121,6 +146,6 @@ const beliefs = (() => {
     colour: shade,
     order: (one, other) => one.mean - other.mean,
     describe: (one) => `${short(one.mean)}, deviation ${short(one.deviation)}`,
-    validation: () => [residuals(data.residuals), evidence.coverage(data.coverage)],
+    validation: () => [intervals(data.residuals), residuals(data.residuals), evidence.coverage(data.coverage)],
   };
 })();

@@ -255,4 +255,4 @@ class BatchSource:
         rows = [part[nodes].to(self.device) for part in (whole.values, whole.known, whole.observed)]
         weight = None if self._label_weights is None else self._label_weights[nodes[:labelled]].to(self.device)
         train = torch.arange(labelled, device=self.device)
-        return Targets(rows[0], rows[1], rows[2], train, whole.scale.to(self.device), weight)
+        return Targets(rows[0], rows[1], rows[2], train, whole.scale_at(nodes).to(self.device), weight)
