@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import platform
+import re
+import shlex
 import sys
 import warnings
+from ast import literal_eval
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -46,6 +49,13 @@ NOTES: list[str] = []
 
 TYPED: list[str] = []
 """What was typed, if the command came from a command line."""
+
+_ARGUMENT = re.compile(
+    r"""(?<![\w-])(?P<name>\w+)=(?P<value>\[.*?\]|"[^"]*"|'[^']*'|True|False)"""
+    r"|(?P<place>^(?:  - )?)(?P<about>\w+)(?=: got )",
+    re.MULTILINE,
+)
+"""An argument with its value, or one that a problem is about."""
 
 
 class _OnDemand(TyperGroup):
@@ -127,7 +137,7 @@ def main() -> None:
         except (G3NNError, OSError) as error:
             code = 1 if isinstance(error, BrokenPipeError) else 2  # The reader of a closed pipe has read enough.
             if code == 2 and _speaks("LOCAL_RANK"):
-                print(f"error: {said(error)}", file=sys.stderr)
+                print(f"error: {with_options(said(error))}", file=sys.stderr)
             if _output_fails():
                 # Otherwise Python tries again when it ends.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -142,6 +152,30 @@ def said(error: Exception) -> str:
     return ": ".join(filter(None, (str(about), error.strerror or str(error))))
 
 
+def with_options(text: str) -> str:
+    """A message of the library that names options of the command that was typed, not arguments."""
+    typed = next((word for word in TYPED[1:] if not word.startswith("-")), "")
+    parameters = command(typed).params if typed in COMMANDS else []
+    options = {one.name: one for one in parameters if one.opts[0].startswith("-")}
+
+    def named(found: re.Match[str]) -> str:
+        one = options.get(found["name"] or found["about"])
+        if one is None:
+            return found[0]
+        flag = one.opts[0]
+        if found["about"]:
+            return f"{found['place']}{flag}"
+        try:
+            value = literal_eval(found["value"])
+        except (ValueError, SyntaxError):  # Not of our making.
+            return found[0]
+        words = {"True": "" if getattr(one, "is_flag", False) else "yes", "False": "no", "Ellipsis": ""}
+        parts = map(str, value if isinstance(value, list) else [value])
+        return " ".join(f"{flag} {words.get(part, shlex.quote(part))}".strip() for part in parts)
+
+    return _ARGUMENT.sub(named, text)
+
+
 def _output_fails() -> bool:
     try:
         print(end="", flush=True)
@@ -151,9 +185,9 @@ def _output_fails() -> bool:
 
 
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    NOTES.append(str(message))
+    NOTES.append(with_options(str(message)))
     if _speaks("RANK"):
-        print(f"note: {message}", file=sys.stderr)
+        print(f"note: {NOTES[-1]}", file=sys.stderr)
 
 
 def _speaks(among: str) -> bool:

@@ -17,7 +17,7 @@ from g3nn.base.parse import NO_EDGES
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
-from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
@@ -133,7 +133,7 @@ def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: 
         cells = plain(table[SPLIT], typed=False)
         if is_text(cells.type) and {str(cell).lower() for cell in cells.to_pylist()} & set(PARTS):
             found, done = error.problems[0].given, "taken to describe the nodes, as no split"
-            advice = "--split split demands a split, --ignore split leaves it out."
+            advice = 'split="split" demands a split, ignore=["split"] leaves it out.'
             remarks.note(source.place(SPLIT), found, ", ".join(PARTS), done, advice)
         return columns
     return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
@@ -226,7 +226,7 @@ def read_tables(
     label:  the column with the labels, empty where unknown; several columns are tags; none if labels come apart.
     text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out.
     split:  a column of train, val and test. By default it is one of that name, if it holds nothing else.
-    source, target, weight: columns of the edges; weight="none" ignores weights.
+    source, target, weight: columns of the edges; weight="none": all edges count alike, and repeats once.
     outcome: what labels are: classes, tags, real, counts, or auto.
     na:     further words that mean an unknown value. keep_na: even the usual ones (NA, null, ?, -) are text.
     drop_unknown_edges: leave out edges with ids that no node has.
@@ -265,7 +265,10 @@ def read_tables(
         if links is not None:
             edge_columns = links.columns
             with remarks.gathered():
-                pairs, weights = join(links, read.ids, read.typed, remarks, drop_unknown=drop_unknown_edges)
+                how = {"drop_unknown": drop_unknown_edges, "directed": directed}
+                pairs, weights = join(links, read.ids, read.typed, remarks, **how)
+                if links.counted and weights is not None:
+                    edge_columns = replace(edge_columns, weight=REPEATS)
     remarks.tell()
     remarks.raise_if_any()
     assert read is not None

@@ -35,8 +35,8 @@ def read_labels(
             _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
     if not rule.flags and len(names) > 1:
-        advice = "Use --outcome tags for several columns, or fit one model for each column."
-        remarks.add("label", f"{len(names)} columns for --outcome {outcome}", "one column", advice)
+        advice = 'Use outcome="tags" for several columns, or fit one model for each column.'
+        remarks.add("label", f"{len(names)} columns for outcome={outcome!r}", "one column", advice)
         return outcome, None
     read = []
     for name, column in columns.items():
@@ -62,7 +62,7 @@ def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], 
     words = pc.filter(column, pc.and_(cells.is_null(), pc.is_in(pc.utf8_trim_whitespace(column), value_set=usual)))
     if len(words):
         found = f"{counted(len(words), 'label')} written as {listed(pc.unique(words))}"
-        advice = "--keep-na takes them as they are."
+        advice = "keep_na=True takes them as they are."
         remarks.note(source.place(name), found, "empty cells where unknown", "taken as unknown", advice)
     return cells
 
@@ -74,11 +74,11 @@ def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remar
     found = f"{len(values)} whole numbers from {values[0]:g} to {values[-1]:g}"
     if outcome == Classes.name:
         done = "each is taken as a class of its own"
-        advice = "If they have an order, use --outcome real (numbers) or --outcome counts."
+        advice = 'If they have an order, use outcome="real" (numbers) or outcome="counts".'
     else:
         done = f"taken as {OUTCOMES[outcome].values_title}"
-        advice = "--outcome classes takes each as a class of its own."
-    remarks.note(place, found, "--outcome classes, real or counts", done, advice)
+        advice = 'outcome="classes" takes each as a class of its own.'
+    remarks.note(place, found, "classes, real values or counts", done, advice)
 
 
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
@@ -94,7 +94,7 @@ def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
         remarks.note(place, found, "one spelling of each class", "taken as different classes")
     if perhaps := [name for name in names.tolist() if name.casefold() in _PERHAPS_UNKNOWN]:
         count = int(np.isin(labels.values, np.flatnonzero(np.isin(names, perhaps))).sum())
-        advice = f"If it means that the label is not known, use --na {perhaps[0]}."
+        advice = f'If it means that the label is not known, use na=["{perhaps[0]}"].'
         found = f"{counted(count, 'label')} called {listed(perhaps)}"
         remarks.note(place, found, "empty cells where unknown", "taken as a class", advice)
 

@@ -53,8 +53,8 @@ def test_notes_are_warnings_and_in_the_result(tmp_path):
     assert [str(one.message) for one in caught] == list(graph.notes)
     assert {one.category for one in caught} == {G3NNWarning}
     assert said(graph) == [
-        "column 'y': 1 label written as '?'; taken as unknown. --keep-na takes them as they are.",
-        ": left out 1 of 2 edges, with ids that no node has",
+        "column 'y': 1 label written as '?'; taken as unknown. keep_na=True takes them as they are.",
+        ": 1 edge in 2 rows; the others are 1 with ids that no node has",
         "column 'x': missing numbers; filled in from the neighbours, or with the mean",
     ]
 

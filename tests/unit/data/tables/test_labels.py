@@ -75,7 +75,7 @@ class TestOutcome:
         graph = read_graph(nodes(tmp_path, ["1", "", "0", "1"], ["true", "false", "true", "NA"]), label=["a", "b"])
         assert graph.labels.names.tolist() == ["a", "b"]
         np.testing.assert_array_equal(graph.labels.values, [[1, 1], [NAN, 0], [0, 1], [1, NAN]])
-        with pytest.raises(InputError, match="2 columns for --outcome real; expected one column"):
+        with pytest.raises(InputError, match="2 columns for outcome='real'; expected one column"):
             read_graph(nodes(tmp_path, [1, 0], [0, 1]), label=["a", "b"], outcome="real")
         with pytest.raises(InputError, match="column 'b': got 1 values such as 2"):
             read_graph(nodes(tmp_path, [1, 0], [0, 2]), label=["a", "b"])
@@ -87,7 +87,7 @@ class TestUnknown:
         graph = read_graph(nodes(tmp_path, [*NULLS, "", *classes, *classes]), label="a")
         assert said(graph) == [
             "column 'a': 7 labels written as 'NA', 'N/A', 'nan', 'null', 'None' and 2 more; taken as unknown. "
-            "--keep-na takes them as they are."
+            "keep_na=True takes them as they are."
         ]
         assert graph.labels.names.tolist() == names
         assert graph.labels.values.tolist() == [-1] * 8 + [0, 1, 0, 1]
@@ -116,7 +116,7 @@ class TestUnknown:
             ["unknown", "a", "b"] * 2,
             [
                 "column 'a': 2 labels called 'unknown'; taken as a class. "
-                "If it means that the label is not known, use --na unknown."
+                'If it means that the label is not known, use na=["unknown"].'
             ],
         ),
         (
@@ -127,7 +127,7 @@ class TestUnknown:
             [*range(21)] * 2,
             [
                 "column 'a': 21 whole numbers from 0 to 20; each is taken as a class of its own. "
-                "If they have an order, use --outcome real (numbers) or --outcome counts."
+                'If they have an order, use outcome="real" (numbers) or outcome="counts".'
             ],
         ),
         ([*range(20)] * 2, []),
