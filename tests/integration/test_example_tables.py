@@ -60,7 +60,7 @@ CASES = {
     "digits": Case("classes", 0.93, ("the same value in every row",), SMALL),
     "doctor-visits": Case("counts", 0.05, ("25 whole numbers",)),
     "karate": Case("classes", 0.80, ("weights of the edges", NO_FEATURES), SMALL),
-    "sentiment": Case("classes", 0.55, ("sentences",), SMALL),
+    "sentiment": Case("classes", 0.55, ("sentences", "labels of -1"), SMALL),
     "survey": Case("classes", 0.87, (), SMALL),
     "users-and-items": Case("classes", 0.80, (NO_FEATURES,)),
     "wine": Case("classes", 0.87),

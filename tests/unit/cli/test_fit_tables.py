@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from small_tables import Columns, edge_columns, node_columns, write
 
+from g3nn import cli
+
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
 
@@ -171,7 +173,7 @@ def change_of(name: str, place: int, value: Any) -> Any:
 
 
 WRONG = [
-    (lambda nodes: nodes.pop("id"), ["id column: got 'id'", "'group', 'age'"]),
+    (lambda nodes: nodes.pop("id"), ["id column: got no 'id' among 'group', 'age'"]),
     (change_of("id", 59, "p8"), ["1 id in more than one row ('p8')"]),
     (change_of("id", 59, None), ["1 missing id (row 60)"]),
     (lambda nodes: nodes.update(id=[*range(59), "p59"]), ["whole numbers and 1 other value ('p59')", "of one type"]),
@@ -218,7 +220,7 @@ class TestErrors:
 
     def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
         tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
-        words = ["nodes.csv, label column: got 'grad'", "Did you mean 'grade'?"]
+        words = ["nodes.csv, label column: got no 'grad' among", "Did you mean 'grade'?"]
         self.assert_refused(fit("--out", str(tmp_path / "out"), label="grad"), tmp_path, words)
 
     def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
@@ -244,7 +246,7 @@ class TestErrors:
             "nodes.csv, ignored column": "Did you mean 'city'?",
             "nodes.csv, column 'id'": "'p8'",
             "nodes.csv, column 'age'": "huge numbers",
-            "edges.csv, weight column": "got 'w'",
+            "edges.csv, weight column": "got no 'w' among 'source'",
         }
         assert lines[0] == f"error: {len(expected)} problems:"
         for name, word in expected.items():
@@ -277,5 +279,42 @@ class TestErrors:
             ((), "out: got nothing; expected a folder or a file for the results. --dry-run needs none."),
             (("--out", str(tmp_path / "nodes.csv")), "another file than the tables that are read"),
             (("--out", str(tmp_path / "deep" / "a.csv")), "a file in a folder that exists"),
+            (("--out", str(tmp_path / "a.txt")), "a file that ends in .csv, .parquet, .pq or .xlsx, or a folder"),
         ]:
             self.assert_refused(fit(*words), tmp_path, [said])
+
+    def test_options_instead_of_arguments(self, fit, tables):
+        """The library speaks of its arguments, a command of its options."""
+        tables["nodes"]["group"][0] = "?"
+        tables["edges"]["source"][3] = "nobody"
+        ran = fit("--dry-run", "--ensemble", "0", "--device", "gpu")
+        assert "taken as unknown. --keep-na takes them as they are." in ran.err
+        for line in (
+            "--ensemble: got 0;",
+            "auto, cpu or cuda. Did you mean 'cuda'?",
+            " --drop-unknown-edges leaves them",
+        ):
+            assert line in ran.err
+
+    def test_nothing_is_said_of_columns_that_were_not_looked_at(self, fit):
+        assert "no column that describes the nodes" not in fit("--dry-run", label="grp").err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('weight="none" ignores them.', "--weight none ignores them."),
+        ("categorical=[...] or text=[...] keeps it.", "--categorical or --text keeps it."),
+        ("ignore=['my age', 'b'] leaves", "--ignore 'my age' --ignore b leaves"),
+        ("denoise=False uses every edge", "--denoise no uses every edge"),
+        ("denoise=True, keep_na=True", "--denoise yes, --keep-na"),
+        (
+            "2 problems:\n  - label_noise: got 3\n  - out: got 4",
+            "2 problems:\n  - --label-noise: got 3\n  - --out: got 4",
+        ),
+        ("refit=True, na=[oops]", "refit=True, na=[oops]"),
+    ],
+)
+def test_arguments_become_options(monkeypatch, text, said):
+    monkeypatch.setattr(cli, "TYPED", ["g3nn", "fit"])
+    assert cli.with_options(text) == said

@@ -184,7 +184,7 @@ class TableGraph:
         for name in self.nodes.content.column_names:
             kind, became = roles.get(name, ("ignored", "not used"))
             cells = plain(self.nodes.content[name], typed=False)
-            missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
+            missing = known(cells, columns.nulls).null_count
             own = ColumnRead(name, "id", 0, "names of the nodes") if name == columns.id else read.get(name)
             rows.append(own or ColumnRead(name, kind, missing, became))
         return tuple(rows)
@@ -219,7 +219,7 @@ def read_tables(
     strict: bool = False,
     problems: Problems | None = None,
 ) -> TableGraph:
-    """A graph from two tables, each a file (CSV, Parquet, Excel) or any data frame, read as `g3nn fit` reads them.
+    """A graph from two tables, each a file (CSV, Parquet, Excel, JSON) or any data frame, as `g3nn fit` reads them.
 
     nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
     id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
@@ -259,7 +259,8 @@ def read_tables(
         if read.labels is not None:
             labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
         schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
-        if not schema.columns:
+        # Where something is wrong, columns may not have been looked at.
+        if not schema.columns and not remarks.found:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
             remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
         if links is not None:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import Problems
-from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
+from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Real, Tags, guessed_outcome, without_labels_of
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.tables.cells import NULL_WORDS, is_text, known, label_values, means_text, plain
 from g3nn.graph.tables.files import Source
@@ -48,6 +48,8 @@ def read_labels(
     if rule.flags:
         values = np.concatenate([column.values for column in labels], axis=1)
         return outcome, Labels(name_array(names), values, flat=False)
+    if rule.exclusive or rule.name == Real.name:
+        _remark_on_minus_one(source.place(names[0]), labels[0], rule.exclusive, remarks)
     if rule.exclusive:
         _remark_on_classes(source.place(names[0]), labels[0], remarks)
     return outcome, labels[0]
@@ -55,9 +57,9 @@ def read_labels(
 
 def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], remarks: Remarks) -> pa.Array:
     """Words for nothing are unknown labels, which is noted unless the cells are empty or the caller named the word."""
-    if not is_text(column.type):
-        return column
     cells = known(column, nulls)
+    if not is_text(column.type):
+        return cells
     usual = pa.array([word for word in NULL_WORDS if word], pa.large_string())
     words = pc.filter(column, pc.and_(cells.is_null(), pc.is_in(pc.utf8_trim_whitespace(column), value_set=usual)))
     if len(words):
@@ -79,6 +81,18 @@ def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remar
         done = f"taken as {OUTCOMES[outcome].values_title}"
         advice = 'outcome="classes" takes each as a class of its own.'
     remarks.note(place, found, "classes, real values or counts", done, advice)
+
+
+def _remark_on_minus_one(place: str, labels: Labels, classes: bool, remarks: Remarks) -> None:
+    """It often stands for an unknown label, where no other number is negative and enough remains without it."""
+    given = labels.names[labels.values[labels.labelled]] if classes else labels.values[labels.labelled, 0]
+    if given.dtype.kind not in "if" or not (count := int((given == -1).sum())):
+        return
+    others = np.unique(given[given != -1])
+    if len(others) > 1 and others[0] >= 0:
+        done = "taken as a class" if classes else "taken as a number"
+        advice = 'If it means that the label is not known, use na=["-1"].'
+        remarks.note(place, f"{counted(count, 'label')} of -1", "empty cells where unknown", done, advice)
 
 
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:

@@ -75,4 +75,4 @@ class Remarks(Problems):
             with self.gathered():
                 yield
         except DataError as error:
-            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")
+            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel, JSON or a data frame")

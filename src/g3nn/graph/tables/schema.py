@@ -116,9 +116,8 @@ def _side_by_side(blocks: list[Any], n: int) -> Matrix:
 
 def _cells(raw: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
     """The values of a column, null where nothing is known."""
-    if is_text(raw.type):
-        return known(raw, nulls)
-    return pc.if_else(pc.is_nan(raw), None, raw) if pa.types.is_floating(raw.type) else raw
+    cells = known(raw, nulls)
+    return pc.if_else(pc.is_nan(cells), None, cells) if pa.types.is_floating(cells.type) else cells
 
 
 def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, remarks: Remarks) -> None:

@@ -100,7 +100,7 @@ def test_all_problems_of_both_tables_are_one_error(tmp_path):
     assert [str(one).replace(f"{tmp_path}/", "").split("; ")[0] for one in caught.value.problems] == [
         "model: got 'gnc'",
         "outcome: got 'clases'",
-        "nodes.csv, categorical column: got 'city'",
+        "nodes.csv, categorical column: got no 'city' among 'id', 'y', 'x'",
         "nodes.csv, column 'id': got 1 id in more than one row ('p0')",
         "nodes.csv, column 'y': got 2 labels of 1 classes",
         "e.csv: got one column 'a'",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_tables import read_graph, said, text_file, write
+from small_tables import Columns, parquet_file, read_graph, said, text_file, write
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.graph.outcomes import OUTCOMES, Labels
@@ -96,7 +96,7 @@ class TestUnknown:
     def test_minus_one_in_a_table_is_a_class(self, tmp_path):
         graph = read_graph(nodes(tmp_path, [-1, 0, 1, -1, 0, 1, ""]), label="a")
         assert (graph.labels.names.tolist(), graph.labels.values.tolist()) == ([-1, 0, 1], [0, 1, 2, 0, 1, 2, -1])
-        assert graph.notes == ()
+        assert len(graph.notes) == 1
 
     def test_words_that_the_caller_names(self, tmp_path):
         path = nodes(tmp_path, ["x", "0", "1", "0", "1", "x"])
@@ -204,3 +204,23 @@ def test_test_labels_are_kept_apart(tmp_path):
     assert graph.labels.values.tolist() == [0, 0, 1, 1, -1, -1, -1, 1]
     graph = read_graph(text_file(tmp_path, text), ignore=["split"])
     assert (graph.labels.values[4], graph.val, graph.test.tolist()) == (0, None, [])
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_minus_one_may_stand_for_an_unknown_label(tmp_path, typed):
+    columns: Columns = {"a": [-1, 0, 1, 0, 1, 2, 2, -1], "x": [1, 2, -1, 5, 6, 8, 9, 7]}
+    path = parquet_file(tmp_path, columns) if typed else write(tmp_path / "nodes.csv", columns)
+    advice = 'If it means that the label is not known, use na=["-1"].'
+    graph = read_graph(path, label="a")
+    assert said(graph) == [f"column 'a': 2 labels of -1; taken as a class. {advice}"]
+    graph = read_graph(path, label="a", na=["-1"])
+    assert graph.labels is not None
+    assert graph.labels.names.tolist() == [0, 1, 2]
+    assert [(one.column, one.missing) for one in graph.columns] == [("a", 2), ("x", 1)]
+    graph = read_graph(path, label="a", outcome="real")
+    assert said(graph) == [f"column 'a': 2 labels of -1; taken as a number. {advice}"]
+
+
+@pytest.mark.parametrize("values", [[-1, 1] * 4, [-2, -1, 0, 1] * 2, [0, 1] * 4])
+def test_minus_one_beside_other_signs_is_a_class(tmp_path, values):
+    assert said(read_graph(nodes(tmp_path, values), label="a")) == []
