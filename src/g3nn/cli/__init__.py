@@ -50,6 +50,9 @@ NOTES: list[str] = []
 TYPED: list[str] = []
 """What was typed, if the command came from a command line."""
 
+INTERRUPTED = 130
+"""The exit code after control-C."""
+
 _ARGUMENT = re.compile(
     r"""(?<![\w-])(?P<name>\w+)=(?P<value>\[.*?\]|"[^"]*"|'[^']*'|True|False)"""
     r"|(?P<place>^(?:  - )?)(?P<about>\w+)(?=: got )",
@@ -131,7 +134,9 @@ def main() -> None:
         try:
             try:
                 app()
-            except SystemExit:
+            except SystemExit as end:
+                if end.code == INTERRUPTED:
+                    print("interrupted", file=sys.stderr)
                 print(end="", flush=True)  # While it can still be said that it fails.
                 raise
         except (G3NNError, OSError) as error:

@@ -6,7 +6,7 @@ import json
 import math
 import shlex
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, TrainingError
 from g3nn.cli import NOTES, TYPED
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
@@ -24,7 +24,7 @@ from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_resul
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.model.tabular import NAMED
-from g3nn.training.progress import say
+from g3nn.training.progress import Interrupted, interruptible, say
 from g3nn.training.tracking import tracker
 
 if TYPE_CHECKING:
@@ -55,7 +55,12 @@ def fit_tables(options: FitOptions) -> None:
         _show_columns(graph)
     if not options.dry_run:
         assert out is not None
-        estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+        with interruptible() as asked:
+            try:
+                estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+            except Interrupted as error:
+                raise TrainingError("interrupted before a model was trained to its end: nothing is written") from error
+            options = replace(options, no_audit=True) if asked else options
         summary = _summary(estimator, graph) | summary
         if verbose:
             audits = not (options.no_audit or as_file(out))

@@ -30,7 +30,7 @@ from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
 from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
-from g3nn.training.progress import Course
+from g3nn.training.progress import Course, Interrupted
 from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
 _COPIES = 3
@@ -239,14 +239,22 @@ class Search:
         if self.denoise is True:
             # Without edges all networks are the same.
             first[1:1] = [replace(one, trust=NONE) for one in first if one.is_network][:1]
-        self._try("models", first, trials)
-        if self.denoise:
-            self._doubt([one for one in first if one.is_network], trials)
-        leading = [one for one in _leading(trials, len(first)) if one.is_network][: self.effort.leading]
-        self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
-        self._try("sizes", [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
-        self.note_memory()
-        found = self._finished(list(trials.values()))
+        found: list[Trial] = []
+        try:
+            self._try("models", first, trials)
+            if self.denoise:
+                self._doubt([one for one in first if one.is_network], trials)
+            leading = [one for one in _leading(trials, len(first)) if one.is_network][: self.effort.leading]
+            self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
+            self._try("sizes", [new for one in _leading(trials, self.effort.varied) for new in one.variants()], trials)
+            self.note_memory()
+            found += trials.values()
+            self._finished(found)
+        except Interrupted:
+            found = found or list(trials.values())
+            if not any(trial.complete for trial in found):
+                raise
+            self.notes.append("the fit was interrupted: the best of the models that were trained to their end answers")
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,9 @@ import pytest
 from small_tables import Columns, edge_columns, node_columns, write
 
 from g3nn import cli
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.problem import FitProblem
+from g3nn.estimator.search import Search
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
@@ -318,3 +323,38 @@ class TestErrors:
 def test_arguments_become_options(monkeypatch, text, said):
     monkeypatch.setattr(cli, "TYPED", ["g3nn", "fit"])
     assert cli.with_options(text) == said
+
+
+class TestInterrupted:
+    """By a signal before the second of the models that are tried, or of those that are trained to their end."""
+
+    @pytest.fixture
+    def ended(self, request, run_command, tables, tmp_path, monkeypatch) -> Any:
+        monkeypatch.setattr(FitProblem, "tables", ())
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        done, train = list[Any](), getattr(Search, request.param)
+
+        def signalled(search: Search, *given: Any) -> Any:
+            done.append(given)
+            if len(done) == 2:
+                signal.raise_signal(signal.SIGTERM)
+            return train(search, *given)
+
+        monkeypatch.setattr(Search, request.param, signalled)
+        files = [str(write(tmp_path / f"{name}.csv", columns)) for name, columns in tables.items()]
+        words = ("--id", "id", "--label", "group", "--effort", "quick", "--device", "cpu", "--label-noise", "no")
+        out = ("--out", str(tmp_path / "out"))
+        return run_command("fit", "--nodes", files[0], "--edges", files[1], *words, "--denoise", "no", *out)
+
+    @pytest.mark.parametrize("ended", ["_long"], indirect=True)
+    def test_the_best_so_far_is_written(self, ended, tmp_path):
+        assert ended.code == 0
+        assert "note: the fit was interrupted: the best of the models" in ended.err
+        assert (tmp_path / "out" / "predictions.parquet").is_file()
+        assert "auditing" not in ended.err
+
+    @pytest.mark.parametrize("ended", ["_short"], indirect=True)
+    def test_nothing_is_written_before_there_is_a_model(self, ended, tmp_path):
+        assert ended.code == 2
+        assert "error: interrupted before a model was trained to its end: nothing is written" in ended.err
+        assert not (tmp_path / "out").exists()
