@@ -7,6 +7,7 @@ import math
 import shlex
 import time
 from dataclasses import asdict, fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,12 +20,17 @@ from g3nn.cli import NOTES, TYPED
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
-from g3nn.estimator.problem import check_parameters, check_share
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate
+from g3nn.estimator.problem import check_parameters, check_share, read_problem
 from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_results
+from g3nn.graph.given import given_by
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.remarks import counted
 from g3nn.model.tabular import NAMED
 from g3nn.training.progress import Interrupted, interruptible, say
+from g3nn.training.room import pilot
 from g3nn.training.tracking import tracker
 
 if TYPE_CHECKING:
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
 SWITCH: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
 
 _MOST_COLUMNS = 40
+_SOME_EPOCHS, _SOME_MODELS = 20, 3
+"""By which time and memory are foreseen."""
 
 
 def fit_tables(options: FitOptions) -> None:
@@ -53,7 +61,9 @@ def fit_tables(options: FitOptions) -> None:
     summary: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
     if verbose:
         _show_columns(graph)
-    if not options.dry_run:
+    if options.dry_run:
+        summary |= _foreseen(_estimator(options, graph.outcome), graph)
+    else:
         assert out is not None
         with interruptible() as asked:
             try:
@@ -71,7 +81,14 @@ def fit_tables(options: FitOptions) -> None:
     summary["notes"] = list(NOTES)
     if options.as_json:
         print(json.dumps(summary))
-    elif verbose and not options.dry_run:
+    elif verbose and options.dry_run:
+        size = f"{counted(graph.nodes.num_nodes, 'node')} and {counted(graph.edges.shape[1], 'edge')}"
+        room = f"{summary['bytes'] / 1e6:,.0f} MB beside the tables"
+        print(f"{size}; to try models takes up to about {summary['seconds']:,.0f} s here, and {room}")
+        print(
+            "to look for wrong labels and judge edges comes on top, several times as much where many labels are wrong"
+        )
+    elif verbose:
         _show(summary)
 
 
@@ -140,17 +157,37 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _foreseen(estimator: GraphEstimator, graph: TableGraph) -> dict[str, float]:
+    """The most seconds and bytes that a search takes, roughly, by some epochs on a small graph of the same make."""
+    parameters, outcome = estimator.get_params(deep=False), OUTCOMES[graph.outcome]
+    problem = read_problem(parameters, outcome, given_by(graph, None, None, None), Problems(), [])
+    task, seeds, device = problem.task, problem.seeds[:1], parameters["device"]
+    small, times = pilot(task)
+    common = {**problem.common, "epochs": _SOME_EPOCHS}
+    plans = [one.plan(common, seeds, device) for one in problem.candidates[:_SOME_MODELS]]
+    needed = max(plan.bytes_of_epoch(small) for plan in plans)
+    plan, start = Candidate("gcn", "elbo").plan(common, seeds, device), time.perf_counter()
+    plan.fit(small, progress=False)
+    epoch = times * (time.perf_counter() - start) / _SOME_EPOCHS
+    if parameters["model"] == "auto":
+        epochs = EFFORTS[parameters["effort"]].most_epochs(task, plan.device.type == "cpu", problem.common["epochs"])
+    else:
+        epochs = problem.candidates[0].price * parameters["ensemble"] * problem.common["epochs"]
+    seconds = min(epoch * epochs, parameters["budget"] or math.inf)
+    return {"seconds": seconds, "bytes": times * needed}
+
+
 def _show_columns(graph: TableGraph) -> None:
-    """How each column was read. Of columns of one kind in a row, a table with many shows the first ones."""
+    """How each column was read. Columns in a row that were read alike share a line where there are many."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("column", "kind", "missing", "became"):
         table.add_column(heading, justify="right" if heading == "missing" else "left", overflow="fold")
-    for one in graph.columns[:_MOST_COLUMNS]:
-        table.add_row(one.column, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
-    console = Console()
-    console.print(table)
-    if len(graph.columns) > _MOST_COLUMNS:
-        console.print(f"and {len(graph.columns) - _MOST_COLUMNS:,} more columns")
+    many = len(graph.columns) > _MOST_COLUMNS
+    for _, alike in groupby(graph.columns, key=lambda one: one[1:] if many else one):
+        one, *others = alike
+        name = f"{one.column} to {others[-1].column} ({len(others) + 1:,})" if others else one.column
+        table.add_row(name, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
+    Console().print(table)
 
 
 def _show(summary: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
-from g3nn.estimator.effort import MODELS, Effort
+from g3nn.estimator.effort import MODELS, SHORT, Effort
 from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
@@ -35,7 +35,7 @@ from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
 _COPIES = 3
 """How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
-_FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
+_FIRST_EPOCHS, _FIRST_PATIENCE = SHORT, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
 _CLOSE_ENOUGH = 1.1
 """Candidates train to the end if their loss is at most this many times the lowest, or if they have a weight in the

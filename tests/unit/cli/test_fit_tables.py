@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from copy import deepcopy
 from dataclasses import replace
@@ -150,15 +151,25 @@ class TestDryRun:
     def test_as_json(self, fit, tables):
         tables["nodes"]["age"][:2] = ["n/a", None]
         told = json.loads(fit("--dry-run", "--json").out)
-        assert set(told) == {"schema", "notes"}
+        assert set(told) == {"schema", "notes", "seconds", "bytes"}
+        assert told["seconds"] > 0
+        assert told["bytes"] > 0
         by_name = {row["column"]: row for row in told["schema"]}
         assert by_name["age"] == {"column": "age", "kind": "numeric", "missing": 2, "became": "a number"}
 
-    def test_many_columns_are_cut(self, fit, tables):
+    def test_many_columns_that_were_read_alike_share_a_line(self, fit, tables):
         tables["nodes"] |= {f"x{place}": [row % (place + 2) for row in ROWS] for place in range(50)}
-        ran = fit("--dry-run")
-        assert "and 16 more columns" in ran.out
-        assert "x49" not in ran.out
+        out = " ".join(fit("--dry-run").out.split())
+        assert "x0 to x49 (50) numeric a number" in out
+        assert "member boolean 0 or 1" in out
+
+    def test_sizes_time_and_memory(self, fit, tables):
+        for name, end in (("source", "p0"), ("target", "p0")):
+            tables["edges"][name].append(end)
+        ran = fit("--dry-run", "--budget", "0.5")
+        assert "71 edges in 72 rows; the others are 1 self-loop" in ran.err
+        words = r"60 nodes and 71 edges; to try models takes up to about 0 s here, and [\d,]+ MB beside the tables"
+        assert re.search(words, ran.out)
 
 
 def test_words_for_unknown(fit, tables):
