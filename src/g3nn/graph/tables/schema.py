@@ -91,6 +91,11 @@ class FeatureSchema:
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
 
+    def values(self, table: pa.Table, column: str) -> np.ndarray:
+        """(n,) of one column that is no text: numbers, of categories their positions."""
+        how, cells = self.columns[column], _cells(table[column].combine_chunks(), self.nulls)
+        return how.positions(cells) if isinstance(how, Category) else how.encode(cells)[:, -1]
+
     def encode(self, table: pa.Table) -> FeatureTable:
         """The features (n, d) of a table without problems, float64, NaN where a number is missing; a scipy CSR array if
         most of them are zero, else dense."""
