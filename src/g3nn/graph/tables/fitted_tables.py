@@ -61,6 +61,8 @@ class FittedTables:
     def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
         content: dict[str, object] = json.loads(json.dumps(asdict(self)))
+        if not self.never:
+            del content["never"]  # As earlier versions wrote it.
         return content
 
     @classmethod

@@ -38,12 +38,8 @@ def remark_on_traps(nodes: NodeTable, schema: FeatureSchema, labels: Labels | No
     for column, how in list(schema.columns.items())[:_MOST_COLUMNS]:
         if isinstance(how, Text):
             continue
-        place, values, worth, decides = (
-            f"{nodes.name}, column {column!r}",
-            schema.values(nodes.features, column),
-            "",
-            False,
-        )
+        place, values = f"{nodes.name}, column {column!r}", schema.values(nodes.features, column)
+        worth, decides = "", False
         what = _no_quantity(column, values) if isinstance(how, Number) and how.kind == "numeric" else ""
         if labels is not None:
             worth, decides = _worth(values, labels, OUTCOMES[nodes.columns.outcome], bool(what))
