@@ -53,6 +53,10 @@ class InputError(G3NNError, ValueError):
         return type(self), (self.problems,)
 
 
+_MEANT = {"gpu": "cuda"}
+"""What people call some names."""
+
+
 class DataError(G3NNError):
     """A data file is missing, damaged or not what it claims to be."""
 
@@ -121,6 +125,8 @@ def any_of(names: Iterable[str]) -> str:
 def suggestion(given: str, names: Iterable[str]) -> str:
     """'Did you mean ...?' with the nearest name, or nothing if no name is similar."""
     by_lower = {name.lower(): name for name in names}
+    if (meant := _MEANT.get(given.lower())) in by_lower:
+        return f"Did you mean {meant!r}?"
     close = difflib.get_close_matches(given.lower().replace("_", "-"), by_lower, n=1, cutoff=0.5)
     close = close or difflib.get_close_matches(given.lower(), by_lower, n=1, cutoff=0.5)
     return f"Did you mean {by_lower[close[0]]!r}?" if close else ""

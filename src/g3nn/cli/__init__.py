@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import platform
 import re
+import shlex
 import sys
 import warnings
+from ast import literal_eval
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
@@ -47,6 +49,16 @@ NOTES: list[str] = []
 
 TYPED: list[str] = []
 """What was typed, if the command came from a command line."""
+
+INTERRUPTED = 130
+"""The exit code after control-C."""
+
+_ARGUMENT = re.compile(
+    r"""(?<![\w-])(?P<name>\w+)=(?P<value>\[.*?\]|"[^"]*"|'[^']*'|True|False)"""
+    r"|(?P<place>^(?:  - )?)(?P<about>\w+)(?=: got )",
+    re.MULTILINE,
+)
+"""An argument with its value, or one that a problem is about."""
 
 
 class _OnDemand(TyperGroup):
@@ -122,13 +134,15 @@ def main() -> None:
         try:
             try:
                 app()
-            except SystemExit:
+            except SystemExit as end:
+                if end.code == INTERRUPTED:
+                    print("interrupted", file=sys.stderr)
                 print(end="", flush=True)  # While it can still be said that it fails.
                 raise
         except (G3NNError, OSError) as error:
             code = 1 if isinstance(error, BrokenPipeError) else 2  # The reader of a closed pipe has read enough.
             if code == 2 and _speaks("LOCAL_RANK"):
-                print(f"error: {said(error)}", file=sys.stderr)
+                print(f"error: {with_options(said(error))}", file=sys.stderr)
             if _output_fails():
                 # Otherwise Python tries again when it ends.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -138,9 +152,34 @@ def main() -> None:
 def said(error: Exception) -> str:
     """In one line, a failure of the system too: what it is about, and what is wrong."""
     if not isinstance(error, OSError):
-        return in_options(str(error))
+        return str(error)
     about = error.filename or ("standard output" if _output_fails() else "")
     return ": ".join(filter(None, (str(about), error.strerror or str(error))))
+
+
+def with_options(text: str) -> str:
+    """A message of the library that names options of the command that was typed, not arguments."""
+    typed = next((word for word in TYPED[1:] if not word.startswith("-")), "")
+    parameters = command(typed).params if typed in COMMANDS else []
+    options = {one.name: one for one in parameters if one.opts[0].startswith("-")}
+
+    def named(found: re.Match[str]) -> str:
+        one = options.get(found["name"] or found["about"])
+        if one is None:
+            return found[0]
+        flag = one.opts[0]
+        if found["about"]:
+            return f"{found['place']}{flag}"
+        try:
+            value = literal_eval(found["value"])
+        except (ValueError, SyntaxError):  # Not of our making.
+            return found[0]
+        words = {"True": "" if getattr(one, "is_flag", False) else "yes", "False": "no", "Ellipsis": ""}
+        parts = map(str, value if isinstance(value, list) else [value])
+        return " ".join(f"{flag} {words.get(part, shlex.quote(part))}".strip() for part in parts)
+
+    found = re.sub(r"`(\w+)=\.\.\.`", lambda one: f"--{one[1].replace('_', '-')}", text)
+    return _ARGUMENT.sub(named, found)
 
 
 def _output_fails() -> bool:
@@ -151,19 +190,8 @@ def _output_fails() -> bool:
     return False
 
 
-def in_options(text: str) -> str:
-    """What messages of the library say of its arguments, such as `read_tables(keep_na=True)` or `store=...`, in the
-    options of the command line."""
-
-    def option(found: re.Match[str]) -> str:
-        flag, value = f"--{found[1].replace('_', '-')}", found[2].strip("[]'\"")
-        return flag if value in ("...", "True") else f"{flag} {value}"
-
-    return re.sub(r"`(?:read_tables\()?(\w+)=([^`]*?)\)?`", option, text)
-
-
 def _note(message: Warning | str, *_: object, **__: object) -> None:
-    NOTES.append(in_options(str(message)))
+    NOTES.append(with_options(str(message)))
     if _speaks("RANK"):
         print(f"note: {NOTES[-1]}", file=sys.stderr)
 

@@ -6,7 +6,8 @@ import json
 import math
 import shlex
 import time
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +15,22 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import Problems
+from g3nn.base.errors import Problems, TrainingError
 from g3nn.cli import NOTES, TYPED
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
-from g3nn.estimator.problem import check_parameters, check_share
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.panel import Candidate
+from g3nn.estimator.problem import check_parameters, check_share, read_problem
 from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_results
+from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.tables.graph import TableGraph, read_tables
+from g3nn.graph.tables.remarks import counted
 from g3nn.model.tabular import NAMED
-from g3nn.training.progress import say
+from g3nn.training.progress import Interrupted, interruptible, say
+from g3nn.training.room import pilot
 from g3nn.training.tracking import tracker
 
 if TYPE_CHECKING:
@@ -33,6 +39,8 @@ if TYPE_CHECKING:
 SWITCH: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
 
 _MOST_COLUMNS = 40
+_SOME_EPOCHS, _SOME_MODELS = 20, 3
+"""By which time and memory are foreseen."""
 
 
 def fit_tables(options: FitOptions) -> None:
@@ -53,9 +61,16 @@ def fit_tables(options: FitOptions) -> None:
     summary: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
     if verbose:
         _show_columns(graph)
-    if not options.dry_run:
+    if options.dry_run:
+        summary |= _foreseen(_estimator(options, graph.outcome), graph)
+    else:
         assert out is not None
-        estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+        with interruptible() as asked:
+            try:
+                estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+            except Interrupted as error:
+                raise TrainingError("interrupted before a model was trained to its end: nothing is written") from error
+            options = replace(options, no_audit=True) if asked else options
         summary = _summary(estimator, graph) | summary
         if verbose:
             audits = not (options.no_audit or as_file(out))
@@ -66,7 +81,14 @@ def fit_tables(options: FitOptions) -> None:
     summary["notes"] = list(NOTES)
     if options.as_json:
         print(json.dumps(summary))
-    elif verbose and not options.dry_run:
+    elif verbose and options.dry_run:
+        size = f"{counted(graph.nodes.num_nodes, 'node')} and {counted(graph.edges.shape[1], 'edge')}"
+        room = f"{summary['bytes'] / 1e6:,.0f} MB beside the tables"
+        print(f"{size}; to try models takes up to about {summary['seconds']:,.0f} s here, and {room}")
+        print(
+            "to look for wrong labels and judge edges comes on top, several times as much where many labels are wrong"
+        )
+    elif verbose:
         _show(summary)
 
 
@@ -103,6 +125,7 @@ def _summary(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     """What was fitted and how well, as JSON has it. labels: how many were judged and are expected to be wrong, and
     whether models were trained on what they probably are."""
     task, fitted, outcome, labels = estimator.task_, estimator.fitted_, estimator.fitted_.outcome, None
+    best = fitted.best_simple
     if fitted.labels is not None:
         wrong = fitted.labels.wrong
         labels = {"judged": len(wrong), "expected_wrong": float(wrong.sum()), "corrected": fitted.corrected}
@@ -118,6 +141,7 @@ def _summary(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "objective": " + ".join(dict.fromkeys(network.objective for network in fitted.answerer.networks)),
         "panel": [_finite(asdict(entry)) for entry in estimator.panel_],
         **_finite({f"val_{outcome.score_key}": fitted.val_score, "val_loss": fitted.val_loss}),
+        "best_simple": best and {"model": best.model, f"val_{outcome.score_key}": best.val_score},
         "test": scores_on_test(estimator, graph),
         "labels": labels,
     }
@@ -135,17 +159,38 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def _foreseen(estimator: GraphEstimator, graph: TableGraph) -> dict[str, float]:
+    """The most seconds and bytes that a search takes, roughly, by some epochs on a small graph of the same make."""
+    parameters, outcome = estimator.get_params(deep=False), OUTCOMES[graph.outcome]
+    given = take_apart(Given(graph, None, None, None, graph.directed), Problems())
+    problem = read_problem(parameters, outcome, given, Problems(), [])
+    task, seeds, device = problem.task, problem.seeds[:1], parameters["device"]
+    small, times = pilot(task)
+    common = {**problem.common, "epochs": _SOME_EPOCHS}
+    plans = [one.plan(common, seeds, device) for one in problem.candidates[:_SOME_MODELS]]
+    needed = max(plan.bytes_of_epoch(small) for plan in plans)
+    plan, start = Candidate("gcn", "elbo").plan(common, seeds, device), time.perf_counter()
+    plan.fit(small, progress=False)
+    epoch = times * (time.perf_counter() - start) / _SOME_EPOCHS
+    if parameters["model"] == "auto":
+        epochs = EFFORTS[parameters["effort"]].most_epochs(task, plan.device.type == "cpu", problem.common["epochs"])
+    else:
+        epochs = problem.candidates[0].price * parameters["ensemble"] * problem.common["epochs"]
+    seconds = min(epoch * epochs, parameters["budget"] or math.inf)
+    return {"seconds": seconds, "bytes": times * needed}
+
+
 def _show_columns(graph: TableGraph) -> None:
-    """How each column was read. Of columns of one kind in a row, a table with many shows the first ones."""
+    """How each column was read. Columns in a row that were read alike share a line where there are many."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("column", "kind", "missing", "became"):
         table.add_column(heading, justify="right" if heading == "missing" else "left", overflow="fold")
-    for one in graph.columns[:_MOST_COLUMNS]:
-        table.add_row(one.column, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
-    console = Console()
-    console.print(table)
-    if len(graph.columns) > _MOST_COLUMNS:
-        console.print(f"and {len(graph.columns) - _MOST_COLUMNS:,} more columns")
+    many = len(graph.columns) > _MOST_COLUMNS
+    for _, alike in groupby(graph.columns, key=lambda one: one[1:] if many else one):
+        one, *others = alike
+        name = f"{one.column} to {others[-1].column} ({len(others) + 1:,})" if others else one.column
+        table.add_row(name, one.kind, f"{one.missing:,}" if one.missing else "", one.became)
+    Console().print(table)
 
 
 def _show(summary: dict[str, Any]) -> None:
@@ -156,6 +201,9 @@ def _show(summary: dict[str, Any]) -> None:
     score = summary[f"val_{outcome.score_key}"]
     judged = "not validated" if score is None else f"validation {outcome.score_title} {score:.3f}"
     print(f"model {summary['model']}, {judged}")
+    if summary["best_simple"]:
+        name, own = summary["best_simple"]["model"], summary["best_simple"][f"val_{outcome.score_key}"]
+        print(f"the best simple model, {name}, has {own:.3f}")
     labels = summary["labels"]
     if labels and labels["expected_wrong"] >= 1:
         some = "; models were trained on what labels probably are" if labels["corrected"] else ""

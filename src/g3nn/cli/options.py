@@ -27,8 +27,8 @@ Track = Annotated[
     str | None,
     typer.Option(metavar="KIND:PLACE", help="Write every epoch to tensorboard:FOLDER or mlflow:URI meanwhile."),
 ]
-NODES = typer.Option(metavar="FILE", help="Table with one row per node: CSV, Parquet or Excel (.xlsx).")
-EDGES = typer.Option(metavar="FILE", help="Table with one row per edge: CSV, Parquet or Excel (.xlsx).")
+NODES = typer.Option(metavar="FILE", help="Table with one row per node: CSV, Parquet, Excel (.xlsx) or JSON.")
+EDGES = typer.Option(metavar="FILE", help="Table with one row per edge: CSV, Parquet, Excel (.xlsx) or JSON.")
 ID = typer.Option(metavar="COL", help="Column of the node table with the ids.")
 
 

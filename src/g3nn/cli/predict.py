@@ -42,7 +42,7 @@ def predict(
     from g3nn.estimator.showing import write_file
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.fitted_tables import read_new_nodes
-    from g3nn.graph.tables.remarks import Remarks
+    from g3nn.graph.tables.remarks import Remarks, counted
 
     problems = Problems()
     remarks = Remarks(problems.found, strict)
@@ -70,7 +70,8 @@ def predict(
     if as_json:
         print(json.dumps(told))
     elif not quiet:
-        print(f"{told['nodes']} nodes, of which {told['new']} are new; answers in {out}")
+        new = "is" if asked.count == 1 else "are"
+        print(f"{counted(len(asked.numbers), 'node')}, of which {asked.count:,} {new} new; answers in {out}")
 
 
 def _load(folder: Path, problems: Problems) -> GraphEstimator | None:

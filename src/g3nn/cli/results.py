@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from g3nn.base.errors import DataError, Problems
+from g3nn.base.errors import DataError, Problems, any_of
 from g3nn.base.folders import check_new_file, check_new_folder
 from g3nn.cli import said
 from g3nn.graph.tables.frames import TABLE_SUFFIXES, check_excel
@@ -25,15 +26,15 @@ def check_out(out: Path | None, inputs: list[Path | None], dry_run: bool, proble
         return
     if out is None:
         problems.add("out", "nothing", "a folder or a file for the results", "--dry-run needs none.")
-    elif as_file(out):
-        check_file(out, inputs, problems)
+    elif as_file(out) or (re.fullmatch(r"\.[A-Za-z]{2,5}", out.suffix) and not out.is_dir()):
+        check_file(out, inputs, problems, ", or a folder")
     else:
         check_new_folder(out, problems)
 
 
-def check_file(out: Path, inputs: list[Path | None], problems: Problems) -> None:
+def check_file(out: Path, inputs: list[Path | None], problems: Problems, other: str = "") -> None:
     if out.suffix.lower() not in TABLE_SUFFIXES:
-        problems.add("out", out, f"a file that ends in {', '.join(TABLE_SUFFIXES)}")
+        problems.add("out", out, f"a file that ends in {any_of(TABLE_SUFFIXES)}{other}")
     elif any(path is not None and out.resolve() == path.resolve() for path in inputs):
         problems.add("out", out, "another file than the tables that are read")
     else:

@@ -14,10 +14,9 @@ from rich.table import Table
 
 from g3nn.base.errors import Problems, suggestion
 from g3nn.base.options import Rule
-from g3nn.cli.datasets import LISTED
 from g3nn.cli.options import AsJson, Device, ExecutorName, Options, Track, command_of, option
 from g3nn.cli.results import kept
-from g3nn.graph.datasets import SETTINGS, load
+from g3nn.graph.datasets import ALL_DATASETS, SETTINGS, load
 from g3nn.studies.executors import EXECUTORS
 from g3nn.studies.training_ray import train_on_ray
 from g3nn.training import FitResult
@@ -43,7 +42,7 @@ class TrainOptions(Options):
     several processes train one model in batches.
     """
 
-    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(LISTED)}.")]
+    dataset: Annotated[str, typer.Argument(help=f"One of {', '.join(ALL_DATASETS)}.")]
     setting: str = option("standard", f"One of {', '.join(SETTINGS)}.")
     model: str = option("sbm-gcn", "LIKELIHOOD-POSTERIOR such as sbm-gcn, or a network alone.")
     objective: str = option("elbo", "elbo (the paper), released (the authors' code), laplacian.")

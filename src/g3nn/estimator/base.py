@@ -131,7 +131,7 @@ class GraphEstimator(Shown):
                 warn_caller(note)
         self.restore(fitted if given.graph is None else replace(fitted, tables=FittedTables.of(given.graph)))
         self._library = library_of(X.X if isinstance(X, Nodes) else X)
-        self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
+        self._say_choice()
         return self
 
     def continue_fit(self, *, effort: str = "thorough", budget: float | None = None) -> Self:
@@ -164,8 +164,15 @@ class GraphEstimator(Shown):
             for note in notes:
                 warn_caller(note)
         self.restore(replace(fitted, tables=before.tables), self.notes_)
-        self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
+        self._say_choice()
         return self
+
+    def _say_choice(self) -> None:
+        self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
+        best = self.fitted_.best_simple
+        if best is not None:
+            score = f"{self.fitted_.outcome.score_title} of {best.val_score:.3f}"
+            self._say(f"the best simple model, {best.model}, has a validation {score}; this one {self.val_score_:.3f}")
 
     def _say(self, text: str) -> None:
         if self.verbose:

@@ -20,6 +20,8 @@ _TRIES = 4
 this number of short ones."""
 _FEWEST_SHORT, _FEWEST_LONG = 30, 100
 """Epochs that any training may take, short or to the end."""
+SHORT = 150
+"""Epochs after which a model that is tried is compared with others."""
 MODELS = 0.36
 """The share of the limit until all models have been tried once."""
 
@@ -57,6 +59,14 @@ class Effort:
         # Beyond a large extent it would take hours: there the limit grows more slowly.
         grown = math.sqrt(min(task.extent, LARGE)) * max(1.0, task.extent / LARGE) ** 0.25
         return replace(self, most=self.work * _WORK * grown, large=task.extent > LARGE)
+
+    def most_epochs(self, task: NodeTask, on_cpu: bool, usual: int) -> float:
+        """About how many epochs of gcn a search takes at most. usual: of a training to its end."""
+        limited = self.limited(None, task, on_cpu)
+        limited.charge(1.0, 1, task)
+        tried = self.models + self.leading * (self.views - 1) + 2 * self.varied
+        every = tried * SHORT + self.kept * self.replicas * usual
+        return every if limited.most is None else min(every, limited.most / limited.worked)
 
     def short_epochs(self, price: float, task: NodeTask, most: int) -> int:
         """How long a model is tried."""

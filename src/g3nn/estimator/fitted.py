@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -91,6 +92,12 @@ class Fitted:
     def known_labels(self) -> np.ndarray:
         """(n,) or (n, T): the labels as members were trained on them."""
         return known_labels(self.task, self.labels if self.corrected else None)
+
+    @property
+    def best_simple(self) -> PanelEntry | None:
+        """Of the models that anyone would try first, the one with the highest score on the validation nodes."""
+        tried = [entry for entry in self.panel if entry.simple and math.isfinite(entry.val_loss)]
+        return max(tried, key=lambda entry: entry.val_score, default=None)
 
     @property
     def model(self) -> str:

@@ -39,6 +39,8 @@ _EPOCHS, _REPLICAS = 60, 3
 would not say how certain the final one may be."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
+_MOST_DOUBT = 0.5
+"""If it is more probable that nothing was learned, the caller should know."""
 _ALL_FALSE = (
     "denoise: validation prefers a model without edges, as if they joined nodes by chance: predictions use features "
     "alone. denoise=False uses every edge"
@@ -167,6 +169,12 @@ def _chosen(
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
     answerer = Answerer.choose(members, task, outcome, device, len(trials))
+    base = answerer.calibrations["linked"].scaling.base
+    if base is not None and base.sum() > _MOST_DOUBT:
+        search.notes.append(
+            f"{len(np.unique(task.val))} validation nodes hardly tell this model from chance: probabilities are mostly "
+            "the frequencies of the classes. Label more nodes"
+        )
     answer = answerer.calibrated(answerer(task))[task.val]
     return search, answerer, outcome.loss_and_score(answer, task.labels[task.val])
 

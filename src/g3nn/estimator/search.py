@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
-from g3nn.estimator.effort import MODELS, Effort
+from g3nn.estimator.effort import MODELS, SHORT, Effort
 from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
@@ -30,12 +30,12 @@ from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
 from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
-from g3nn.training.progress import Course
+from g3nn.training.progress import Course, Interrupted
 from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
 _COPIES = 3
 """How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
-_FIRST_EPOCHS, _FIRST_PATIENCE = 150, 50
+_FIRST_EPOCHS, _FIRST_PATIENCE = SHORT, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
 _CLOSE_ENOUGH = 1.1
 """Candidates train to the end if their loss is at most this many times the lowest, or if they have a weight in the
@@ -249,15 +249,23 @@ class Search:
         if self.denoise is True:
             # Without edges all networks are the same.
             first[1:1] = [replace(one, trust=NONE) for one in first][:1]
-        self._try("models", first, trials)
-        if self.denoise:
-            self._doubt(first, trials)
-        leading = _leading(trials)
-        others = [replace(one, view=view) for one in leading[: self.effort.leading] for view in best[1:]]
-        self._try("views", others, trials)
-        self._try("sizes", [new for one in _leading(trials)[: self.effort.varied] for new in one.variants()], trials)
-        self.note_memory()
-        found = self._finished(list(trials.values()))
+        found: list[Trial] = []
+        try:
+            self._try("models", first, trials)
+            if self.denoise:
+                self._doubt(first, trials)
+            leading = _leading(trials)[: self.effort.leading]
+            self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
+            leading = _leading(trials)[: self.effort.varied]
+            self._try("sizes", [new for one in leading for new in one.variants()], trials)
+            self.note_memory()
+            found += trials.values()
+            self._finished(found)
+        except Interrupted:
+            found = found or list(trials.values())
+            if not any(trial.complete for trial in found):
+                raise
+            self.notes.append("the fit was interrupted: the best of the models that were trained to their end answers")
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
             raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
         return found

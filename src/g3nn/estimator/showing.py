@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from g3nn.estimator.base import GraphEstimator
 
 Columns = dict[str, pa.Array | np.ndarray]
-ROLES = ("unlabelled", "train", "validation", "test")
+ROLES = ("unlabelled", "train", "validation", "test", "never-labelled")
 
 
 def answer_table(fitted: Fitted, X: object, edges: object, alpha: float, keep: pa.Table | None) -> pa.Table:
@@ -67,10 +67,12 @@ def answer_table(fitted: Fitted, X: object, edges: object, alpha: float, keep: p
 
 
 def given_columns(fitted: Fitted, nodes: np.ndarray) -> Columns:
-    """What the fit knew about some of its nodes, by column: given (the label), and role (train, validation, test or
-    unlabelled)."""
+    """What the fit knew about some of its nodes, by column: given (the label), and role (train, validation, test,
+    unlabelled, or never-labelled if that is so of all nodes of a kind)."""
     task, tables = fitted.task, fitted.tables
     values, role = task.labels.copy(), np.zeros(task.num_nodes, dtype=np.int64)
+    if tables is not None:
+        role[tables.never] = 4
     role[task.train], role[task.val] = 1, 2
     if tables is not None and tables.test:
         values[tables.test], role[tables.test] = np.array(tables.test_values, dtype=values.dtype), 3

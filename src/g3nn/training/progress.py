@@ -1,13 +1,16 @@
-"""How a training reports its progress: a bar with its terms, one bar for a whole fit, and lines in the log."""
+"""How a training reports its progress: a bar with its terms, one bar for a whole fit, and lines in the log; and how it
+is asked to end."""
 
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from g3nn.base.errors import G3NNWarning
 from g3nn.training.stack import Stack
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
 
 _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
 _EVERY = 10
+_SECONDS = 5.0
+"""Between two lines where no bar can be drawn."""
+_ASKED: list[int] = []
+"""The signals that asked a training to end; they belong to the process."""
 
 
 Watch = Callable[[Stack, int], None]
@@ -48,17 +55,59 @@ def monitor(title: str, trials: int, show: bool | None) -> Iterator[Watch]:
         yield update
 
 
+class Interrupted(KeyboardInterrupt):
+    """Somebody asked a training to end."""
+
+
+@contextmanager
+def interruptible() -> Iterator[list[int]]:
+    """Within, a first control-C or SIGTERM ends a training at its next step, so that what was learned before may be
+    kept; a second one ends everything at once. Gives the signals that came."""
+
+    def ask(number: int, _: object) -> None:
+        _ASKED.append(number)
+        if len(_ASKED) > 1:
+            raise KeyboardInterrupt
+        say("interrupted: what was trained to its end so far will answer; a second time ends without it")
+
+    before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield _ASKED
+    finally:
+        for one, former in before.items():
+            signal.signal(one, former)
+        _ASKED.clear()
+
+
+class _Lines:
+    """Says how far a fit is every few seconds."""
+
+    def __init__(self) -> None:
+        self._start = self._told = time.monotonic()
+        self._words = ""
+
+    def add_task(self, description: str, total: float) -> None:
+        pass
+
+    def update(self, _: object, completed: float, description: str | None) -> None:
+        self._words, now = description or self._words, time.monotonic()
+        if now - self._told >= _SECONDS:
+            self._told = now
+            say(f"{self._words}: {completed:.0%} of the fit after {now - self._start:.0f} s")
+
+
 class Course:
     """One bar for several trainings, in stages with plain words. Silent without a bar.
 
     To the trainings it is also a tracker, which numbers their runs and adds the stage.
     """
 
-    def __init__(self, bar: Progress | None = None, track: Tracker | None = None) -> None:
+    def __init__(self, bar: Progress | _Lines | None = None, track: Tracker | None = None) -> None:
         self._bar = bar
         self._track = track
         self._words, self._runs = "", 0
-        self._row = None if bar is None else bar.add_task("", total=1.0)
+        self._row: Any = None if bar is None else bar.add_task("", total=1.0)
+        self._interrupted = False
         self._at = self._end = self._each = 0.0
 
     def stage(self, words: str, until: float, trainings: int) -> None:
@@ -90,6 +139,9 @@ class Course:
         start = self._at
 
         def update(stack: Stack, finished: int) -> None:
+            if _ASKED and not self._interrupted:
+                self._interrupted = True
+                raise Interrupted
             if stack.epoch % _EVERY == 0:
                 self._show(start + self._each * min(1.0, stack.epoch / epochs))
 
@@ -99,7 +151,7 @@ class Course:
     def _show(self, at: float, words: str | None = None) -> None:
         # Where memory is short a training takes several stacks, each from its first epoch on.
         self._at = min(max(self._at, at), self._end)
-        if self._bar is not None and self._row is not None:
+        if self._bar is not None:
             self._bar.update(self._row, completed=self._at, description=words)
 
 
@@ -115,9 +167,9 @@ class _Untold:
 
 @contextmanager
 def course(show: bool, track: Tracker | None = None) -> Iterator[Course]:
-    """A bar with the time left, on a terminal only and if it is wanted."""
+    """A bar with the time left, if it is wanted; lines where there is no terminal."""
     if not show or not sys.stderr.isatty():
-        yield Course(track=track)
+        yield Course(_Lines() if show else None, track)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -85,6 +85,7 @@ def test_help(run_command):
         ran = run_command(*command, "--help")
         assert ran.code == 0
         assert "Usage" in ran.out
+    assert "texas" in ran.out
 
 
 def test_python_dash_m():

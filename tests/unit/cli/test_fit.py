@@ -205,8 +205,8 @@ class TestResults:
         told = json.loads(ran.out)
         assert told["edges"] == len(edges["source"]) - 6
         assert [note.partition("edges.csv")[2] for note in told["notes"]] == [
-            ": left out 1 of 72 edges, with ids that no node has",
-            ", column 'from': further columns; not used. --weight COL takes one as the weight.",
+            ": 66 edges in 72 rows; the others are 1 with ids that no node has, 5 of weight 0",
+            ", column 'from': further columns; not used",
         ]
         assert ran.err == "".join(f"note: {note}\n" for note in told["notes"])
 

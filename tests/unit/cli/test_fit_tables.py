@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_tables import Columns, edge_columns, node_columns, write
+
+from g3nn import cli
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.problem import FitProblem
+from g3nn.estimator.search import Search
 
 SHORT = ("--model", "gcn", "--ensemble", "1", "--device", "cpu")
 
@@ -143,15 +151,25 @@ class TestDryRun:
     def test_as_json(self, fit, tables):
         tables["nodes"]["age"][:2] = ["n/a", None]
         told = json.loads(fit("--dry-run", "--json").out)
-        assert set(told) == {"schema", "notes"}
+        assert set(told) == {"schema", "notes", "seconds", "bytes"}
+        assert told["seconds"] > 0
+        assert told["bytes"] > 0
         by_name = {row["column"]: row for row in told["schema"]}
         assert by_name["age"] == {"column": "age", "kind": "numeric", "missing": 2, "became": "a number"}
 
-    def test_many_columns_are_cut(self, fit, tables):
+    def test_many_columns_that_were_read_alike_share_a_line(self, fit, tables):
         tables["nodes"] |= {f"x{place}": [row % (place + 2) for row in ROWS] for place in range(50)}
-        ran = fit("--dry-run")
-        assert "and 16 more columns" in ran.out
-        assert "x49" not in ran.out
+        out = " ".join(fit("--dry-run").out.split())
+        assert "x0 to x49 (50) numeric a number" in out
+        assert "member boolean 0 or 1" in out
+
+    def test_sizes_time_and_memory(self, fit, tables):
+        for name, end in (("source", "p0"), ("target", "p0")):
+            tables["edges"][name].append(end)
+        ran = fit("--dry-run", "--budget", "0.5")
+        assert "71 edges in 72 rows; the others are 1 self-loop" in ran.err
+        words = r"60 nodes and 71 edges; to try models takes up to about 0 s here, and [\d,]+ MB beside the tables"
+        assert re.search(words, ran.out)
 
 
 def test_words_for_unknown(fit, tables):
@@ -171,7 +189,7 @@ def change_of(name: str, place: int, value: Any) -> Any:
 
 
 WRONG = [
-    (lambda nodes: nodes.pop("id"), ["id column: got 'id'", "'group', 'age'"]),
+    (lambda nodes: nodes.pop("id"), ["id column: got no 'id' among 'group', 'age'"]),
     (change_of("id", 59, "p8"), ["1 id in more than one row ('p8')"]),
     (change_of("id", 59, None), ["1 missing id (row 60)"]),
     (lambda nodes: nodes.update(id=[*range(59), "p59"]), ["whole numbers and 1 other value ('p59')", "of one type"]),
@@ -218,7 +236,7 @@ class TestErrors:
 
     def test_labels_under_another_name_are_not_judged_as_features(self, fit, tables, tmp_path):
         tables["nodes"]["grade"] = [k % 3 if k < 45 else None for k in range(60)]
-        words = ["nodes.csv, label column: got 'grad'", "Did you mean 'grade'?"]
+        words = ["nodes.csv, label column: got no 'grad' among", "Did you mean 'grade'?"]
         self.assert_refused(fit("--out", str(tmp_path / "out"), label="grad"), tmp_path, words)
 
     def test_everything_at_once_and_nothing_written(self, fit, tables, tmp_path):
@@ -244,7 +262,7 @@ class TestErrors:
             "nodes.csv, ignored column": "Did you mean 'city'?",
             "nodes.csv, column 'id'": "'p8'",
             "nodes.csv, column 'age'": "huge numbers",
-            "edges.csv, weight column": "got 'w'",
+            "edges.csv, weight column": "got no 'w' among 'source'",
         }
         assert lines[0] == f"error: {len(expected)} problems:"
         for name, word in expected.items():
@@ -277,5 +295,77 @@ class TestErrors:
             ((), "out: got nothing; expected a folder or a file for the results. --dry-run needs none."),
             (("--out", str(tmp_path / "nodes.csv")), "another file than the tables that are read"),
             (("--out", str(tmp_path / "deep" / "a.csv")), "a file in a folder that exists"),
+            (("--out", str(tmp_path / "a.txt")), "a file that ends in .csv, .parquet, .pq or .xlsx, or a folder"),
         ]:
             self.assert_refused(fit(*words), tmp_path, [said])
+
+    def test_options_instead_of_arguments(self, fit, tables):
+        """The library speaks of its arguments, a command of its options."""
+        tables["nodes"]["group"][0] = "?"
+        tables["edges"]["source"][3] = "nobody"
+        ran = fit("--dry-run", "--ensemble", "0", "--device", "gpu")
+        assert "taken as unknown. --keep-na takes them as they are." in ran.err
+        for line in (
+            "--ensemble: got 0;",
+            "auto, cpu or cuda. Did you mean 'cuda'?",
+            " --drop-unknown-edges leaves them",
+        ):
+            assert line in ran.err
+
+    def test_nothing_is_said_of_columns_that_were_not_looked_at(self, fit):
+        assert "no column that describes the nodes" not in fit("--dry-run", label="grp").err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('weight="none" ignores them.', "--weight none ignores them."),
+        ("categorical=[...] or text=[...] keeps it.", "--categorical or --text keeps it."),
+        ("ignore=['my age', 'b'] leaves", "--ignore 'my age' --ignore b leaves"),
+        ("denoise=False uses every edge", "--denoise no uses every edge"),
+        ("denoise=True, keep_na=True", "--denoise yes, --keep-na"),
+        (
+            "2 problems:\n  - label_noise: got 3\n  - out: got 4",
+            "2 problems:\n  - --label-noise: got 3\n  - --out: got 4",
+        ),
+        ("refit=True, na=[oops]", "refit=True, na=[oops]"),
+    ],
+)
+def test_arguments_become_options(monkeypatch, text, said):
+    monkeypatch.setattr(cli, "TYPED", ["g3nn", "fit"])
+    assert cli.with_options(text) == said
+
+
+class TestInterrupted:
+    """By a signal before the second of the models that are tried, or of those that are trained to their end."""
+
+    @pytest.fixture
+    def ended(self, request, run_command, tables, tmp_path, monkeypatch) -> Any:
+        monkeypatch.setattr(FitProblem, "tables", ())
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        done, train = list[Any](), getattr(Search, request.param)
+
+        def signalled(search: Search, *given: Any) -> Any:
+            done.append(given)
+            if len(done) == 2:
+                signal.raise_signal(signal.SIGTERM)
+            return train(search, *given)
+
+        monkeypatch.setattr(Search, request.param, signalled)
+        files = [str(write(tmp_path / f"{name}.csv", columns)) for name, columns in tables.items()]
+        words = ("--id", "id", "--label", "group", "--effort", "quick", "--device", "cpu", "--label-noise", "no")
+        out = ("--out", str(tmp_path / "out"))
+        return run_command("fit", "--nodes", files[0], "--edges", files[1], *words, "--denoise", "no", *out)
+
+    @pytest.mark.parametrize("ended", ["_long"], indirect=True)
+    def test_the_best_so_far_is_written(self, ended, tmp_path):
+        assert ended.code == 0
+        assert "note: the fit was interrupted: the best of the models" in ended.err
+        assert (tmp_path / "out" / "predictions.parquet").is_file()
+        assert "auditing" not in ended.err
+
+    @pytest.mark.parametrize("ended", ["_short"], indirect=True)
+    def test_nothing_is_written_before_there_is_a_model(self, ended, tmp_path):
+        assert ended.code == 2
+        assert "error: interrupted before a model was trained to its end: nothing is written" in ended.err
+        assert not (tmp_path / "out").exists()

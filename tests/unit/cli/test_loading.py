@@ -174,7 +174,7 @@ def test_control_c_while_the_command_is_loaded(module):
     settings = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))
     code = INTERRUPTED.format(module=module, entry=settings["project"]["scripts"]["g3nn"])
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "")
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
 
 
 def test_an_unknown_command(run_command):

@@ -46,7 +46,7 @@ def test_a_missing_file_says_where_to_put_it(folder, monkeypatch):
     with pytest.raises(DataError, match=rf"there is no cora\.npz in {folder}\. Set G3NN_ATTACKED"):
         attacked("cora", "metattack-5")
     monkeypatch.delenv("G3NN_ATTACKED")
-    with pytest.raises(DataError, match=r"G3NN_ATTACKED, not set\. Set G3NN_ATTACKED"):
+    with pytest.raises(DataError, match=r"it cannot be downloaded\. Set G3NN_ATTACKED"):
         attacked("cora", "metattack-5")
 
 

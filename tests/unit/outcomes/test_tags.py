@@ -8,6 +8,7 @@ import torch
 from scipy.special import expit, logit
 from sklearn.metrics import f1_score, log_loss
 
+from g3nn.base.errors import Problems
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Tags, tag_table
 
@@ -59,3 +60,13 @@ def test_one_tag_of_a_node_stands_for_it():
     expected = [[0.5, 0.5, 0], [0, 0, 1], np.array([1, 0.2, 0]) / 1.2, np.array([0.2, 0.2, 0.64]) / 1.04]
     np.testing.assert_allclose(beliefs, expected)
     np.testing.assert_array_equal(answer, logit(0.2))
+
+
+def test_words_for_yes_and_no():
+    problems = Problems()
+    words = np.array([["yes", "N"], ["no", " True"], [None, "y"], ["FALSE", 0]], dtype=object)
+    labels = Tags.read(words, 4, problems)
+    assert labels is not None
+    np.testing.assert_array_equal(labels.values, [[1, 0], [0, 1], [np.nan, 1], [0, 0]])
+    assert Tags.read(np.array([["yes"], ["perhaps"]]), 2, problems) is None
+    assert "values such as 'perhaps'; expected 0 or 1 (or true or false, yes or no)" in str(problems.found[0])

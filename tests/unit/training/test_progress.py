@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -97,3 +98,29 @@ def test_a_training_that_stops_early_or_begins_again_moves_the_bar_forward_only(
     course.stage("training the best model", 1.0, 1)
     assert bar.tasks[0].completed == pytest.approx(0.6)
     assert bar.tasks[0].description == "training the best model"
+
+
+def test_lines_where_there_is_no_terminal(monkeypatch, caplog):
+    caplog.set_level(logging.INFO, "g3nn")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    monkeypatch.setattr(progress, "_SECONDS", 0.0)
+    for show in (True, False):
+        with progress.course(show) as course:
+            course.stage("trying models", 0.5, 1)
+            with course.training(100) as watch:
+                watch(at_epoch(50), 0)
+    assert caplog.messages == [f"trying models: {share}% of the fit after 0 s" for share in (0, 25, 50)]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_training_ends_at_its_next_step_and_a_second_signal_ends_all(number):
+    before, course = signal.getsignal(number), progress.Course()
+    with progress.interruptible() as asked, course.training(100) as watch:
+        signal.raise_signal(number)
+        with pytest.raises(progress.Interrupted):
+            watch(at_epoch(1), 0)
+        watch(at_epoch(2), 0)
+        assert asked == [number]
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(number)
+    assert (asked, signal.getsignal(number)) == ([], before)

@@ -81,8 +81,9 @@ class Folder:
         """The same, but raises where there is no such file."""
         path = self.file(name)
         if path is None:
-            folder = os.environ.get(self.variable) or f"a folder {self.variable}, not set"
-            raise DataError(f"{name}: there is no {name}.npz in {folder}. {self.advice}")
+            folder = os.environ.get(self.variable)
+            lacking = f"there is no {name}.npz in {folder}" if folder else "it cannot be downloaded"
+            raise DataError(f"{name}: {lacking}. {self.advice}")
         return path
 
     def arrays(self, path: Path, keys: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -11,10 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import logsigmoid, softplus
 
+from g3nn.base.errors import Problems
 from g3nn.base.parse import UNKNOWN
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.base import PanelModel, Targets
+from g3nn.graph.outcomes.labels import flat_values
 from g3nn.graph.outcomes.numbers import NumberOutcome, ValueOptions
+
+_WORDS = {"true": True, "yes": True, "y": True, "false": False, "no": False, "n": False}
 
 
 @dataclass(frozen=True)
@@ -37,7 +41,7 @@ class Tags(NumberOutcome):
     columns_title: ClassVar[str] = "tags"
     values_title: ClassVar[str] = "tags"
     view: ClassVar[str] = "tags"
-    allowed: ClassVar[str] = "0 or 1 (or true or false) for each tag, nothing where unknown"
+    allowed: ClassVar[str] = "0 or 1 (or true or false, yes or no) for each tag, nothing where unknown"
     advice: ClassVar[str] = (
         "One class out of several needs outcome 'classes', in one column; numbers need outcome 'real' (G3NNRegressor)."
     )
@@ -49,6 +53,17 @@ class Tags(NumberOutcome):
     @staticmethod
     def accepts(values: np.ndarray) -> np.ndarray:
         return (values == 0) | (values == 1)
+
+    @classmethod
+    def _floats(cls, raw: np.ndarray, argument: str, problems: Problems) -> np.ndarray | None:
+        """Words for yes and no are taken too."""
+        if raw.dtype.kind in "OU":
+            items = [
+                _WORDS.get(item.strip().lower(), item) if isinstance(item, str) else item
+                for item in raw.ravel().tolist()
+            ]
+            raw = flat_values(items).reshape(raw.shape)
+        return super()._floats(raw, argument, problems)
 
     @classmethod
     def panel(cls, columns: int, balance: float) -> tuple[PanelModel, ...]:

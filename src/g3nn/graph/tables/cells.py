@@ -58,7 +58,12 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def known(cells: pa.Array, nulls: tuple[str, ...] = NULL_WORDS) -> pa.Array:
-    """Text cells, with null for words that say nothing."""
+    """Cells with null for words that say nothing, text or numbers."""
+    if not is_text(cells.type):
+        words = numbers(pa.array(nulls, pa.large_string())).drop_null()
+        if not (len(words) and is_number(cells.type)):
+            return cells
+        return pc.if_else(pc.is_in(pc.cast(cells, pa.float64(), safe=False), value_set=words), None, cells)
     cells = pc.cast(cells, pa.large_string())
     nothing = pc.is_in(pc.utf8_trim_whitespace(cells), value_set=pa.array(nulls, pa.large_string()))
     return pc.if_else(nothing, None, cells)

@@ -63,7 +63,7 @@ def readable(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: damaged or cut short: {shortened(str(error) or repr(error))}") from error
 
 
-def _read_text(path: Path, remarks: Remarks) -> bytes:
+def read_text(path: Path, remarks: Remarks) -> bytes:
     """The content of a text file in UTF-8, decompressed if it is gzipped.
 
     A file is in UTF-8, in UTF-16 if it says so, else in what Windows uses in the West; anything but UTF-8 is noted.
@@ -99,7 +99,7 @@ def _read_text(path: Path, remarks: Remarks) -> bytes:
 
 def open_csv(path: Path, remarks: Remarks) -> tuple[bytes, list[str], str]:
     """The content in UTF-8, the names in the first line that is not blank, and what separates them."""
-    content = _read_text(path, remarks)
+    content = read_text(path, remarks)
     with readable(path):
         lines = _lines(path, content)
         first = next((line for line in lines if line.strip()), "")

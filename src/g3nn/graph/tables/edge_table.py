@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import refuse
+from g3nn.base.parse import distinct
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Oddity, Remarks, listed, option
+from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
 
 END_NAMES = (("source", "target"), ("src", "dst"), ("from", "to"))
 """Names by which the two ends of an edge are recognised, in upper or lower case."""
@@ -20,10 +21,14 @@ WEIGHT_NAMES = ("weight", "weights")
 """Names by which a column of weights is recognised."""
 NO_WEIGHT = "none"
 """What to say for the weight where there is such a column but edges count alike."""
+REPEATS = "(repeats)"
+"""The weight of the edges where it is how often they were stated; no column is called so by chance."""
 
-_UNUSED = Oddity(
-    "further columns", "two ends and a weight", "not used", f"{option('weight', 'COL')} makes one the weight."
-)
+_REPEATED = "repeat"
+_COUNTED = f'. An edge weighs as much as it was repeated; weight="{NO_WEIGHT}" counts each once.'
+_UNUSED = Oddity("further columns", "the two ends and a weight", "not used")
+_PERHAPS_WEIGHT = _UNUSED._replace(advice='weight="COL" takes one as the weight.')
+_IGNORE_WEIGHTS = f'weight="{NO_WEIGHT}" ignores them.'
 
 
 @dataclass(frozen=True)
@@ -41,7 +46,8 @@ class EdgeColumns:
 
 @dataclass(frozen=True, eq=False)
 class EdgeTable:
-    """Edges by the ids of their two ends, int64 or text, from `columns`; weights (E,) or None."""
+    """Edges by the ids of their two ends, int64 or text, from `columns`; weights (E,) or None. counted: whether an edge
+    without a weight counts as often as it is stated."""
 
     name: str
     source: pa.Array
@@ -49,13 +55,14 @@ class EdgeTable:
     columns: EdgeColumns
     weights: np.ndarray | None = None
     typed: bool = True
+    counted: bool = False
 
 
 def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTable | None:
     """Read an edge table; None if its ids cannot be read."""
     source = Source.open(table, "edges", remarks)
     before, ends, weights, asked = len(remarks.found), list[pa.Array](), None, columns.weight
-    named = None if asked == NO_WEIGHT else asked
+    named = None if asked in (NO_WEIGHT, REPEATS) else asked
     source.check_roles({"source": [columns.source], "target": [columns.target], "weight": [named]}, remarks)
     with remarks.gathered():
         names = _end_names(source, columns)
@@ -73,10 +80,10 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
             weights = _weights(source.place(columns.weight), plain(content[columns.weight], source.typed))
         if asked is None:
             found, done = f"a column {columns.weight!r}", "its numbers are the weights of the edges"
-            remarks.note(source.name, found, option("weight"), done, f"{option('weight', NO_WEIGHT)} ignores them.")
+            remarks.note(source.name, found, 'weight="COL"', done, _IGNORE_WEIGHTS)
     for name in source.names:
         if name not in (*names, columns.weight) and name.lower() not in WEIGHT_NAMES:
-            remarks.column(source.name, name, _UNUSED)
+            remarks.column(source.name, name, _PERHAPS_WEIGHT if asked is None else _UNUSED)
     if not source.typed and all(re.fullmatch(r"\d+", name) for name in names):
         found, allowed = "numbers for names of columns", "a first line with names"
         advice = "If it is one, write a line with names above it."
@@ -89,7 +96,10 @@ def load_edges(table: object, columns: EdgeColumns, remarks: Remarks) -> EdgeTab
         given = f"text in one of the columns {listed(names)} and whole numbers in the other"
         remarks.add(source.name, given, "ids of one type")
         return None
-    return EdgeTable(source.name, *of_one_type(*ends), columns, weights, source.typed)
+    columns = replace(columns, weight=REPEATS) if asked == REPEATS else columns
+    return EdgeTable(
+        source.name, *of_one_type(*ends), columns, weights, source.typed, weights is None and asked in (None, REPEATS)
+    )
 
 
 def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
@@ -110,7 +120,7 @@ def _end_names(file: Source, columns: EdgeColumns) -> tuple[str, str]:
 def _weights(place: str, column: pa.Array) -> np.ndarray:
     """(E,) at least 0."""
     cells = numbers(column, decimal_of(column.drop_null())) if is_text(column.type) else column
-    allowed, advice = "numbers of at least 0", f"{option('weight', NO_WEIGHT)} ignores them."
+    allowed, advice = "numbers of at least 0", _IGNORE_WEIGHTS
     if not (is_number(cells.type) or pa.types.is_null(cells.type)):
         refuse(place, f"values of type {column.type}", allowed, advice)
     weights = floats(cells)
@@ -138,11 +148,18 @@ def check_types(place: str, ids: pa.Array, typed: bool, nodes: pa.Array, nodes_t
 
 
 def join(
-    edges: EdgeTable, ids: pa.Array, typed: bool, remarks: Remarks, *, drop_unknown: bool = False
+    edges: EdgeTable,
+    ids: pa.Array,
+    typed: bool,
+    remarks: Remarks,
+    *,
+    drop_unknown: bool = False,
+    directed: bool | None = None,
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """(2, E) int64: the positions in `ids` of both ends of each edge; and the weights (E,), if there are any.
 
-    Edges with unknown ids are an error, or with `drop_unknown` left out with a note. Edges of weight 0 are left out.
+    Edges with unknown ids are an error, or with `drop_unknown` left out. Edges of weight 0 are left out. Unless nothing
+    is known about directions (None), each edge is there once. One note says what became of all rows.
     typed: whether a table says that `ids` are numbers or text.
     """
     names = listed([edges.columns.source, edges.columns.target])
@@ -158,11 +175,56 @@ def join(
             ends = zip((source, target), positions, strict=True)
             absent = [pc.filter(end, position.is_null()) for end, position in ends]
             given = f"{share} with ids that no node has ({listed(pc.unique(pa.chunked_array(absent)))})"
-            same = f"Both tables must use the same ids; {option('id')} names the column with those of the nodes."
-            advice = same if unknown.all() else f"{option('drop_unknown_edges', True)} leaves them out."
+            same = 'Both tables must use the same ids; id="COL" names the column of the node table that has them.'
+            advice = same if unknown.all() else "drop_unknown_edges=True leaves them out."
             refuse(edges.name, given, "edges between ids of the node table", advice)
-        remarks.notes.append(f"{edges.name}: left out {share}, with ids that no node has")
-    if edges.weights is None:
-        return pairs[:, ~unknown], None
-    kept = ~unknown & (edges.weights > 0)
-    return pairs[:, kept], edges.weights[kept]
+    weights, kept = edges.weights, ~unknown
+    if weights is not None:
+        kept &= weights > 0
+        weights = weights[kept]
+    pairs, left = pairs[:, kept], dict[str, int]()
+    if directed is not None or edges.columns.weight == REPEATS:
+        pairs, weights, left = _once(pairs, weights, len(ids), bool(directed), edges.counted)
+    if unknown.any() or any(left.values()):
+        left |= {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
+        others = ", ".join(
+            f"{count:,} {what}" if " " in what else counted(count, what) for what, count in left.items() if count
+        )
+        done = _COUNTED if edges.counted and weights is not None else ""
+        rows = f"{counted(pairs.shape[1], 'edge')} in {counted(unknown.size, 'row')}; the others are {others}{done}"
+        remarks.notes.append(f"{edges.name}: {rows}")
+    if edges.columns.weight == REPEATS and weights is None:
+        weights = np.ones(pairs.shape[1])
+    return pairs, weights
+
+
+def _once(
+    pairs: np.ndarray, weights: np.ndarray | None, n: int, directed: bool, counted: bool
+) -> tuple[np.ndarray, np.ndarray | None, dict[str, int]]:
+    """Each edge of a graph of n nodes once, with its weight, and how many rows were more than that, by reason. Weights
+    add up. Without them, an edge that was repeated and is `counted` weighs as much as it was stated in one direction:
+    that both are stated says only how the table was written."""
+    apart = pairs[0] != pairs[1]
+    codes = pairs[0, apart] * n + pairs[1, apart]
+    arcs = distinct(codes)
+    ways = arcs if directed else _undirected(arcs, n)
+    edges = distinct(ways)
+    left = {
+        "self-loop": int((~apart).sum()),
+        _REPEATED: codes.size - arcs.size,
+        "stated both ways": arcs.size - edges.size,
+    }
+    if not any(left.values()):
+        return pairs, weights, left
+    if weights is not None:
+        stated = codes if directed else _undirected(codes, n)
+        weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
+    elif counted and not directed and left[_REPEATED]:
+        weights = np.zeros(edges.size)
+        np.maximum.at(weights, np.searchsorted(edges, ways), np.unique(codes, return_counts=True)[1])
+    return np.stack([edges // n, edges % n]), weights, left
+
+
+def _undirected(arcs: np.ndarray, n: int) -> np.ndarray:
+    i, j = arcs // n, arcs % n
+    return np.minimum(i, j) * n + np.maximum(i, j)

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from g3nn.base.errors import refuse
 from g3nn.base.parse import LARGEST
 from g3nn.graph.tables.cells import date_formats, dates, decimal_of, floats, is_number, is_text, numbers, some, texts
-from g3nn.graph.tables.remarks import Oddity, counted, listed, option
+from g3nn.graph.tables.remarks import Oddity, counted, listed
 
 MOST_WORDS = 2000
 FEWEST_ROWS = 2
@@ -29,7 +29,7 @@ LEAST_WORDS = 4
 LEAST_NUMBERS = 0.5
 """Share of the cells that must be numbers for the others to be mistakes."""
 
-_KEEP = f"{option('categorical')} or {option('text')} keeps it."
+_KEEP = "categorical=[...] or text=[...] keeps it."
 _HUGE = ("infinite or huge numbers", f"finite numbers up to {LARGEST:g}", "Correct or empty these values.")
 
 EMPTY = Oddity("no value at all", "columns with values", "left out")
@@ -37,7 +37,9 @@ CONSTANT = Oddity("the same value in every row", "columns whose values differ", 
 NAMES = Oddity("almost as many values as rows", "values that repeat", "left out as names", _KEEP)
 ROWS = Oddity("the numbers of the rows", "columns that say something about the nodes", "left out")
 MISSING = Oddity("missing numbers", "a number in every row", "filled in from the neighbours, or with the mean")
-SENTENCES = Oddity("sentences", option("text"), "their words become features", f"{option('ignore')} leaves them out.")
+SENTENCES = Oddity(
+    "sentences", "text=[...] for sentences", "their words become features", "ignore=[...] leaves them out."
+)
 
 
 def _limited(*values: float) -> None:
@@ -213,7 +215,7 @@ def learned(place: str, cells: pa.Array, as_text: bool, chosen: str | None) -> C
         return EMPTY
     of_time = pa.types.is_temporal(kind) and not pa.types.is_interval(kind)
     if not (is_text(kind) or is_number(kind) or of_time or pa.types.is_boolean(kind)):
-        advice = f"Take it out with {option('ignore')}, or write one column for each number in it."
+        advice = "Take it out with ignore=[...], or write one column for each number in it."
         refuse(place, f"values of type {kind}", "numbers, booleans, dates or text", advice)
     given = cells.drop_null()
     if chosen == Category.kind:

@@ -1,13 +1,14 @@
 """Tables from anywhere: their format, the names of their columns, and their content as Arrow tables.
 
-The format of a file is detected from its content. What is neither Parquet nor Excel is read as text with a header line,
-gzipped or not. Data frames of any library are taken too.
+The format of a file is detected from its content. What is neither Parquet nor Excel nor JSON is read as text
+with a header line, gzipped or not. Data frames of any library are taken too.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 import zipfile
 from collections import Counter
@@ -27,13 +28,27 @@ from g3nn.base.errors import DataError, Problems, suggestion
 from g3nn.base.parse import is_frame
 from g3nn.graph.outcomes.labels import is_missing
 from g3nn.graph.tables.cells import NULL_WORDS
-from g3nn.graph.tables.csv_files import PER_BYTE, SAVE_AS, check_memory, open_csv, read_csv, readable, shortened
-from g3nn.graph.tables.remarks import Remarks, listed
+from g3nn.graph.tables.csv_files import (
+    PER_BYTE,
+    SAVE_AS,
+    check_memory,
+    open_csv,
+    read_csv,
+    read_text,
+    readable,
+    shortened,
+)
+from g3nn.graph.tables.remarks import Oddity, Remarks, listed
 
 PARQUET_SUFFIXES = (".parquet", ".pq")
 
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]+)?$"
 """Among cells of several types; no code such as 007, and no number that a float would round."""
+
+JSON_SUFFIXES = (".json", ".jsonl", ".ndjson")
+_OTHER_KEYS = {"edges": ("links",)}
+"""What a list of the objects of an argument may be called besides."""
+_NESTED = Oddity("lists or objects", "one value in each cell", "left out", "Write one column for each value in them.")
 
 _OTHER_FORMATS = {b"ARROW1": "is an Arrow file", b"FEA1": "is a Feather file", b"\xd0\xcf": "is an old Excel file"}
 """By their first bytes."""
@@ -79,6 +94,12 @@ class Source:
             return cls(name, names, lambda columns, text, nulls: sheet.select(columns))
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
+        if path.name.lower().removesuffix(".gz").endswith(JSON_SUFFIXES) or re.match(
+            rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{", start
+        ):
+            rows = read_json(path, argument, remarks)
+            names = _distinct(name, rows.column_names)
+            return cls(name, names, lambda columns, text, nulls: rows.select(columns))
         content_bytes, raw, delimiter = open_csv(path, remarks)
         return cls(name, _distinct(name, raw), partial(read_csv, path, content_bytes, delimiter), typed=False)
 
@@ -92,7 +113,8 @@ class Source:
         for role, name in ((role, name) for role, names in roles.items() for name in names if name is not None):
             place = f"{self.name}, {role} column"
             if name not in self.names:
-                problems.add(place, repr(name), f"its columns {listed(list(self.names))}", suggestion(name, self.names))
+                given = f"no {name!r} among {listed(list(self.names))}"
+                problems.add(place, given, f"a column {name!r}", suggestion(name, self.names))
             elif role_of.setdefault(name, role) != role:
                 problems.add(place, f"{name!r}, which is also the {role_of[name]} column", "a column of its own")
 
@@ -178,6 +200,39 @@ def _from_objects(items: Sequence[object]) -> pa.Array:
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         texts = pa.array([None if item is None else str(item) for item in items], pa.large_string())
     return pc.cast(texts, pa.float64()) if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() else texts
+
+
+def read_json(path: Path, argument: str, remarks: Remarks) -> pa.Table:
+    """A list of objects, one for each row, or an object in each line; in an object of lists, that of this argument.
+    What is nested is left out."""
+    content = read_text(path, remarks).decode("utf-8-sig")
+    with readable(path):
+        try:
+            found = json.loads(content)
+        except json.JSONDecodeError as error:
+            if error.msg != "Extra data":
+                raise
+            found = [_line(path, number, line) for number, line in enumerate(content.split("\n"), 1) if line.strip()]
+    if isinstance(found, dict):
+        held = next((found[name] for name in (argument, *_OTHER_KEYS.get(argument, ())) if name in found), found)
+        if others := [key for key, value in found.items() if held is not found and value is not held]:
+            remarks.notes.append(f"{path}: {argument} were read, and nothing else ({listed(others)})")
+        found = [held] if isinstance(held, dict) else held
+    if not (isinstance(found, list) and found and all(isinstance(row, dict) for row in found)):
+        raise DataError(f'{path}: is JSON, but no list of objects such as [{{"id": 1}}, {{"id": 2}}].')
+    cells = {name: [row.get(name) for row in found] for name in dict.fromkeys(key for row in found for key in row)}
+    for name in [name for name, items in cells.items() if any(isinstance(item, dict | list) for item in items)]:
+        remarks.column(str(path), name, _NESTED)
+        del cells[name]
+    with readable(path):
+        return pa.table([_from_objects(items) for items in cells.values()], names=list(cells))
+
+
+def _line(path: Path, number: int, line: str) -> object:
+    try:
+        return json.loads(line)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}: line {number} is no JSON: {error.msg} in {shortened(line)!r}") from error
 
 
 def openpyxl_for(path: Path) -> ModuleType:

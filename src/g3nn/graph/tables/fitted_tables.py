@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -29,6 +29,7 @@ class FittedTables:
     typed: whether the node table says that ids are numbers or text.
     read:  how each column of the node table was read.
     test, test_values: the test nodes by number, and their labels as numbers, which the fit did not see.
+    never: nodes of kinds that never have a label, by number.
     """
 
     node_columns: NodeColumns
@@ -40,6 +41,7 @@ class FittedTables:
     read: tuple[ColumnRead, ...]
     test: list[int]
     test_values: list[object]
+    never: list[int] = field(default_factory=list)
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
@@ -48,7 +50,8 @@ class FittedTables:
         held_out = [] if graph.test_labels is None else graph.test_labels.values.tolist()
         # Edges that counted alike in the fit will do so later.
         links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
-        return cls(nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
+        known = (nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
+        return cls(*known, never=graph.never.tolist())
 
     @cached_property
     def node_ids(self) -> pa.Array:
@@ -58,6 +61,8 @@ class FittedTables:
     def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
         content: dict[str, object] = json.loads(json.dumps(asdict(self)))
+        if not self.never:
+            del content["never"]  # As earlier versions wrote it.
         return content
 
     @classmethod

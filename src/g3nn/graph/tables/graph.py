@@ -6,7 +6,7 @@ The node table has one row per node. `load_nodes` reads ids, labels, the split a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -17,12 +17,13 @@ from g3nn.base.parse import NO_EDGES
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.outcomes import OUTCOMES, Labels
 from g3nn.graph.tables.cells import NULL_WORDS, PARTS, identifiers, is_text, known, plain, split_parts
-from g3nn.graph.tables.edge_table import EdgeColumns, join, load_edges
+from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, join, load_edges
 from g3nn.graph.tables.encoders import Category, Text
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
-from g3nn.graph.tables.remarks import Remarks, counted, listed, option
+from g3nn.graph.tables.remarks import Remarks, counted, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
+from g3nn.graph.tables.traps import remark_on_traps
 
 SPLIT = "split"
 
@@ -133,7 +134,7 @@ def _with_split(source: Source, table: pa.Table, columns: NodeColumns, remarks: 
         cells = plain(table[SPLIT], typed=False)
         if is_text(cells.type) and {str(cell).lower() for cell in cells.to_pylist()} & set(PARTS):
             found, done = error.problems[0].given, "taken to describe the nodes, as no split"
-            advice = f"{option('split', SPLIT)} demands a split, {option('ignore', [SPLIT])} leaves it out."
+            advice = 'split="split" demands a split, ignore=["split"] leaves it out.'
             remarks.note(source.place(SPLIT), found, ", ".join(PARTS), done, advice)
         return columns
     return columns if table[SPLIT].null_count == table.num_rows else replace(columns, split=SPLIT)
@@ -149,6 +150,7 @@ class TableGraph:
     val:      labelled nodes for validation, None if a share of them is to be split off.
     test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
+    never:    nodes of kinds that never have a label.
     """
 
     nodes: NodeTable
@@ -162,6 +164,7 @@ class TableGraph:
     val: np.ndarray | None
     test: np.ndarray
     notes: tuple[str, ...] = ()
+    never: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     @property
     def outcome(self) -> str:
@@ -184,7 +187,7 @@ class TableGraph:
         for name in self.nodes.content.column_names:
             kind, became = roles.get(name, ("ignored", "not used"))
             cells = plain(self.nodes.content[name], typed=False)
-            missing = (known(cells, columns.nulls) if is_text(cells.type) else cells).null_count
+            missing = known(cells, columns.nulls).null_count
             own = ColumnRead(name, "id", 0, "names of the nodes") if name == columns.id else read.get(name)
             rows.append(own or ColumnRead(name, kind, missing, became))
         return tuple(rows)
@@ -219,14 +222,14 @@ def read_tables(
     strict: bool = False,
     problems: Problems | None = None,
 ) -> TableGraph:
-    """A graph from two tables, each a file (CSV, Parquet, Excel) or any data frame, read as `g3nn fit` reads them.
+    """A graph from two tables, each a file (CSV, Parquet, Excel, JSON) or any data frame, as `g3nn fit` reads them.
 
     nodes:  one row per node. edges: one row per edge, whose ends are ids; None: no edges at all.
     id:     the column with the ids; without one, nodes are the numbers of their rows, from 0.
     label:  the column with the labels, empty where unknown; several columns are tags; none if labels come apart.
     text, categorical, ignore: columns of words, of categories written as numbers, and columns to leave out.
     split:  a column of train, val and test. By default it is one of that name, if it holds nothing else.
-    source, target, weight: columns of the edges; weight="none" ignores weights.
+    source, target, weight: columns of the edges; weight="none": all edges count alike, and repeats once.
     outcome: what labels are: classes, tags, real, counts, or auto.
     na:     further words that mean an unknown value. keep_na: even the usual ones (NA, null, ?, -) are text.
     drop_unknown_edges: leave out edges with ids that no node has.
@@ -248,7 +251,7 @@ def read_tables(
     )
     edge_columns = EdgeColumns(source, target, weight)
     read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
-    labels, val, test = None, None, np.zeros(0, dtype=np.int64)
+    labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
     if edges is not None:
@@ -259,7 +262,9 @@ def read_tables(
         if read.labels is not None:
             labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
         schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
-        if not schema.columns:
+        never = remark_on_traps(read, schema, labels, remarks)
+        # Where something is wrong, columns may not have been looked at.
+        if not schema.columns and not remarks.found:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
             remarks.note(read.name, found, allowed, "degrees and positions in the graph will be the features")
         if links is not None:
@@ -267,10 +272,13 @@ def read_tables(
             with remarks.gathered():
                 # Numbers of rows are no ids that somebody wrote.
                 typed = read.typed and columns.id is not None
-                pairs, weights = join(links, read.ids, typed, remarks, drop_unknown=drop_unknown_edges)
+                how = {"drop_unknown": drop_unknown_edges, "directed": directed}
+                pairs, weights = join(links, read.ids, typed, remarks, **how)
+                if links.counted and weights is not None:
+                    edge_columns = replace(edge_columns, weight=REPEATS)
     remarks.tell()
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
     features, notes = schema.encode(read.features), tuple(remarks.notes)
-    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, notes)
+    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, notes, never)

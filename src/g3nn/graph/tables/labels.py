@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import Problems
-from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Tags, guessed_outcome, without_labels_of
+from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Real, Tags, guessed_outcome, without_labels_of
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.tables.cells import NULL_WORDS, is_text, known, label_values, means_text, plain
 from g3nn.graph.tables.files import Source
-from g3nn.graph.tables.remarks import Remarks, counted, listed, option
+from g3nn.graph.tables.remarks import Remarks, counted, listed
 
 AUTO = "auto"
 
@@ -35,8 +35,8 @@ def read_labels(
             _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
     rule = OUTCOMES[outcome]
     if not rule.flags and len(names) > 1:
-        advice = f"Use {option('outcome', Tags.name)} for several columns, or fit one model for each column."
-        remarks.add("label", f"{len(names)} columns for {option('outcome', outcome)}", "one column", advice)
+        advice = 'Use outcome="tags" for several columns, or fit one model for each column.'
+        remarks.add("label", f"{len(names)} columns for outcome={outcome!r}", "one column", advice)
         return outcome, None
     read = []
     for name, column in columns.items():
@@ -48,6 +48,8 @@ def read_labels(
     if rule.flags:
         values = np.concatenate([column.values for column in labels], axis=1)
         return outcome, Labels(name_array(names), values, flat=False)
+    if rule.exclusive or rule.name == Real.name:
+        _remark_on_minus_one(source.place(names[0]), labels[0], rule.exclusive, remarks)
     if rule.exclusive:
         _remark_on_classes(source.place(names[0]), labels[0], remarks)
     return outcome, labels[0]
@@ -55,14 +57,14 @@ def read_labels(
 
 def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], remarks: Remarks) -> pa.Array:
     """Words for nothing are unknown labels, which is noted unless the cells are empty or the caller named the word."""
-    if not is_text(column.type):
-        return column
     cells = known(column, nulls)
+    if not is_text(column.type):
+        return cells
     usual = pa.array([word for word in NULL_WORDS if word], pa.large_string())
     words = pc.filter(column, pc.and_(cells.is_null(), pc.is_in(pc.utf8_trim_whitespace(column), value_set=usual)))
     if len(words):
         found = f"{counted(len(words), 'label')} written as {listed(pc.unique(words))}"
-        advice = f"{option('keep_na', True)} takes them as they are."
+        advice = "keep_na=True takes them as they are."
         remarks.note(source.place(name), found, "empty cells where unknown", "taken as unknown", advice)
     return cells
 
@@ -74,11 +76,23 @@ def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remar
     found = f"{len(values)} whole numbers from {values[0]:g} to {values[-1]:g}"
     if outcome == Classes.name:
         done = "each is taken as a class of its own"
-        advice = f"If they have an order, use {option('outcome', 'real')} (numbers) or {option('outcome', 'counts')}."
+        advice = 'If they have an order, use outcome="real" (numbers) or outcome="counts".'
     else:
         done = f"taken as {OUTCOMES[outcome].values_title}"
-        advice = f"{option('outcome', Classes.name)} takes each as a class of its own."
-    remarks.note(place, found, f"{option('outcome')} classes, real or counts", done, advice)
+        advice = 'outcome="classes" takes each as a class of its own.'
+    remarks.note(place, found, "classes, real values or counts", done, advice)
+
+
+def _remark_on_minus_one(place: str, labels: Labels, classes: bool, remarks: Remarks) -> None:
+    """It often stands for an unknown label, where no other number is negative and enough remains without it."""
+    given = labels.names[labels.values[labels.labelled]] if classes else labels.values[labels.labelled, 0]
+    if given.dtype.kind not in "if" or not (count := int((given == -1).sum())):
+        return
+    others = np.unique(given[given != -1])
+    if len(others) > 1 and others[0] >= 0:
+        done = "taken as a class" if classes else "taken as a number"
+        advice = 'If it means that the label is not known, use na=["-1"].'
+        remarks.note(place, f"{counted(count, 'label')} of -1", "empty cells where unknown", done, advice)
 
 
 def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
@@ -94,7 +108,7 @@ def _remark_on_classes(place: str, labels: Labels, remarks: Remarks) -> None:
         remarks.note(place, found, "one spelling of each class", "taken as different classes")
     if perhaps := [name for name in names.tolist() if name.casefold() in _PERHAPS_UNKNOWN]:
         count = int(np.isin(labels.values, np.flatnonzero(np.isin(names, perhaps))).sum())
-        advice = f"If it means that the label is not known, use {option('na', [perhaps[0]])}."
+        advice = f'If it means that the label is not known, use na=["{perhaps[0]}"].'
         found = f"{counted(count, 'label')} called {listed(perhaps)}"
         remarks.note(place, found, "empty cells where unknown", "taken as a class", advice)
 

@@ -29,11 +29,6 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def option(name: str, value: object = ...) -> str:
-    """How a message names an argument of `read_tables`; the command line says instead what its own option is."""
-    return f"`read_tables({name}={'...' if value is ... else repr(value)})`"
-
-
 class Oddity(NamedTuple):
     """Something that is seldom meant. done: what becomes of it."""
 
@@ -80,4 +75,4 @@ class Remarks(Problems):
             with self.gathered():
                 yield
         except DataError as error:
-            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel or a data frame")
+            self.add(argument, str(error).removesuffix("."), "a table: CSV, Parquet, Excel, JSON or a data frame")

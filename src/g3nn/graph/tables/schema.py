@@ -91,6 +91,11 @@ class FeatureSchema:
                     check_kind(f"{name}, column {column!r}", cells, how)
                 _remark_on_values(name, column, how, cells, remarks)
 
+    def values(self, table: pa.Table, column: str) -> np.ndarray:
+        """(n,) of one column that is no text: numbers, of categories their positions."""
+        how, cells = self.columns[column], _cells(table[column].combine_chunks(), self.nulls)
+        return how.positions(cells) if isinstance(how, Category) else how.encode(cells)[:, -1]
+
     def encode(self, table: pa.Table) -> FeatureTable:
         """The features (n, d) of a table without problems, float64, NaN where a number is missing; a scipy CSR array if
         most of them are zero, else dense."""
@@ -116,9 +121,8 @@ def _side_by_side(blocks: list[Any], n: int) -> Matrix:
 
 def _cells(raw: pa.Array, nulls: tuple[str, ...]) -> pa.Array:
     """The values of a column, null where nothing is known."""
-    if is_text(raw.type):
-        return known(raw, nulls)
-    return pc.if_else(pc.is_nan(raw), None, raw) if pa.types.is_floating(raw.type) else raw
+    cells = known(raw, nulls)
+    return pc.if_else(pc.is_nan(cells), None, cells) if pa.types.is_floating(cells.type) else cells
 
 
 def _remark_on_values(table: str, column: str, how: Column, cells: pa.Array, remarks: Remarks) -> None:

@@ -9,7 +9,7 @@ import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, said, text_file
 
 from g3nn.base.errors import InputError
-from g3nn.graph.tables.edge_table import EdgeColumns, EdgeTable, join
+from g3nn.graph.tables.edge_table import REPEATS, EdgeColumns, EdgeTable, join, load_edges
 from g3nn.graph.tables.remarks import Remarks
 
 NODES = pa.table({"y": labels(4), "x": [1, 2, 4, 9]})
@@ -40,11 +40,7 @@ class TestReading:
             ("a,b\n1,2\n", {"source": "a", "target": "a"}, "which is also the source column"),
             ("a,b\n1,2\n2,3\n3,x\n", {}, "column 'b': got whole numbers and 1 other value ('x')"),
             ("a,b,w\n1,2,-1\n2,3,\n4,5,inf\n", {"weight": "w"}, "infinite weights (-1.0, None, inf); expected numbers"),
-            (
-                "a,b,weight\n1,2,heavy\n2,3,1\n",
-                {},
-                "weights ('heavy'); expected numbers of at least 0. `read_tables(weight='none')`",
-            ),
+            ("a,b,weight\n1,2,heavy\n2,3,1\n", {}, 'expected numbers of at least 0. weight="none"'),
         ]
         for text, options, words in cases:
             with pytest.raises(InputError) as caught:
@@ -63,8 +59,8 @@ class TestNotes:
         path = text_file(tmp_path, 'source,target,Weight,when,how\n0,1,0,1,2\n2,3,"1,5",1,2\n', "e.csv")
         graph = read_graph(NODES, path)
         assert said(graph) == [
-            ": a column 'Weight'; its numbers are the weights of the edges. `read_tables(weight='none')` ignores them.",
-            "columns 'when', 'how': further columns; not used. `read_tables(weight='COL')` makes one the weight.",
+            ": a column 'Weight'; its numbers are the weights of the edges. weight=\"none\" ignores them.",
+            "columns 'when', 'how': further columns; not used. weight=\"COL\" takes one as the weight.",
         ]
         assert graph.weights is not None
         assert (graph.edges.tolist(), graph.weights.tolist()) == ([[2], [3]], [1.5])
@@ -124,14 +120,51 @@ class TestJoin:
         with pytest.raises(InputError) as caught:
             pairs(edges, ["a", "b"])
         assert "7 of 8 edges with ids that no node has ('t', 'u', 'v', 'w', 'x' and 2 more)" in str(caught.value)
-        assert "`read_tables(drop_unknown_edges=True)`" in str(caught.value)
+        assert "drop_unknown_edges=True" in str(caught.value)
         assert join(edges, pa.array(["a", "b"]), False, remarks, drop_unknown=True)[0].tolist() == [[0], [0]]
-        assert remarks.notes == ["e.csv: left out 7 of 8 edges, with ids that no node has"]
+        assert remarks.notes == ["e.csv: 1 edge in 8 rows; the others are 7 with ids that no node has"]
         assert remarks.found == []
 
     @pytest.mark.parametrize("drop_unknown", [True, False])
     def test_all_edges_are_never_dropped(self, drop_unknown):
-        with pytest.raises(
-            InputError, match=r"Both tables must use the same ids; `read_tables\(id=...\)` names the column"
-        ):
+        with pytest.raises(InputError, match='Both tables must use the same ids; id="COL" names the column'):
             pairs(edge_table(["x"], ["y"]), ["a"], drop_unknown=drop_unknown)
+
+
+class TestEachEdgeOnce:
+    ROWS = "source,target\n0,1\n1,0\n0,1\n0,1\n2,2\n2,3\n3,2\n1,9\n"
+
+    def test_the_note_adds_up_and_repeats_are_weights(self, tmp_path):
+        """Three times in one direction is three, whatever the other says; once in both is one."""
+        graph = read_graph(NODES, text_file(tmp_path, self.ROWS, "e.csv"), drop_unknown_edges=True)
+        assert said(graph) == [
+            ": 2 edges in 8 rows; the others are 1 self-loop, 2 repeats, 2 stated both ways, 1 with ids that no node "
+            'has. An edge weighs as much as it was repeated; weight="none" counts each once.'
+        ]
+        assert graph.weights is not None
+        assert (graph.edges.tolist(), graph.weights.tolist()) == ([[0, 2], [1, 3]], [3, 1])
+        assert graph.edge_columns == EdgeColumns("source", "target", REPEATS)
+
+    @pytest.mark.parametrize(
+        ("rows", "options", "edges", "weights"),
+        [
+            ("source,target\n3,2\n0,1\n", {}, [[3, 0], [2, 1]], None),
+            ("source,target\n3,2\n2,3\n", {}, [[2], [3]], None),
+            (ROWS, {"weight": "none"}, [[0, 2], [1, 3]], None),
+            (ROWS, {"directed": True}, [[0, 1, 2, 3], [1, 0, 3, 2]], None),
+            ("source,target,weight\n0,1,2\n0,1,3\n1,0,4\n", {}, [[0], [1]], [9]),
+        ],
+        ids=["nothing to merge", "both ways", "none", "directed", "weights"],
+    )
+    def test_weights_only_where_repeats_may_be_counted(self, tmp_path, rows, options, edges, weights):
+        graph = read_graph(NODES, text_file(tmp_path, rows, "e.csv"), drop_unknown_edges=True, **options)
+        assert graph.edges.tolist() == edges
+        assert (None if graph.weights is None else graph.weights.tolist()) == weights
+
+    def test_later_tables_count_as_the_fit_did(self):
+        edges, remarks = pa.table({"source": [0, 1, 2], "target": [1, 0, 3]}), Remarks()
+        table = load_edges(edges, EdgeColumns("source", "target", REPEATS), remarks)
+        assert table is not None
+        found, weights = join(table, pa.array([0, 1, 2, 3]), True, remarks)
+        assert weights is not None
+        assert (found.tolist(), weights.tolist()) == ([[0, 2], [1, 3]], [1, 1])

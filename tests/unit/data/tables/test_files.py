@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 import zipfile
 
 import numpy as np
@@ -8,9 +9,10 @@ import pyarrow as pa
 import pytest
 from small_tables import labels, parquet_file, read_edges, read_graph, read_nodes, said, text_file, write
 
-from g3nn.base.errors import DataError
+from g3nn.base.errors import DataError, G3NNWarning
 from g3nn.graph.tables import csv_files
 from g3nn.graph.tables.files import Source
+from g3nn.graph.tables.graph import NodeColumns, load_nodes
 from g3nn.graph.tables.remarks import Remarks
 
 NODES = "id,label,age,city,active\na,x,1,Rome,true\nb,y,2.5,Oslo,false\nc,,3,Rome,true\n"
@@ -192,3 +194,56 @@ def test_a_table_is_opened_once(tmp_path):
     source = Source.open(path, "nodes", Remarks())
     assert Source.open(source, "nodes", Remarks()) is source
     assert read_nodes(source, None, "y").num_nodes == 4
+
+
+class TestJSON:
+    ROWS = ('{"id": "a", "y": "x", "age": 1, "city": "Rome"}', '{"id": "b", "y": "z", "age": 2.5, "tags": ["u"]}')
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("n.json", f"[{', '.join(ROWS)}]"),
+            ("n.txt", f"\ufeff[\n  {ROWS[0]},\n  {ROWS[1]}\n]\n"),
+            ("n.jsonl", f"{ROWS[0]}\n\n{ROWS[1]}\r\n"),
+            ("n.json", f'{{"nodes": [{", ".join(ROWS)}], "links": []}}'),
+        ],
+        ids=["list", "without a suffix", "lines", "node-link"],
+    )
+    def test_what_it_may_look_like(self, tmp_path, name, text):
+        path, remarks = text_file(tmp_path, text, name), Remarks()
+        nodes = load_nodes(path, NodeColumns("id", ("y",)), remarks)
+        assert nodes is not None
+        assert nodes.typed
+        assert nodes.content.to_pydict() == {
+            "id": ["a", "b"],
+            "y": ["x", "z"],
+            "age": [1, 2.5],
+            "city": ["Rome", None],
+        }
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", G3NNWarning)
+            remarks.tell()
+        assert "column 'tags': lists or objects; left out" in remarks.notes[-1]
+        assert any("and nothing else ('links')" in note for note in remarks.notes) == ("links" in text)
+
+    def test_edges_of_one_file_and_gzipped(self, tmp_path):
+        links = '"links": [{"source": 0, "target": 1}, {"source": 2, "target": 3}]'
+        path = tmp_path / "graph.json.gz"
+        rows = ", ".join(f'{{"y": "{y}", "x": {x}}}' for y, x in zip(labels(4), (1, 5, 3, 8), strict=True))
+        path.write_bytes(gzip.compress(f'{{"nodes": [{rows}], {links}}}'.encode()))
+        graph = read_graph(path, path)
+        assert graph.edges.tolist() == [[0, 2], [1, 3]]
+
+    @pytest.mark.parametrize(
+        ("text", "words"),
+        [
+            ('[{"id": 1}, {"id": ', "damaged or cut short: Expecting value: line 1 column 20"),
+            ('{"id": 1}\n{"id": 2\n', "line 2 is no JSON: Expecting ',' delimiter"),
+            ("[1, 2]", 'no list of objects such as \\[{"id": 1}'),
+            ("[]", "no list of objects"),
+            ('[{"id": "\\ud800"}]', "damaged or cut short"),
+        ],
+    )
+    def test_damaged_ones(self, tmp_path, text, words):
+        with pytest.raises(DataError, match=words):
+            Source.open(text_file(tmp_path, text, "n.json"), "nodes", Remarks())

@@ -92,10 +92,10 @@ def test_a_csv_file_and_its_pandas_frame_say_the_same(tmp_path):
     # pandas does not say that a label was NA.
     assert said(file)[1:] == said(frame)
     assert said(file) == [
-        "column 'y': 1 label written as 'NA'; taken as unknown. `read_tables(keep_na=True)` takes them as they are.",
+        "column 'y': 1 label written as 'NA'; taken as unknown. keep_na=True takes them as they are.",
         "column 'mostly': 1 value that is no number ('x'); taken as missing",
         "columns 'vip', 'gaps': missing numbers; filled in from the neighbours, or with the mean",
-        "column 'words': sentences; their words become features. `read_tables(ignore=...)` leaves them out.",
+        "column 'words': sentences; their words become features. ignore=[...] leaves them out.",
         "column '-': the same value in every row; left out",
     ]
 

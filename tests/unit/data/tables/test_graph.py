@@ -53,8 +53,8 @@ def test_notes_are_warnings_and_in_the_result(tmp_path):
     assert [str(one.message) for one in caught] == list(graph.notes)
     assert {one.category for one in caught} == {G3NNWarning}
     assert said(graph) == [
-        "column 'y': 1 label written as '?'; taken as unknown. `read_tables(keep_na=True)` takes them as they are.",
-        ": left out 1 of 2 edges, with ids that no node has",
+        "column 'y': 1 label written as '?'; taken as unknown. keep_na=True takes them as they are.",
+        ": 1 edge in 2 rows; the others are 1 with ids that no node has",
         "column 'x': missing numbers; filled in from the neighbours, or with the mean",
     ]
 
@@ -100,7 +100,7 @@ def test_all_problems_of_both_tables_are_one_error(tmp_path):
     assert [str(one).replace(f"{tmp_path}/", "").split("; ")[0] for one in caught.value.problems] == [
         "model: got 'gnc'",
         "outcome: got 'clases'",
-        "nodes.csv, categorical column: got 'city'",
+        "nodes.csv, categorical column: got no 'city' among 'id', 'y', 'x'",
         "nodes.csv, column 'id': got 1 id in more than one row ('p0')",
         "nodes.csv, column 'y': got 2 labels of 1 classes",
         "e.csv: got one column 'a'",

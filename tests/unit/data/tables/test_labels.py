@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from small_tables import read_graph, said, text_file, write
+from small_tables import Columns, parquet_file, read_graph, said, text_file, write
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.graph.outcomes import OUTCOMES, Labels
@@ -75,7 +75,7 @@ class TestOutcome:
         graph = read_graph(nodes(tmp_path, ["1", "", "0", "1"], ["true", "false", "true", "NA"]), label=["a", "b"])
         assert graph.labels.names.tolist() == ["a", "b"]
         np.testing.assert_array_equal(graph.labels.values, [[1, 1], [NAN, 0], [0, 1], [1, NAN]])
-        with pytest.raises(InputError, match=r"2 columns for `read_tables\(outcome='real'\)`; expected one column"):
+        with pytest.raises(InputError, match="2 columns for outcome='real'; expected one column"):
             read_graph(nodes(tmp_path, [1, 0], [0, 1]), label=["a", "b"], outcome="real")
         with pytest.raises(InputError, match="column 'b': got 1 values such as 2"):
             read_graph(nodes(tmp_path, [1, 0], [0, 2]), label=["a", "b"])
@@ -87,7 +87,7 @@ class TestUnknown:
         graph = read_graph(nodes(tmp_path, [*NULLS, "", *classes, *classes]), label="a")
         assert said(graph) == [
             "column 'a': 7 labels written as 'NA', 'N/A', 'nan', 'null', 'None' and 2 more; taken as unknown. "
-            "`read_tables(keep_na=True)` takes them as they are."
+            "keep_na=True takes them as they are."
         ]
         assert graph.labels.names.tolist() == names
         assert graph.labels.values.tolist() == [-1] * 8 + [0, 1, 0, 1]
@@ -96,7 +96,7 @@ class TestUnknown:
     def test_minus_one_in_a_table_is_a_class(self, tmp_path):
         graph = read_graph(nodes(tmp_path, [-1, 0, 1, -1, 0, 1, ""]), label="a")
         assert (graph.labels.names.tolist(), graph.labels.values.tolist()) == ([-1, 0, 1], [0, 1, 2, 0, 1, 2, -1])
-        assert graph.notes == ()
+        assert len(graph.notes) == 1
 
     def test_words_that_the_caller_names(self, tmp_path):
         path = nodes(tmp_path, ["x", "0", "1", "0", "1", "x"])
@@ -116,7 +116,7 @@ class TestUnknown:
             ["unknown", "a", "b"] * 2,
             [
                 "column 'a': 2 labels called 'unknown'; taken as a class. "
-                "If it means that the label is not known, use `read_tables(na=['unknown'])`."
+                'If it means that the label is not known, use na=["unknown"].'
             ],
         ),
         (
@@ -127,7 +127,7 @@ class TestUnknown:
             [*range(21)] * 2,
             [
                 "column 'a': 21 whole numbers from 0 to 20; each is taken as a class of its own. "
-                "If they have an order, use `read_tables(outcome='real')` (numbers) or `read_tables(outcome='counts')`."
+                'If they have an order, use outcome="real" (numbers) or outcome="counts".'
             ],
         ),
         ([*range(20)] * 2, []),
@@ -204,3 +204,23 @@ def test_test_labels_are_kept_apart(tmp_path):
     assert graph.labels.values.tolist() == [0, 0, 1, 1, -1, -1, -1, 1]
     graph = read_graph(text_file(tmp_path, text), ignore=["split"])
     assert (graph.labels.values[4], graph.val, graph.test.tolist()) == (0, None, [])
+
+
+@pytest.mark.parametrize("typed", [True, False])
+def test_minus_one_may_stand_for_an_unknown_label(tmp_path, typed):
+    columns: Columns = {"a": [-1, 0, 1, 0, 1, 2, 2, -1], "x": [1, 2, -1, 5, 6, 8, 9, 7]}
+    path = parquet_file(tmp_path, columns) if typed else write(tmp_path / "nodes.csv", columns)
+    advice = 'If it means that the label is not known, use na=["-1"].'
+    graph = read_graph(path, label="a")
+    assert said(graph) == [f"column 'a': 2 labels of -1; taken as a class. {advice}"]
+    graph = read_graph(path, label="a", na=["-1"])
+    assert graph.labels is not None
+    assert graph.labels.names.tolist() == [0, 1, 2]
+    assert [(one.column, one.missing) for one in graph.columns] == [("a", 2), ("x", 1)]
+    graph = read_graph(path, label="a", outcome="real")
+    assert said(graph) == [f"column 'a': 2 labels of -1; taken as a number. {advice}"]
+
+
+@pytest.mark.parametrize("values", [[-1, 1] * 4, [-2, -1, 0, 1] * 2, [0, 1] * 4])
+def test_minus_one_beside_other_signs_is_a_class(tmp_path, values):
+    assert said(read_graph(nodes(tmp_path, values), label="a")) == []

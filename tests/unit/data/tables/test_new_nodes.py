@@ -79,10 +79,12 @@ def test_all_problems_at_once(tables, tmp_path):
         "new.csv, column 'age': got 'old', 'young', which are no numbers",
         "links.csv: got 1 of 2 edges with ids that no node has ('nobody')",
     ]
-    assert problems(tables, text_file(tmp_path, "age,city\n1,Rome\n", "new.csv"))[0].endswith("id column: got 'id'")
+    assert problems(tables, text_file(tmp_path, "age,city\n1,Rome\n", "new.csv"))[0].endswith(
+        "id column: got no 'id' among 'age', 'city'"
+    )
     assert "no such file" in problems(tables, tmp_path / "none.csv")[0]
     _, notes = read(tables, pa.table({"id": ["n1"], "age": [1], "city": ["Rome"]}), edges, drop_unknown=True)
-    assert notes == [f"{edges}: left out 1 of 2 edges, with ids that no node has"]
+    assert notes == [f"{edges}: 1 edge in 2 rows; the others are 1 with ids that no node has"]
 
 
 def test_types_of_ids_must_agree():

@@ -58,10 +58,10 @@ def test_missing_columns_and_double_roles_at_once(tmp_path):
     with pytest.raises(InputError) as caught:
         read_nodes(path, "Id", "labl", text=["city", "words"], ignore=["agee", "city"], split="active")
     assert [str(problem).removeprefix(f"{path}, ").split("; ")[0] for problem in caught.value.problems] == [
-        "id column: got 'Id'",
-        "label column: got 'labl'",
-        "text column: got 'words'",
-        "ignored column: got 'agee'",
+        "id column: got no 'Id' among 'id', 'label', 'age', 'city', 'active'",
+        "label column: got no 'labl' among 'id', 'label', 'age', 'city', 'active'",
+        "text column: got no 'words' among 'id', 'label', 'age', 'city', 'active'",
+        "ignored column: got no 'agee' among 'id', 'label', 'age', 'city', 'active'",
         "ignored column: got 'city', which is also the text column",
         "column 'active': got 3 other values ('true', 'false')",
     ]

@@ -42,6 +42,6 @@ def test_what_is_wrong_with_a_table_and_with_its_content_is_collected():
     with remarks.of_table("edges"):
         raise InputError([Problem("e.csv", "one column", "two")])
     assert [str(problem) for problem in remarks.found] == [
-        "nodes: got n.csv: is empty; expected a table: CSV, Parquet, Excel or a data frame",
+        "nodes: got n.csv: is empty; expected a table: CSV, Parquet, Excel, JSON or a data frame",
         "e.csv: got one column; expected two",
     ]

@@ -181,7 +181,7 @@ def test_sentences_become_weighted_words(chosen):
     assert list(how.words) == ["deep", "graphs", "large", "of"]
     reference = TfidfVectorizer(min_df=2).fit_transform([text or "" for text in SENTENCES]).toarray()
     np.testing.assert_allclose(features({"x": SENTENCES}, **chosen), reference)
-    note = "n, column 'x': sentences; their words become features. `read_tables(ignore=...)` leaves them out."
+    note = "n, column 'x': sentences; their words become features. ignore=[...] leaves them out."
     assert told(remarks) == ([] if chosen else [note])
 
 
