@@ -142,7 +142,7 @@ def main() -> None:
         except (G3NNError, OSError) as error:
             code = 1 if isinstance(error, BrokenPipeError) else 2  # The reader of a closed pipe has read enough.
             if code == 2 and _speaks("LOCAL_RANK"):
-                print(f"error: {with_options(said(error))}", file=sys.stderr)
+                print(f"error: {said(error)}", file=sys.stderr)
             if _output_fails():
                 # Otherwise Python tries again when it ends.
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -152,7 +152,7 @@ def main() -> None:
 def said(error: Exception) -> str:
     """In one line, a failure of the system too: what it is about, and what is wrong."""
     if not isinstance(error, OSError):
-        return str(error)
+        return with_options(str(error))
     about = error.filename or ("standard output" if _output_fails() else "")
     return ": ".join(filter(None, (str(about), error.strerror or str(error))))
 

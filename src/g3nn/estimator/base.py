@@ -171,8 +171,8 @@ class GraphEstimator(Shown):
         self._say(f"chose {self.model_}, temperature {self.temperature_:.3g}")
         best = self.fitted_.best_simple
         if best is not None:
-            score = f"{self.fitted_.outcome.score_title} of {best.val_score:.3f}"
-            self._say(f"the best simple model, {best.model}, has a validation {score}; this one {self.val_score_:.3f}")
+            score, own = self.fitted_.outcome.score_title, self.fitted_.val_score
+            self._say(f"validation {score} {own:.3f}; the best simple model, {best.model}, has {best.val_score:.3f}")
 
     def _say(self, text: str) -> None:
         if self.verbose:

@@ -1,4 +1,4 @@
-"""Effort: how much a search tries, and what its training may cost."""
+"""Effort: how much a search tries, what its training may cost, and what fits into memory."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import math
 import time
 from dataclasses import dataclass, field, replace
 
+from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.task import NodeTask
-from g3nn.training.room import LARGE
+from g3nn.training.memory import gib
+from g3nn.training.plan import Plan
+from g3nn.training.room import BATCH, LARGE, Fit, how_it_fits, near_labels
 
 _WORK = 1e6
 """The work of a CPU on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
@@ -95,6 +98,44 @@ class Effort:
     def deadline(self, share: float) -> float | None:
         """When this share of the time will be over, on the clock of `time.monotonic`."""
         return None if self.seconds is None else self.start + share * self.seconds
+
+
+_COPIES = 3
+"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """By name: models trained in batches, since the whole graph does not fit, and why others are not trained."""
+
+    batched: dict[str, Fit] = field(default_factory=dict)
+    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict)
+
+    def changes(self, plan: Plan, task: NodeTask) -> dict[str, object]:
+        """Options with which a plan fits. Raises an error if there are none."""
+        try:
+            fit = how_it_fits(plan, task)
+        except DeviceMemoryError as error:
+            self.left_out.setdefault(plan.spec.name, error)
+            raise
+        if fit.batch != plan.training.batch:
+            self.batched[plan.spec.name] = fit
+            return {"batch": fit.batch}
+        near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
+        return {} if near is None else {"batch": near.training.batch, "fan_out": near.training.fan_out}
+
+    def notes(self) -> list[str]:
+        """Which models did not fit as a whole, and what became of them."""
+        if self.batched:
+            fits = list(self.batched.values())
+            words = (
+                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
+                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
+                "nodes"
+            )
+            return [f"{words}; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else words]
+        why = "; ".join(map(str, self.left_out.values()))
+        return [f"left out for lack of memory: {why}"] if why else []
 
 
 EFFORTS = {

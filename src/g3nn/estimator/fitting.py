@@ -61,7 +61,7 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
         search, answerer, judgement = _chosen(problem, trials, search)
-        trials = search.judged_alike(trials)
+        trials = [search.judged_alike(trial) for trial in trials]
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
         val = problem.val if search.others else problem.seen[np.unique(search.task.val)]
         trained_on = problem.labels.labelled if search.folds else problem.train
@@ -170,9 +170,10 @@ def _chosen(
     task, outcome = search.task, search.outcome
     answerer = Answerer.choose(members, task, outcome, device, len(trials))
     base = answerer.calibrations["linked"].scaling.base
-    if base is not None and base.sum() > _MOST_DOUBT:
+    count = len(np.unique(task.val))
+    if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
         search.notes.append(
-            f"{len(np.unique(task.val))} validation nodes hardly tell this model from chance: probabilities are mostly "
+            f"{count} validation nodes hardly tell this model from chance: probabilities are mostly "
             "the frequencies of the classes. Label more nodes"
         )
     answer = answerer.calibrated(answerer(task))[task.val]

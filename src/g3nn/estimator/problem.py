@@ -34,6 +34,7 @@ from g3nn.graph.features import FeatureTable, read_features, structural_features
 from g3nn.graph.given import Given
 from g3nn.graph.outcomes import Labels, Outcome
 from g3nn.graph.outcomes.labels import quoted, raw_labels
+from g3nn.graph.outcomes.warps import best_warps
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import Form
 from g3nn.model.generative import ModelSpec
@@ -147,7 +148,9 @@ class FitProblem:
             outcome=self.outcome.name,
             weights=False if self.edge_weights is None else self.edge_weights,
         )
-        return task.with_best_warps(), means
+        if self.outcome.has_scales:
+            task = replace(task, warps=best_warps(task.features[task.train], task.labels[task.train]))
+        return task, means
 
     @property
     def task(self) -> NodeTask:

@@ -23,15 +23,7 @@ from g3nn.base.folders import check_new_folder, mend, new_folder
 from g3nn.base.options import check, known_names
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import (
-    Answers,
-    Member,
-    Network,
-    Parameters,
-    Propagation,
-    Tabular,
-    with_belief_columns,
-)
+from g3nn.estimator.members import Answers, Member, Network, Parameters, Propagation, Tabular, with_belief_columns
 from g3nn.estimator.panel import PanelEntry, SavedPrior, feature_model
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import OUTCOMES, RealOptions, ValueOptions, Warp

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
 from g3nn.estimator.answers import member_weights
-from g3nn.estimator.effort import MODELS, SHORT, Effort
+from g3nn.estimator.effort import MODELS, SHORT, Effort, Memory
 from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
@@ -28,13 +28,9 @@ from g3nn.model.tabular import CrossFitted, Part
 from g3nn.queries.edge_trust import NONE, SHARES, EdgeTrust, edge_trust
 from g3nn.queries.wrong_labels import JudgedLabels
 from g3nn.training import FitResult
-from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course, Interrupted
-from g3nn.training.room import BATCH, Fit, how_it_fits, near_labels
 
-_COPIES = 3
-"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
 _FIRST_EPOCHS, _FIRST_PATIENCE = SHORT, 50
 """The first stage only drops what is hopeless: some of the best models learn slowly."""
 _CLOSE_ENOUGH = 1.1
@@ -92,9 +88,7 @@ class Search:
     """Whether edges may be doubted: "auto" lets validation decide, True always doubts them."""
     featureless: bool = False
     """Whether the features were made from the edges."""
-    batched: dict[str, Fit] = field(default_factory=dict)
-    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict)
-    """By name: models trained in batches, since the whole graph does not fit, and why others are not trained."""
+    memory: Memory = field(default_factory=Memory)
     notes: list[str] = field(default_factory=list)
     """What the caller should know in the end."""
     corrected: JudgedLabels | None = None
@@ -160,33 +154,8 @@ class Search:
 
     def sized(self, one: Candidate) -> Candidate:
         """The candidate, in batches if the whole graph does not fit into memory. Raises an error if it cannot be."""
-        plan, task = one.plan(self.common, (0,), self.device), self.seen(one.view)
-        try:
-            fit = how_it_fits(plan, task)
-        except DeviceMemoryError as error:
-            self.left_out.setdefault(one.name, error)
-            raise
-        if fit.batch != plan.training.batch:
-            self.batched[one.name] = fit
-            return replace(one, options={**one.options, "batch": fit.batch})
-        near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
-        if near is None:
-            return one
-        return replace(one, options={**one.options, "batch": near.training.batch, "fan_out": near.training.fan_out})
-
-    def note_memory(self) -> None:
-        """Say which models did not fit as a whole, and what became of them."""
-        if self.batched:
-            fits = list(self.batched.values())
-            words = (
-                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
-                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
-                "nodes"
-            )
-            words += f"; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else ""
-            self.notes.append(words)
-        elif self.left_out:
-            self.notes.append(f"left out for lack of memory: {'; '.join(map(str, self.left_out.values()))}")
+        plan = one.plan(self.common, (0,), self.device)
+        return replace(one, options={**one.options, **self.memory.changes(plan, self.seen(one.view))})
 
     def fold(self, seed: int) -> int:
         """Which of the folds the replica with this seed validates on."""
@@ -231,7 +200,7 @@ class Search:
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(self.sized(model), self.seeds, None)
-        self.note_memory()
+        self.notes.extend(self.memory.notes())
         if not math.isfinite(trial.loss):
             raise TrainingError(_DIVERGED)
         return trial
@@ -239,8 +208,7 @@ class Search:
     def panel(
         self, models: Sequence[Candidate], simple: Sequence[Candidate] = (), known: Sequence[Trial] = ()
     ) -> list[Trial]:
-        """Every candidate that was tried, at least one of them trained to the end. simple: those that are tried first,
-        and once. known: what was tried before."""
+        """Every candidate that was tried, at least one of them trained to the end. known: what was tried before."""
         trials = {trial.candidate.key: trial for trial in known}
         best = self._ranked_views()[: self.effort.views]
         trust = SHARES[0] if self.denoise is True else 1.0
@@ -258,7 +226,7 @@ class Search:
             self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
             leading = _leading(trials)[: self.effort.varied]
             self._try("sizes", [new for one in leading for new in one.variants()], trials)
-            self.note_memory()
+            self.notes.extend(self.memory.notes())
             found += trials.values()
             self._finished(found)
         except Interrupted:
@@ -267,12 +235,11 @@ class Search:
                 raise
             self.notes.append("the fit was interrupted: the best of the models that were trained to their end answers")
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
-            raise next(iter(self.left_out.values()), TrainingError(_DIVERGED))
+            raise next(iter(self.memory.left_out.values()), TrainingError(_DIVERGED))
         return found
 
     def simple(self, models: Sequence[Candidate]) -> Trials:
-        """Trials of models that anyone would try first, on the features as they came. Where a view that looks like the
-        first one was left out, they take that one."""
+        """Trials of models that anyone would try first, on the features as they came, if no view looks like that."""
         plain, trials = "given" if "given" in self.views else next(iter(self.views)), Trials()
         self._try("simple", [replace(one, view=plain) for one in models], trials)
         return trials
@@ -350,7 +317,7 @@ class Search:
         chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
         trust = SHARES[0] if self.denoise is True else 1.0
         chosen = self.sized(replace(chosen, view=next(iter(self.views)), trust=trust))
-        self.note_memory()
+        self.notes.extend(self.memory.notes())
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.
@@ -405,9 +372,8 @@ class Search:
             parts = self.parts(task)
             learned = candidate.train(parts, self.views[candidate.view], self.outcome, self.seeds[0])
             self.effort.worked += candidate.work(task) * len(parts)
-            nodes = self.task.val
-            if learned.held_out is not None:
-                nodes = np.concatenate([part.val for part, _ in parts])
+            apart = learned.held_out is not None
+            nodes = np.concatenate([part.val for part, _ in parts]) if apart else self.task.val
             answer = learned.fitted_answers(task).answer[nodes]
             return self._judged(Trial(candidate, learned, nodes, answer, replicas=len(parts)))
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
@@ -453,16 +419,13 @@ class Search:
         answer = np.concatenate([self.outcome.averaged(answers[:, nodes]) for answers, nodes in heard])
         return replace(trial, nodes=np.concatenate([nodes for _, nodes in heard]), answer=answer)
 
-    def judged_alike(self, trials: Sequence[Trial]) -> list[Trial]:
-        """All by the same nodes, as far as they can be: by the validation nodes of the task."""
-        found = []
-        for trial in trials:
-            shared = np.isin(trial.nodes, self.task.val)
-            if trial.complete and shared.any() and not shared.all():
-                own = self._judged(replace(trial, nodes=trial.nodes[shared], answer=trial.answer[shared]))
-                trial = replace(trial, loss=own.loss, score=own.score)
-            found.append(trial)
-        return found
+    def judged_alike(self, trial: Trial) -> Trial:
+        """By the validation nodes of the task alone, as all others are."""
+        shared = np.isin(trial.nodes, self.task.val)
+        if not trial.complete or not shared.any() or shared.all():
+            return trial
+        own = self._judged(replace(trial, nodes=trial.nodes[shared], answer=trial.answer[shared]))
+        return replace(trial, loss=own.loss, score=own.score)
 
     def _judged(self, trial: Trial) -> Trial:
         """How well the mean of the replicas does on the validation nodes."""

@@ -6,7 +6,7 @@ from torch import Tensor
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.utils import is_undirected
 
-from g3nn.base.errors import refuse
+from g3nn.base.errors import Problems, refuse
 from g3nn.graph.outcomes.labels import quoted
 
 
@@ -19,6 +19,20 @@ def check_kinds(data: object) -> None:
             "alike, or of one kind of nodes: Data(x=data[KIND].x, y=data[KIND].y, edge_index=data[EDGES].edge_index)."
         )
         refuse("data", given, "a Data, with one kind of nodes and edges", advice)
+
+
+_SPLITS = ", e.g. by torch_geometric.transforms.RandomNodeSplit; or G3NNClassifier().fit(data) splits a share off"
+
+
+def check_parts(data: Data) -> None:
+    """Raise if it is a `HeteroData`, or if something is missing that a task has."""
+    check_kinds(data)
+    problems = Problems()
+    for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
+        if data.get(key) is None:
+            advice = f"Set data.{key} before converting{_SPLITS if key == 'val_mask' else ''}."
+            problems.add(f"data.{key}", "nothing", "a tensor", advice)
+    problems.raise_if_any()
 
 
 def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:

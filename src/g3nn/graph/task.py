@@ -13,13 +13,10 @@ from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import pick
 from g3nn.base.parse import Edges, Matrix, carried, edge_list, feature_matrix, node_indices, to_numpy
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome, without_labels_of
-from g3nn.graph.outcomes.warps import Warp, best_warps
+from g3nn.graph.outcomes.warps import Warp
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-
-_SPLITS = ", e.g. by torch_geometric.transforms.RandomNodeSplit; or G3NNClassifier().fit(data) splits a share off"
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,12 +87,6 @@ class NodeTask:
         outcome = self.kind.of(labels, self.num_classes, pick(options or {}, self.kind.Options))
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
-    def with_best_warps(self) -> NodeTask:
-        """The same on the scales that suit its training labels best, given their features."""
-        if not self.kind.has_scales:
-            return self
-        return replace(self, warps=best_warps(self.features[self.train], self.labels[self.train]))
-
     @property
     def isolated(self) -> np.ndarray:
         """(n,) booleans: the nodes without edges."""
@@ -146,7 +137,7 @@ class NodeTask:
         beliefs: (n, width), for the prior `given`; log-probabilities of classes, log-odds of tags, and for numbers the
         means and then the logarithms of the variances, of counts those of their log-rates.
 
-        warps: the scales on which real values are normal, one for each column; see `with_best_warps`.
+        warps: the scales on which real values are normal, one for each column.
 
         Raises one `InputError` that lists every problem.
         """
@@ -186,13 +177,7 @@ class NodeTask:
         """
         from g3nn.graph import pyg  # PyG takes long to import.
 
-        pyg.check_kinds(data)
-        problems = Problems()
-        for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
-            if data.get(key) is None:
-                advice = f"Set data.{key} before converting{_SPLITS if key == 'val_mask' else ''}."
-                problems.add(f"data.{key}", "nothing", "a tensor", advice)
-        problems.raise_if_any()
+        pyg.check_parts(data)
         test, directed = data.get("test_mask"), data.is_directed()
         if weights is None:
             weights, directed = pyg.edge_weights(data, directed)

@@ -107,7 +107,7 @@ def small_panel(quick: Callable[..., G3NNClassifier], monkeypatch: pytest.Monkey
 
     trees = Candidate("trees-neighbours", estimator=HistGradientBoostingClassifier(max_iter=5), neighbours=True)
     monkeypatch.setattr(Classes, "panel", classmethod(networks))
-    monkeypatch.setattr(problem, "table_candidates", lambda *_: (trees,))
+    monkeypatch.setattr(problem, "simple_candidates", lambda *_: (trees,))
     monkeypatch.setattr(search, "member_weights", alike)
     monkeypatch.setattr(answers, "member_weights", all_of_them)
     monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], kept=9, replicas=2, work=1e9))

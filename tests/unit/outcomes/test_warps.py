@@ -10,7 +10,10 @@ import torch
 from scipy import stats
 
 import g3nn
+from g3nn.base.errors import Problems
+from g3nn.estimator.problem import read_problem
 from g3nn.graph.calibrate import Scaling
+from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import Counts, Real
 from g3nn.graph.outcomes.warps import IDENTITY, LOG, RANKS, SIGNED_LOG, Warp, best_warps
 
@@ -176,12 +179,19 @@ class TestChoice:
         np.testing.assert_allclose(outcome.in_our_unit(labels)[known[:, 1], 1].std(), 1.0)
 
 
-def test_a_task_takes_the_scale_of_its_training_labels_alone():
+def test_a_fit_takes_the_scale_of_its_training_labels_alone():
     task = g3nn.synthetic_values(nodes=200, degree=4, features=5, labelled=0.5, val=40, seed=2)
-    positive = replace(task, labels=np.exp(task.labels / task.labels.std()))
-    labels = positive.labels.copy()
-    labels[np.setdiff1d(np.arange(200), task.train)] = -1e6
-    assert positive.with_best_warps().warps == replace(positive, labels=labels).with_best_warps().warps != ()
+    labels = np.exp(task.labels / task.labels.std())[:, 0]
+    labels[np.setdiff1d(np.arange(200), np.union1d(task.train, task.val))] = np.nan
+
+    def scales(labels):
+        problems = Problems()
+        given = take_apart(Given(task.features, labels, task.edges, task.val, False), problems)
+        return read_problem(g3nn.G3NNRegressor().get_params(), Real, given, problems, []).task.warps
+
+    other = labels.copy()
+    other[task.val] = -1e6
+    assert scales(labels) == scales(other) != ()
 
 
 class TestNoiseOfNodes:
