@@ -45,7 +45,7 @@ def is_named(name: str, text: str) -> bool:
     return any(re.search(word, part) for part in code) or any(re.fullmatch(word, cell) for cell in cells)
 
 
-SHARED = {f"g3nn.graph.outcomes.{name}" for name in ("labels", "numbers")}
+SHARED = {f"g3nn.graph.outcomes.{name}" for name in ("labels", "numbers", "warps")}
 SHARED |= {"g3nn.model.channels.confusion", "g3nn.model.likelihoods.latent"}
 """Modules with what components share or are made of."""
 

@@ -389,7 +389,7 @@ def a_folder(path: Path) -> None:
     path.mkdir()
 
 
-NEXT = "--store a new file"
+NEXT = "`store=...` a new file"
 UNUSABLE = {
     not_sqlite: ["not an SQLite file", NEXT],
     short_text: ["not an SQLite file", NEXT],
@@ -399,7 +399,7 @@ UNUSABLE = {
     older: ["a store of the older version 0", "versions 1 to 2", "the g3nn that made it", NEXT],
     cut_short: ["damaged", ".recover", NEXT],
     scribbled_over: ["damaged", ".recover", NEXT],
-    a_folder: ["a folder", "--store a file"],
+    a_folder: ["a folder", "`store=...` a file"],
 }
 
 

@@ -202,7 +202,7 @@ def train_missing(
     try:
         report = run.run(suite, store, place, part)
     except KeyboardInterrupt:
-        print("stopped. Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
+        print("Finished trainings are stored: the same command goes on from there.", file=sys.stderr)
         raise typer.Exit(130) from None
     for failure in (*report.failures, *report.postponed):
         print(f"note: {failure}", file=sys.stderr)

@@ -162,7 +162,7 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
 def _foreseen(estimator: GraphEstimator, graph: TableGraph) -> dict[str, float]:
     """The most seconds and bytes that a search takes, roughly, by some epochs on a small graph of the same make."""
     parameters, outcome = estimator.get_params(deep=False), OUTCOMES[graph.outcome]
-    given = take_apart(Given(graph, None, None, None, graph.directed), Problems())
+    given = take_apart(Given(graph, None, None, None, graph.directed), Problems(), (graph.outcome,))
     problem = read_problem(parameters, outcome, given, Problems(), [])
     task, seeds, device = problem.task, problem.seeds[:1], parameters["device"]
     small, times = pilot(task)

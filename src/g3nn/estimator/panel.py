@@ -354,7 +354,7 @@ def simple_candidates(
     around = [replace(one, model=f"{one.name}-neighbours", neighbours=True) for one in alone] if linked else []
     found = [Candidate("base-rate", estimator=base_rate(outcome)), *alone, *around]
     found += [Candidate(SPREADING)] if linked and outcome.exclusive else []
-    return tuple(sorted(found, key=lambda one: one.estimator is not None and is_boosted(one.estimator)))
+    return tuple(sorted(found, key=lambda one: (not one.asked, one.name.startswith("trees"))))
 
 
 def judges(task: NodeTask, quick: bool, seed: int, device: str) -> list[Plan]:

@@ -83,8 +83,8 @@ class NodeTask:
 
     def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
         """The outcome in the unit of the training labels, with those of the options that it declares."""
-        labels = self.labels[self.train]
-        outcome = self.kind.of(labels, self.num_classes, pick(options or {}, self.kind.Options))
+        labels, own = self.labels[self.train], pick(options or {}, self.kind.Options)
+        outcome = self.kind.of(labels, self.num_classes, own)
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
     @property
@@ -171,7 +171,6 @@ class NodeTask:
         weights: object = None,
     ) -> NodeTask:
         """From a PyG `Data` with x, edge_index, y, train_mask, val_mask and (optionally) test_mask.
-
         weights: as in `build`; by default edge_weight or, if it holds one number per edge, edge_attr. Edges whose two
         directions differ in weight are directed.
         """

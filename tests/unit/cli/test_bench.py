@@ -105,7 +105,7 @@ class TestRun:
         monkeypatch.setattr(import_module("g3nn.studies.run"), "run", run)
         ran = run_command("bench", "run", suite, "--store", str(tmp_path / "runs.sqlite"))
         assert (ran.code, ran.out) == (130, "")
-        assert ran.err == "stopped. Finished trainings are stored: the same command goes on from there.\n"
+        assert ran.err == "Finished trainings are stored: the same command goes on from there.\ninterrupted\n"
 
     def test_a_lack_of_memory_is_noted_and_over_by_the_next_run(self, run_command, suite, tmp_path, monkeypatch):
         file = tmp_path / "runs.sqlite"

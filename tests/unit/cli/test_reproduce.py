@@ -62,7 +62,7 @@ def test_all_problems_before_any_training(run_command, tmp_path):
     ran = run_command("reproduce", *words)
     assert (ran.code, ran.out) == (2, "")
     for name in ("store", "out", "device", "executor"):
-        assert f"- {name}: " in ran.err
+        assert f"- --{name}: " in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["runs.sqlite"]
 
 

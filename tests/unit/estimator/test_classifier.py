@@ -223,6 +223,7 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     assert calls[-1]["completed"] == 1
 
 
+@pytest.mark.filterwarnings("ignore:33 validation nodes hardly tell")
 def test_a_budget_that_is_too_short_trains_one_model_and_says_so(graph):
     classifier = G3NNClassifier(budget=1e-6, epochs=5, ensemble=1, device="cpu")
     with pytest.warns(G3NNWarning, match="budget was too short to try several networks: only hops was"):

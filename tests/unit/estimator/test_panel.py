@@ -153,4 +153,4 @@ class TestOthers:
     def test_an_estimator_that_was_asked_for_goes_by_its_class_in_a_pipeline_too(self):
         for prior in (LogisticRegression(), make_pipeline(StandardScaler(), LogisticRegression())):
             names = [one.name for one in simple_candidates(Classes, 50, 3, 8, linked=True, prior=prior)]
-            assert names == ["base-rate", "LogisticRegression", "LogisticRegression-neighbours", "label-propagation"]
+            assert names == ["LogisticRegression", "LogisticRegression-neighbours", "base-rate", "label-propagation"]
