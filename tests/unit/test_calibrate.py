@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from g3nn.graph.calibrate import (
     WIDTHS,
     Scaling,
     _scaling,
+    base_rates,
     brier_score,
     conformal_sets,
     conformal_threshold,
@@ -22,6 +24,7 @@ from g3nn.graph.calibrate import (
     negative_log_likelihood,
     reliability_bins,
     wilson_interval,
+    with_doubt,
 )
 
 
@@ -241,3 +244,56 @@ def test_the_wilson_interval_holds_the_share_and_stays_within_limits():
         assert 0 <= low <= share + 0.001
         assert share - 0.001 <= high <= 1
         assert low < high
+
+
+class TestDoubt:
+    """How far labels support a model."""
+
+    @staticmethod
+    def answers(n: int, right: float, sure: float, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+        """(n, 2) log-probabilities of answers that are this sure, and labels of which about a share agrees."""
+        rng = np.random.default_rng(seed)
+        labels = rng.integers(0, 2, n)
+        given = np.where(rng.random(n) < right, labels, 1 - labels)
+        return np.log(np.where(np.eye(2)[given] == 1, sure, 1 - sure)), labels
+
+    def test_base_rates_are_the_evidence_of_labels_one_after_the_other(self):
+        labels = np.array([0, 0, 1, 0, 2, 0, 0])
+        said = [base_rates(labels[:known], 3)[0][labels[known]] for known in range(len(labels))]
+        assert np.log(said).sum() == pytest.approx(base_rates(labels, 3)[1], rel=1e-12)
+
+    def test_few_labels_do_not_make_a_class_likelier_and_many_do(self):
+        assert base_rates(np.repeat([0, 1], [15, 9]), 2)[0][0] < 0.55
+        assert base_rates(np.repeat([0, 1], [980, 20]), 2)[0] == pytest.approx([0.98, 0.02], abs=0.002)
+        np.testing.assert_array_equal(base_rates(np.zeros(0, dtype=int), 4)[0], 0.25)
+
+    @pytest.mark.parametrize("n", [20, 500])
+    def test_what_agrees_by_chance_becomes_the_base_rates(self, n):
+        log_prob, labels = self.answers(n, 0.5, 0.9, seed=3)
+        scaling = with_doubt(fit_scaling(log_prob, labels), log_prob, labels, 30, labels)
+        assert scaling.base is not None
+        assert scaling.base.sum() > 0.9
+        assert np.exp(scaling(log_prob)).max(1).mean() < 0.56
+
+    def test_many_labels_that_agree_leave_everything_as_it_is(self):
+        log_prob, labels = self.answers(500, 0.85, 0.79)
+        scaling = with_doubt(Scaling(), log_prob, labels, 30, labels)
+        assert (scaling.temperature, scaling.offsets, scaling.base) == (1.0, None, None)
+
+    def test_confidence_is_what_few_right_answers_support(self):
+        log_prob, labels = self.answers(10, 1.0, 0.999)
+        scaling = with_doubt(Scaling(), log_prob, labels, 1, labels)
+        assert scaling.base is not None
+        hot = replace(scaling, base=None)
+        assert np.exp(hot(log_prob)).max(1).mean() == pytest.approx(11 / 12, abs=1e-3)
+
+    def test_more_models_that_were_tried_are_more_doubt(self):
+        log_prob, labels = self.answers(20, 0.7, 0.7, seed=1)
+        doubts = [with_doubt(Scaling(), log_prob, labels, tried, labels).base.sum() for tried in (1, 10, 100)]
+        assert doubts == sorted(doubts)
+        assert doubts[0] < doubts[2]
+
+    def test_labels_that_count_more_count_in_the_base_rates(self):
+        log_prob, labels = self.answers(20, 0.5, 0.6)
+        scaling = with_doubt(Scaling(), log_prob, labels, 1, np.repeat([0, 1], [400, 100]))
+        assert scaling.base[0] / scaling.base.sum() == pytest.approx(0.8, abs=0.01)

@@ -7,12 +7,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from sklearn.base import clone
 
 import g3nn
 from g3nn.base.errors import InputError, Problems
-from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.estimator import G3NNClassifier, answers, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, sharpness
+from g3nn.estimator.panel import simple_candidates
+from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
 from g3nn.model.generative import ModelSpec
@@ -184,3 +187,50 @@ class TestContinue:
         with pytest.raises(InputError, match=r"(?s)a single model.*effort: got 'huge'") as caught:
             fitted.continue_fit(effort="huge", budget=-1)
         assert "budget" in str(caught.value)
+
+
+class TestSimpleModels:
+    """They take part with folds, too."""
+
+    @pytest.fixture
+    def linear(self, graph, monkeypatch):
+        """A fit in which only a linear model has a weight."""
+        monkeypatch.setattr(
+            FitProblem, "simple", simple_candidates(Classes, 12, 3, graph.X.shape[1], linked=False)[1:2]
+        )
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=1, work=99))
+        monkeypatch.setattr(answers, "member_weights", lambda log_probs, most=8: np.eye(len(log_probs))[0])
+        return panel(epochs=2).fit(graph.X, graph.y, graph.edges)
+
+    def test_a_held_out_node_is_answered_by_the_model_that_has_not_seen_it(self, graph, linear):
+        fitted = linear.fitted_
+        (member,) = [one for one in fitted.answerer.members if one.weight]
+        assert member.name == "linear"
+        assert member.held_out is None
+        folds = linear.fitted_.problem.folds[:3]
+        labelled = np.concatenate([fitted.task.train, fitted.task.val])
+        for place, fold in enumerate(folds):
+            rest = np.setdiff1d(labelled, fold)
+            alone = clone(member_estimator(linear)).fit(graph.X[rest], graph.y[rest])
+            given = np.exp(member.fitted.answers(fitted.task.features[fold], place))
+            np.testing.assert_allclose(given, alone.predict_proba(graph.X[fold]), atol=5e-3)
+            if place == 0:
+                kept = np.exp(fitted.answers.answer[fold] * member.temperature)
+                np.testing.assert_allclose(kept / kept.sum(1, keepdims=True), given, atol=1e-6)
+
+    def test_an_update_trains_it_again(self, graph, linear):
+        new = np.flatnonzero(graph.y < 0)[:5]
+        before = linear.predict_proba()
+        linear.update(new, graph.truth[new])
+        assert linear.model_ == "linear"
+        assert np.isin(new, linear.fitted_.seen).all()
+        assert np.abs(linear.predict_proba() - before).max() > 1e-4
+
+    def test_the_best_one_is_named(self, graph, linear):
+        assert linear.fitted_.best_simple.model == "linear"
+        assert [entry.simple for entry in linear.panel_] == [True, False, False]
+
+
+def member_estimator(classifier):
+    (trial,) = [trial for trial in classifier.fitted_.trials if trial.candidate.estimator is not None]
+    return trial.candidate.estimator

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,10 +13,12 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, PoissonRe
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+import g3nn
 from g3nn.base.errors import G3NNError, InputError
 from g3nn.estimator.saving import _packed, _unpacked
 from g3nn.graph.outcomes import OUTCOMES, Classes
 from g3nn.model.tabular import NAMED, CrossFitted, Linear, Trees, cross_fit
+from g3nn.model.tabular.models import base_rate
 
 BOOSTED = {"max_iter": 15, "min_samples_leaf": 5}
 FITTING = [
@@ -249,3 +252,32 @@ def test_an_answer_has_the_mean_that_it_was_made_around(name, table):
 def test_boosting_stays_trees(table):
     model, _ = fitted(FITTING[0][1], table("classes"), folds=3)
     assert [type(fold.model) for fold in model.models[0]] == [Trees] * 3
+
+
+def test_parts_have_a_model_each_that_has_not_seen_what_they_hold_back():
+    """Ridge on one column: the model of a part is the regression on its own training nodes."""
+    task = g3nn.synthetic_values(nodes=80, degree=3, features=1, labelled=0.6, val=20, seed=1)
+    labelled = np.union1d(task.train, task.val)
+    folds = np.array_split(labelled, 2)
+    parts = [(replace(task, train=np.setdiff1d(labelled, fold), val=fold), None) for fold in folds]
+    outcome = task.outcome_model()
+    model = CrossFitted.apart(Ridge(), task.features, parts, outcome)
+    held = []
+    for place, (part, _) in enumerate(parts):
+        alone = Ridge().fit(task.features[part.train], task.labels[part.train, 0]).predict(task.features[part.val])
+        mean, _ = outcome.moments(model.answers(task.features[part.val], place))
+        np.testing.assert_allclose(mean[:, 0], alone, rtol=1e-5, atol=1e-6)
+        held.append(task.labels[part.val, 0] - alone)
+    _, deviation = outcome.moments(model.answers(task.features))
+    np.testing.assert_allclose(deviation, np.sqrt(np.mean(np.concatenate(held) ** 2)), rtol=0.05)
+
+
+@pytest.mark.parametrize("name", ["classes", "real"])
+def test_the_base_rate_is_the_same_for_all_nodes_and_is_saved(name, table):
+    given = table(name)
+    model, answers = fitted(base_rate(type(given.outcome)), given)
+    unseen = answers[len(given.train) :]
+    np.testing.assert_allclose(unseen, np.tile(unseen[:1], (len(unseen), 1)))
+    arrays: dict[str, np.ndarray] = {}
+    loaded = _unpacked(json.loads(json.dumps(_packed(model, "m", arrays))), arrays)
+    np.testing.assert_array_equal(loaded.answers(given.X), model.answers(given.X))
