@@ -195,10 +195,9 @@ class TestSimpleModels:
     @pytest.fixture
     def linear(self, graph, monkeypatch):
         """A fit in which only a linear model has a weight."""
-        monkeypatch.setattr(
-            FitProblem, "simple", simple_candidates(Classes, 12, 3, graph.X.shape[1], linked=False)[1:2]
-        )
-        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=1, work=99))
+        _, alone = simple_candidates(Classes, 12, 3, graph.X.shape[1], linked=False)
+        monkeypatch.setattr(FitProblem, "simple", (alone,))
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=2, work=99))
         monkeypatch.setattr(answers, "member_weights", lambda log_probs, most=8: np.eye(len(log_probs))[0])
         return panel(epochs=2).fit(graph.X, graph.y, graph.edges)
 
