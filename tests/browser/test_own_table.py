@@ -25,7 +25,7 @@ def title(node):
     return NAMES[node] if node < len(NAMES) else f"Person {node}"
 
 
-def explain(nodes):
+def explain(nodes, *, ids=True):
     """The first neighbour pulls the answer up, the second down."""
     return [([Neighbour(0, 0.5), Neighbour(1, -0.25)], [("<i>age</i>", 0.125)])] * len(nodes)
 

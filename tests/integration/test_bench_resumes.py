@@ -127,7 +127,7 @@ def test_an_interrupt_is_a_clean_end(launcher, bench_run, tmp_path):
     wait_for(log, "[1/")
     os.kill(process, signal.SIGINT)
     assert launcher.exit_code() == 130
-    *_, last = log.read_text(encoding="utf-8").splitlines()
-    assert last == "stopped. Finished trainings are stored: the same command goes on from there."
+    *_, how, last = log.read_text(encoding="utf-8").splitlines()
+    assert (how, last) == ("Finished trainings are stored: the same command goes on from there.", "interrupted")
     assert len(rows(store)) > 0
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.txt", "runs.sqlite", "small.toml"]

@@ -346,7 +346,7 @@ def test_appending_where_nothing_may_be_written(read_only, leave):
     for target in (path, path.with_name("new.sqlite")):
         with unprivileged(), pytest.raises(DataError, match="cannot be written") as caught:
             Store.open(target)
-        for text in (str(target), "is safe", "--store another file"):
+        for text in (str(target), "is safe", "`store=...` another file"):
             assert text in str(caught.value)
     assert state(path.parent) == before
 

@@ -168,6 +168,9 @@ def _chosen(
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
+    # About other nodes all replicas are asked, as they will be once the model was saved.
+    judged = np.isin(np.arange(task.num_nodes), task.val)
+    members = [one if one.held_out is None else replace(one, held_out=one.held_out & judged) for one in members]
     answerer = Answerer.choose(members, task, outcome, device, len(trials))
     base = answerer.calibrations["linked"].scaling.base
     count = len(np.unique(task.val))
@@ -299,7 +302,7 @@ def _trials(
         return [trial]
     simple = [one for one in problem.simple if one.suits(search.task)]
     if not automatic:
-        return [search.alone(models[0]), *search.simple(simple).values()]
+        return [search.alone(models[0]), *search.simple(simple, {}).values()]
     models = [one for one in models if one.suits(search.task)] or models[:1]
     replicas = min(search.effort.replicas, len(search.seeds))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)

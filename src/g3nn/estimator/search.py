@@ -212,7 +212,7 @@ class Search:
         trials = {trial.candidate.key: trial for trial in known}
         best = self._ranked_views()[: self.effort.views]
         trust = SHARES[0] if self.denoise is True else 1.0
-        trials |= self.simple(simple)
+        self.simple(simple, trials)
         first = [replace(one, view=best[0], trust=trust) for one in models]
         if self.denoise is True:
             # Without edges all networks are the same.
@@ -238,9 +238,9 @@ class Search:
             raise next(iter(self.memory.left_out.values()), TrainingError(_DIVERGED))
         return found
 
-    def simple(self, models: Sequence[Candidate]) -> Trials:
-        """Trials of models that anyone would try first, on the features as they came, if no view looks like that."""
-        plain, trials = "given" if "given" in self.views else next(iter(self.views)), Trials()
+    def simple(self, models: Sequence[Candidate], trials: Trials) -> Trials:
+        """Try what anyone would try first, on the features as they came, if no view looks like that."""
+        plain = "given" if "given" in self.views else next(iter(self.views))
         self._try("simple", [replace(one, view=plain) for one in models], trials)
         return trials
 

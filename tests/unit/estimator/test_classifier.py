@@ -211,7 +211,7 @@ def test_verbose_shows_one_bar_on_a_terminal(graph, monkeypatch):
     with pytest.warns(G3NNWarning, match="24 validation nodes"):
         classifier.fit(graph.X, graph.y, graph.edges)
     words = [call["description"] for call in calls if call["description"]]
-    first = ["trying models", "doubting edges", "trying other sizes"]
+    first = ["trying simple models", "trying models", "doubting edges", "trying other sizes"]
     stages = [*first, "training the best models", "training on all labels"]
     assert list(dict.fromkeys(words)) == stages
     done = [call["completed"] for call in calls]
@@ -235,7 +235,7 @@ def test_a_budget_that_is_too_short_trains_one_model_and_says_so(graph):
 def test_what_the_caller_sets_goes_before_the_panel(graph):
     classifier = G3NNClassifier(effort="quick", hidden=7, epochs=2, ensemble=1, device="cpu")
     classifier.fit(graph.X, graph.y, graph.edges, val=graph.val)
-    assert {entry.options["hidden"] for entry in classifier.panel_} == {7}
+    assert {entry.options["hidden"] for entry in classifier.panel_ if not entry.simple} == {7}
 
 
 def test_a_graph_without_edges_is_answered_from_features(graph):

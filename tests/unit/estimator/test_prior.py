@@ -123,9 +123,11 @@ class TestPanel:
     @pytest.mark.slow
     def test_everything_that_listens_is_tried_first(self, panel):
         first, second = [name for name, *_ in panel_of(Classes, 3, 1.0) if name in POSTERIORS][:2]
-        assert [(entry.model, entry.view) for entry in panel.panel_][:4] == [
+        assert [(entry.model, entry.view) for entry in panel.panel_][:6] == [
             ("LogisticRegression", "given"),
             ("LogisticRegression-neighbours", "given"),
+            ("base-rate", "given"),
+            ("label-propagation", "given"),
             (first, "given + prior"),
             (second, "given + prior"),
         ]

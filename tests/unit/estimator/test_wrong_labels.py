@@ -187,11 +187,12 @@ def test_nothing_is_validated_on_labels_that_it_was_trained_on(many_labels, monk
         assert right[0] > right[1] + 0.1
     folds = np.unique(np.concatenate([one.val for one in tried]))
     assert len(folds) == pytest.approx(0.6 * len(labelled))
-    refitted = [one for one in tables if np.array_equal(one.train, labelled)]
-    tried = [one for one in tables if not np.array_equal(one.train, labelled)]
-    assert len(tried) == 2
-    assert len(refitted) <= 2
-    assert not any(np.intersect1d(one.train, folds).size for one in tried)
+    tried = [part for parts in tables for part, _ in parts if not np.array_equal(part.train, labelled)]
+    assert len(tried) % 3 == 0
+    for one in tried:
+        assert not np.intersect1d(one.train, one.val).size
+        np.testing.assert_array_equal(one.labels[one.val], task.labels[one.val])
+    np.testing.assert_array_equal(np.unique(np.concatenate([one.val for one in tried])), folds)
     np.testing.assert_array_equal(classifier.fitted_.task.val, task.val)
 
 
