@@ -63,7 +63,7 @@ SOURCES: dict[str, list[str]] = {
         "results/new_nodes.json",
         "python benchmarks/tags.py --table results/tags.json",
     ],
-    "docs/own-data.md": [
+    "docs/own-data-figures.md": [
         "python benchmarks/classifier.py --table results/classifier.json",
         "python benchmarks/any_graph.py --table results/any_graph.json",
     ],
