@@ -77,7 +77,6 @@ class CrossFitted:
         folds: int = 5,
         seed: int = 0,
         weights: np.ndarray | None = None,
-        argument: str = "prior",
     ) -> tuple[CrossFitted, np.ndarray]:
         """The models, and the answers (n, width) of all nodes: those of training nodes come from the model that has not
         seen their label, those of others from all models. Only the spread of numbers, one for each column, follows
@@ -85,7 +84,7 @@ class CrossFitted:
 
         labels: (n,) classes or (n, T), as in `NodeTask`; only those of `train` are looked at. weights: (|L|,).
         """
-        learner = _Learner(estimator, X, train, weights, outcome, labels.ndim == 1, seed, argument)
+        learner = _Learner(estimator, X, train, weights, outcome, labels.ndim == 1, seed)
         columns = outcome.warped(labels[train]).reshape(len(train), -1)
         fitted = [learner.column(values, _folds(values, folds, learner.classes > 0, seed)) for values in columns.T]
         mean = np.concatenate([mean for _, mean in fitted], axis=1)
@@ -101,7 +100,7 @@ class CrossFitted:
         found, means, labels = [], [], []
         for task, weights in parts:
             own = None if weights is None else weights[task.train]
-            learner = _Learner(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed, "prior")
+            learner = _Learner(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed)
             columns = outcome.warped(task.labels[task.train]).reshape(len(task.train), -1)
             models = [learner.fold_model(values, np.flatnonzero(is_known(values))) for values in columns.T]
             found.append(models)
@@ -141,7 +140,6 @@ class _Learner:
     outcome: Outcome
     single: bool
     seed: int
-    argument: str
 
     @property
     def classes(self) -> int:
@@ -208,11 +206,9 @@ class _Learner:
         except Exception as error:
             given = f"{type(self.estimator).__name__}, whose fit failed ({type(error).__name__}: {error})"
             allowed = "an estimator that can learn these labels from these features"
-            raise InputError([Problem(self.argument, given, allowed)]) from error
+            raise InputError([Problem("prior", given, allowed)]) from error
         model, some = converted(estimator), rows[:_COMPARED]
         theirs = estimator.predict_proba(some) if self.classes else estimator.predict(some)[:, None]
         if not np.allclose(model.predict(some), theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max()):
-            raise G3NNError(
-                f"{self.argument}: {type(estimator).__name__} of this scikit-learn predicts otherwise than g3nn"
-            )
+            raise G3NNError(f"prior: {type(estimator).__name__} of this scikit-learn predicts otherwise than g3nn")
         return model
