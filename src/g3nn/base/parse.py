@@ -233,12 +233,12 @@ def edge_list(edges: np.ndarray, n: int, directed: bool, problems: Problems, wei
         return Edges(NO_EDGES)
     if values is not None:
         pairs, values = pairs[:, values > 0], values[values > 0]
-    found, (loops, repeated, _) = merged_edges(pairs, values, n, directed)
+    merged, (loops, repeated, _) = merged_edges(pairs, values, n, directed)
     # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
     if loops or repeated:
-        done = f"left out {loops} self-loops and merged {repeated} duplicates; {found.pairs.shape[1]} edges remain"
+        done = f"left out {loops} self-loops and merged {repeated} duplicates; {merged.pairs.shape[1]} edges remain"
         warnings.warn(f"edges: {done}", G3NNWarning, stacklevel=3)
-    return found
+    return merged
 
 
 def merged_edges(
