@@ -233,22 +233,39 @@ def edge_list(edges: np.ndarray, n: int, directed: bool, problems: Problems, wei
         return Edges(NO_EDGES)
     if values is not None:
         pairs, values = pairs[:, values > 0], values[values > 0]
-    apart = pairs[0] != pairs[1]
-    loops, pairs = int((~apart).sum()), pairs[:, apart]
-    arcs = distinct(pairs[0] * n + pairs[1])
-    repeated = pairs.shape[1] - arcs.size
-    if not directed:
-        i, j = arcs // n, arcs % n
-        # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
-        arcs = distinct(np.minimum(i, j) * n + np.maximum(i, j))
+    merged, (loops, repeated, _) = merged_edges(pairs, values, n, directed)
+    # Both arcs of an undirected edge are one edge stored twice, the usual convention: no reason to warn.
     if loops or repeated:
-        done = f"left out {loops} self-loops and merged {repeated} duplicates; {arcs.size} edges remain"
+        done = f"left out {loops} self-loops and merged {repeated} duplicates; {merged.pairs.shape[1]} edges remain"
         warnings.warn(f"edges: {done}", G3NNWarning, stacklevel=3)
-    merged = np.stack([arcs // n, arcs % n])
-    if values is None:
-        return Edges(merged)
-    i, j = pairs if directed else (pairs.min(0), pairs.max(0))
-    return Edges(merged, np.bincount(np.searchsorted(arcs, i * n + j), values[apart], minlength=arcs.size))
+    return merged
+
+
+def merged_edges(
+    pairs: np.ndarray, weights: np.ndarray | None, n: int, directed: bool, counted: bool = False
+) -> tuple[Edges, tuple[int, int, int]]:
+    """Each edge of a graph of n nodes once, and how many of the pairs (2, E) were more than that: self-loops, repeats,
+    and the other direction of an undirected edge. Weights (E,) add up. Without them, an undirected edge that was
+    repeated and is `counted` weighs as much as it was stated in one direction: that both are stated says only how edges
+    were written."""
+    apart = pairs[0] != pairs[1]
+    codes = pairs[0, apart] * n + pairs[1, apart]
+    arcs = distinct(codes)
+    ways = arcs if directed else _undirected(arcs, n)
+    edges = distinct(ways)
+    more = (int((~apart).sum()), codes.size - arcs.size, arcs.size - edges.size)
+    if weights is not None:
+        stated = codes if directed else _undirected(codes, n)
+        weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
+    elif counted and not directed and codes.size > arcs.size:
+        weights = np.zeros(edges.size)
+        np.maximum.at(weights, np.searchsorted(edges, ways), np.unique(codes, return_counts=True)[1])
+    return Edges(np.stack([edges // n, edges % n]), weights), more
+
+
+def _undirected(arcs: np.ndarray, n: int) -> np.ndarray:
+    i, j = arcs // n, arcs % n
+    return np.minimum(i, j) * n + np.maximum(i, j)
 
 
 def _is_clean(pairs: np.ndarray, n: int) -> bool:

@@ -189,12 +189,10 @@ class Answerer:
         """Some of the members alone, with weights that sum to 1 again."""
         if len(members) == len(self.members):
             return self
-        linked, isolated = (sum(getattr(one, name) for one in members) for name in ("weight", "isolated_weight"))
-        found = [
-            replace(one, weight=one.weight / linked, isolated_weight=one.isolated_weight / (isolated or 1.0))
-            for one in members
-        ]
-        return replace(self, members=tuple(found))
+        for name in ("weight", "isolated_weight"):
+            total = sum(getattr(one, name) for one in members) or 1.0
+            members = [replace(one, **{name: getattr(one, name) / total}) for one in members]
+        return replace(self, members=tuple(members))
 
     def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:
         """The entries of a panel with the weights that its candidates have here."""

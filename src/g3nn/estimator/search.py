@@ -228,7 +228,7 @@ class Search:
             self._try("sizes", [new for one in leading for new in one.variants()], trials)
             self.notes.extend(self.memory.notes())
             found += trials.values()
-            self._finished(found)
+            self._finish(found)
         except Interrupted:
             found = found or list(trials.values())
             if not any(trial.complete for trial in found):
@@ -327,8 +327,8 @@ class Search:
             raise TrainingError(_DIVERGED)
         return replace(self._known(chosen, result), loss=math.nan, score=math.nan)
 
-    def _finished(self, trials: list[Trial]) -> list[Trial]:
-        """Those that are worth it are trained to the end, in the order of their promise."""
+    def _finish(self, trials: list[Trial]) -> None:
+        """Train networks that are worth it to the end, in the order of their promise."""
         kept = self._promising(trials)
         rounds = max(1, -(-min(self.effort.replicas, len(self.seeds)) // self.at_once))
         self.progress.stage("training the best models", 0.9, max(len(kept) * rounds, 1))
@@ -336,14 +336,12 @@ class Search:
             seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
             for place in kept:
                 trial = trials[place]
-                enough = any(one.complete for one in trials) and not self.effort.allows()
-                if enough or not trial.candidate.is_network:
+                if any(one.complete for one in trials) and not self.effort.allows():
                     continue
                 done = trial.learned.seeds if isinstance(trial.learned, FitResult) else ()
                 left = [seed for seed in seeds if seed not in done]
                 if left:
                     trials[place] = self._unless_too_large(partial(self._long, trial.candidate, left, trial), trial)
-        return trials
 
     def _promising(self, trials: Sequence[Trial]) -> list[int]:
         """Networks with a weight in the mixture of all, then those whose loss is close to the lowest."""

@@ -10,14 +10,10 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
 
 from g3nn.base.errors import G3NNWarning
 from g3nn.training.stack import Stack
 from g3nn.training.tracking import Run, Tracker
-
-if TYPE_CHECKING:
-    from rich.progress import Progress
 
 _SHOWN = {"graph": "graph", "supervised": "sup", "val_loss": "val", "val_score": "score"}
 _EVERY = 10
@@ -79,42 +75,36 @@ def interruptible() -> Iterator[list[int]]:
         _ASKED.clear()
 
 
-class _Lines:
+def _lines() -> Callable[[str, float], None]:
     """Says how far a fit is every few seconds."""
+    start = told = time.monotonic()
 
-    def __init__(self) -> None:
-        self._start = self._told = time.monotonic()
-        self._words = ""
+    def tell(words: str, at: float) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _SECONDS:
+            told = now
+            say(f"{words}: {at:.0%} of the fit after {now - start:.0f} s")
 
-    def add_task(self, description: str, total: float) -> None:
-        pass
-
-    def update(self, _: object, completed: float, description: str | None) -> None:
-        self._words, now = description or self._words, time.monotonic()
-        if now - self._told >= _SECONDS:
-            self._told = now
-            say(f"{self._words}: {completed:.0%} of the fit after {now - self._start:.0f} s")
+    return tell
 
 
 class Course:
-    """One bar for several trainings, in stages with plain words. Silent without a bar.
+    """Several trainings, in stages with plain words. tell: gets the stage and how far everything is, if anyone listens.
 
     To the trainings it is also a tracker, which numbers their runs and adds the stage.
     """
 
-    def __init__(self, bar: Progress | _Lines | None = None, track: Tracker | None = None) -> None:
-        self._bar = bar
-        self._track = track
-        self._words, self._runs = "", 0
-        self._row: Any = None if bar is None else bar.add_task("", total=1.0)
-        self._interrupted = False
+    def __init__(self, tell: Callable[[str, float], None] | None = None, track: Tracker | None = None) -> None:
+        self._tell, self._track = tell, track
+        self._words, self._runs, self._interrupted = "", 0, False
         self._at = self._end = self._each = 0.0
 
     def stage(self, words: str, until: float, trainings: int) -> None:
         """What comes next, which share of the whole will then be done, and how many trainings that takes."""
         self._at, self._end, self._each = self._end, until, (until - self._end) / trainings
         self._words = words
-        self._show(self._at, words)
+        self._show(self._at)
 
     @property
     def track(self) -> Tracker | None:
@@ -148,11 +138,11 @@ class Course:
         yield update
         self._show(start + self._each)
 
-    def _show(self, at: float, words: str | None = None) -> None:
+    def _show(self, at: float) -> None:
         # Where memory is short a training takes several stacks, each from its first epoch on.
         self._at = min(max(self._at, at), self._end)
-        if self._bar is not None:
-            self._bar.update(self._row, completed=self._at, description=words)
+        if self._tell is not None:
+            self._tell(self._words, self._at)
 
 
 class _Untold:
@@ -169,7 +159,7 @@ class _Untold:
 def course(show: bool, track: Tracker | None = None) -> Iterator[Course]:
     """A bar with the time left, if it is wanted; lines where there is no terminal."""
     if not show or not sys.stderr.isatty():
-        yield Course(_Lines() if show else None, track)
+        yield Course(_lines() if show else None, track)
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -177,7 +167,8 @@ def course(show: bool, track: Tracker | None = None) -> Iterator[Course]:
     columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
     left = (TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))
     with Progress(*columns, *left, console=Console(stderr=True), transient=True) as bar:
-        yield Course(bar, track)
+        row = bar.add_task("", total=1.0)
+        yield Course(lambda words, at: bar.update(row, completed=at, description=words), track)
 
 
 def say(text: str) -> None:

@@ -118,8 +118,8 @@ def test_a_linear_model_knows_its_columns_in_a_wider_matrix(X):
 
 def found(estimator, outcome):
     problems = Problems()
-    check_feature_model(estimator, OUTCOMES[outcome], problems, "model")
-    assert all(problem.argument == "model" for problem in problems.found)
+    check_feature_model(estimator, OUTCOMES[outcome], problems)
+    assert all(problem.argument == "prior" for problem in problems.found)
     return [str(problem) for problem in problems.found]
 
 

@@ -231,8 +231,8 @@ def test_a_seed_decides_everything_unless_the_estimator_has_its_own(table):
 def test_an_estimator_that_fails_is_named_with_its_message(table):
     with pytest.raises(InputError, match=r"prior: got LogisticRegression, whose fit failed .*'C' parameter"):
         fitted(LogisticRegression(C=-1.0), table("classes"))
-    with pytest.raises(InputError, match=r"model: got HistGradientBoostingRegressor.*requires strictly positive y"):
-        fitted(HistGradientBoostingRegressor(loss="gamma"), table("counts"), argument="model")
+    with pytest.raises(InputError, match=r"prior: got HistGradientBoostingRegressor.*requires strictly positive y"):
+        fitted(HistGradientBoostingRegressor(loss="gamma"), table("counts"))
 
 
 def test_a_model_that_is_read_wrongly_is_not_used(table, monkeypatch):

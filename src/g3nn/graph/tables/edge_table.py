@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import refuse
-from g3nn.base.parse import distinct
+from g3nn.base.parse import merged_edges
 from g3nn.graph.tables.cells import decimal_of, floats, identifiers, is_number, is_text, numbers, plain
 from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.remarks import Oddity, Remarks, counted, listed
@@ -24,7 +24,7 @@ NO_WEIGHT = "none"
 REPEATS = "(repeats)"
 """The weight of the edges where it is how often they were stated; no column is called so by chance."""
 
-_REPEATED = "repeat"
+_MORE = ("self-loop", "repeat", "stated both ways")
 _COUNTED = f'. An edge weighs as much as it was repeated; weight="{NO_WEIGHT}" counts each once.'
 _UNUSED = Oddity("further columns", "the two ends and a weight", "not used")
 _PERHAPS_WEIGHT = _UNUSED._replace(advice='weight="COL" takes one as the weight.')
@@ -184,7 +184,9 @@ def join(
         weights = weights[kept]
     pairs, left = pairs[:, kept], dict[str, int]()
     if directed is not None or edges.columns.weight == REPEATS:
-        pairs, weights, left = _once(pairs, weights, len(ids), bool(directed), edges.counted)
+        found, more = merged_edges(pairs, weights, len(ids), bool(directed), edges.counted)
+        left = dict(zip(_MORE, more, strict=True))
+        pairs, weights = found if any(more) else (pairs, weights)
     if unknown.any() or any(left.values()):
         left |= {"with ids that no node has": int(unknown.sum()), "of weight 0": int((~unknown & ~kept).sum())}
         others = ", ".join(
@@ -196,35 +198,3 @@ def join(
     if edges.columns.weight == REPEATS and weights is None:
         weights = np.ones(pairs.shape[1])
     return pairs, weights
-
-
-def _once(
-    pairs: np.ndarray, weights: np.ndarray | None, n: int, directed: bool, counted: bool
-) -> tuple[np.ndarray, np.ndarray | None, dict[str, int]]:
-    """Each edge of a graph of n nodes once, with its weight, and how many rows were more than that, by reason. Weights
-    add up. Without them, an edge that was repeated and is `counted` weighs as much as it was stated in one direction:
-    that both are stated says only how the table was written."""
-    apart = pairs[0] != pairs[1]
-    codes = pairs[0, apart] * n + pairs[1, apart]
-    arcs = distinct(codes)
-    ways = arcs if directed else _undirected(arcs, n)
-    edges = distinct(ways)
-    left = {
-        "self-loop": int((~apart).sum()),
-        _REPEATED: codes.size - arcs.size,
-        "stated both ways": arcs.size - edges.size,
-    }
-    if not any(left.values()):
-        return pairs, weights, left
-    if weights is not None:
-        stated = codes if directed else _undirected(codes, n)
-        weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
-    elif counted and not directed and left[_REPEATED]:
-        weights = np.zeros(edges.size)
-        np.maximum.at(weights, np.searchsorted(edges, ways), np.unique(codes, return_counts=True)[1])
-    return np.stack([edges // n, edges % n]), weights, left
-
-
-def _undirected(arcs: np.ndarray, n: int) -> np.ndarray:
-    i, j = arcs // n, arcs % n
-    return np.minimum(i, j) * n + np.maximum(i, j)

@@ -77,7 +77,6 @@ class CrossFitted:
         folds: int = 5,
         seed: int = 0,
         weights: np.ndarray | None = None,
-        argument: str = "prior",
     ) -> tuple[CrossFitted, np.ndarray]:
         """The models, and the answers (n, width) of all nodes: those of training nodes come from the model that has not
         seen their label, those of others from all models. Only the spread of numbers, one for each column, follows
@@ -85,7 +84,7 @@ class CrossFitted:
 
         labels: (n,) classes or (n, T), as in `NodeTask`; only those of `train` are looked at. weights: (|L|,).
         """
-        learner = _Learner.of(estimator, X, train, weights, outcome, labels.ndim == 1, seed, argument)
+        learner = _Learner(estimator, X, train, weights, outcome, labels.ndim == 1, seed)
         columns = outcome.warped(labels[train]).reshape(len(train), -1)
         fitted = [learner.column(values, _folds(values, folds, learner.classes > 0, seed)) for values in columns.T]
         mean = np.concatenate([mean for _, mean in fitted], axis=1)
@@ -101,7 +100,7 @@ class CrossFitted:
         found, means, labels = [], [], []
         for task, weights in parts:
             own = None if weights is None else weights[task.train]
-            learner = _Learner.of(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed, "prior")
+            learner = _Learner(estimator, X, task.train, own, outcome, task.labels.ndim == 1, seed)
             columns = outcome.warped(task.labels[task.train]).reshape(len(task.train), -1)
             models = [learner.fold_model(values, np.flatnonzero(is_known(values))) for values in columns.T]
             found.append(models)
@@ -131,35 +130,21 @@ def _folds(values: np.ndarray, folds: int, stratify: bool, seed: int) -> np.ndar
 
 @dataclass(frozen=True, eq=False)
 class _Learner:
-    """Learns columns of labels of the nodes `train` from X (n, d).
-
-    classes: how many there are in a column, 0 for numbers. first: the first one that answers say something about.
-    """
+    """Learns columns of labels of the nodes `train` from X (n, d). single: whether labels are classes, of which each
+    node has one; otherwise there may be several columns."""
 
     estimator: BaseEstimator
     X: Matrix
     train: np.ndarray
     weights: np.ndarray | None
-    classes: int
-    first: int
+    outcome: Outcome
+    single: bool
     seed: int
-    argument: str
 
-    @classmethod
-    def of(
-        cls,
-        estimator: BaseEstimator,
-        X: Matrix,
-        train: np.ndarray,
-        weights: np.ndarray | None,
-        outcome: Outcome,
-        single: bool,
-        seed: int,
-        argument: str,
-    ) -> _Learner:
-        """single: whether labels are classes, of which each node has one; otherwise there may be several columns."""
-        classes = (outcome.columns if single else 2) if outcome.learner == "classifier" else 0
-        return cls(estimator, X, train, weights, classes, 0 if single else 1, seed, argument)
+    @property
+    def classes(self) -> int:
+        """How many there are in a column, 0 for numbers."""
+        return (self.outcome.columns if self.single else 2) if self.outcome.learner == "classifier" else 0
 
     def column(self, values: np.ndarray, fold: np.ndarray) -> tuple[tuple[FoldModel, ...], np.ndarray]:
         """The model of each fold and the means (n, w), from values (|L|,) and their folds."""
@@ -183,10 +168,11 @@ class _Learner:
         else:
             values = values.astype(np.int64)
             count = np.bincount(values, minlength=self.classes)
-            constant = share = ((count + 1) / (count + 1).sum())[self.first :]
+            first = 0 if self.single else 1  # An answer says nothing about nodes without a tag.
+            constant = share = ((count + 1) / (count + 1).sum())[first:]
             # Boosting may set labels of each class aside to stop early, so it needs two of each.
             taught = count > boosted
-            places, seen, values = np.flatnonzero(taught) - self.first, seen[taught[values]], values[taught[values]]
+            places, seen, values = np.flatnonzero(taught) - first, seen[taught[values]], values[taught[values]]
         rows, columns = self.X[self.train[seen]], np.arange(d)
         varies = len(values) > 0 and values.min() < values.max()
         if varies and (boosted or (sp.issparse(rows) and centres(self.estimator))):
@@ -220,11 +206,9 @@ class _Learner:
         except Exception as error:
             given = f"{type(self.estimator).__name__}, whose fit failed ({type(error).__name__}: {error})"
             allowed = "an estimator that can learn these labels from these features"
-            raise InputError([Problem(self.argument, given, allowed)]) from error
+            raise InputError([Problem("prior", given, allowed)]) from error
         model, some = converted(estimator), rows[:_COMPARED]
         theirs = estimator.predict_proba(some) if self.classes else estimator.predict(some)[:, None]
         if not np.allclose(model.predict(some), theirs, rtol=1e-4, atol=1e-4 * np.abs(theirs).max()):
-            raise G3NNError(
-                f"{self.argument}: {type(estimator).__name__} of this scikit-learn predicts otherwise than g3nn"
-            )
+            raise G3NNError(f"prior: {type(estimator).__name__} of this scikit-learn predicts otherwise than g3nn")
         return model

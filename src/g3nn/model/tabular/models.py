@@ -255,22 +255,22 @@ _COLUMNWISE: dict[str, tuple[type, ...]] = {
 """Arguments of boosted trees that name columns, and values of them that do not, besides the default."""
 
 
-def check_feature_model(estimator: object, outcome: type[Outcome], problems: Problems, argument: str = "prior") -> None:
+def check_feature_model(estimator: object, outcome: type[Outcome], problems: Problems) -> None:
     """Record why an estimator cannot learn such labels from features, or why it could not be saved afterwards."""
     wanted = outcome.learner
     allowed = f"a {wanted} of scikit-learn, such as HistGradientBoosting{wanted.capitalize()}()"
     if isinstance(estimator, type):
-        problems.add(argument, f"the class {estimator.__name__}", allowed, f"Call it: {estimator.__name__}().")
+        problems.add("prior", f"the class {estimator.__name__}", allowed, f"Call it: {estimator.__name__}().")
         return
     if not isinstance(estimator, BaseEstimator):
-        problems.add(argument, f"{estimator!r}, which is no estimator", allowed)
+        problems.add("prior", f"{estimator!r}, which is no estimator", allowed)
         return
     name = type(estimator).__name__
     if not (is_classifier if wanted == "classifier" else is_regressor)(estimator):
-        problems.add(argument, f"{name}, which is no {wanted}", f"{allowed}, for {outcome.values_title}")
+        problems.add("prior", f"{name}, which is no {wanted}", f"{allowed}, for {outcome.values_title}")
     elif wanted == "classifier" and not hasattr(estimator, "predict_proba"):
         advice = "Its answers have no probabilities; LogisticRegression() has them."
-        problems.add(argument, f"{name} without predict_proba", allowed, advice)
+        problems.add("prior", f"{name} without predict_proba", allowed, advice)
     if is_boosted(estimator):
         given = estimator.get_params()
         for option, harmless in _COLUMNWISE.items():
@@ -278,7 +278,7 @@ def check_feature_model(estimator: object, outcome: type[Outcome], problems: Pro
                 advice = (
                     "Columns that never change are left out, so columns cannot be named. Encode categories instead."
                 )
-                problems.add(argument, f"{name} with {option}", f"{option} at its default", advice)
+                problems.add("prior", f"{name} with {option}", f"{option} at its default", advice)
     elif not _is_linear(estimator):
         kept = [kind.__name__ for kind in _LINEAR[wanted]]
         names = any_of([f"HistGradientBoosting{wanted.capitalize()}", *kept])
@@ -286,7 +286,7 @@ def check_feature_model(estimator: object, outcome: type[Outcome], problems: Pro
         given = " and ".join(type(step).__name__ for step in _steps(estimator)) or "nothing"
         given = f"a pipeline of {given}" if isinstance(estimator, Pipeline) else given
         allowed = f"{names}, or a pipeline of StandardScaler and {any_of(kept)}"
-        problems.add(argument, f"{given}, which cannot be saved without pickle", allowed, advice)
+        problems.add("prior", f"{given}, which cannot be saved without pickle", allowed, advice)
 
 
 def is_boosted(estimator: BaseEstimator) -> bool:
