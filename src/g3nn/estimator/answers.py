@@ -186,12 +186,13 @@ class Answerer:
         return replace(answerer, calibrations=calibrations)
 
     def of(self, members: Sequence[Member]) -> Answerer:
-        """Some of the members alone, with weights that sum to 1 again."""
+        """Some of the members alone, with weights that sum to 1 again. If none has a weight for isolated nodes, those
+        for others count there."""
         if len(members) == len(self.members):
             return self
         for name in ("weight", "isolated_weight"):
-            total = sum(getattr(one, name) for one in members) or 1.0
-            members = [replace(one, **{name: getattr(one, name) / total}) for one in members]
+            total = sum(getattr(one, name) for one in members)
+            members = [replace(one, **{name: getattr(one, name) / total if total else one.weight}) for one in members]
         return replace(self, members=tuple(members))
 
     def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:

@@ -96,7 +96,7 @@ class Fitted:
     @property
     def best_simple(self) -> PanelEntry | None:
         """Of the models that anyone would try first, the one with the highest score on the validation nodes."""
-        tried = [entry for entry in self.panel if entry.simple and math.isfinite(entry.val_loss)]
+        tried = [entry for entry in self.panel if entry.simple and math.isfinite(entry.val_score + entry.val_loss)]
         return max(tried, key=lambda entry: entry.val_score, default=None)
 
     @property

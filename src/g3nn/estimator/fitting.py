@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
+from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
@@ -102,6 +102,11 @@ def _fitted(
     taught = replace(whole, labels=known_labels(whole, labels if corrected else None), train=trained_on)
     if new.any():
         answerer = answerer.within(seen, whole.num_nodes)
+    answers = answerer(taught, new)
+    if not refitted and any(member.name in (PROPAGATION, SPREADING) for member in answerer.members):
+        # These look at labels whenever they are asked.
+        blind = answerer(replace(taught, train=np.setdiff1d(trained_on, val)), new)
+        answers.answer[val] = blind.answer[val]
     return Fitted(
         columns=problem.labels.names,
         flat=problem.labels.flat,
@@ -111,7 +116,7 @@ def _fitted(
         task=whole,
         seen=trained_on,
         answerer=answerer.asked_by_all(),
-        answers=answerer(taught, new),
+        answers=answers,
         features=problem.features.names,
         form=problem.form,
         means=means,

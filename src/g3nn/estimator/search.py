@@ -13,7 +13,7 @@ from functools import cached_property, partial
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.base.errors import DeviceMemoryError, G3NNWarning, TrainingError
+from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError, TrainingError
 from g3nn.estimator.answers import member_weights
 from g3nn.estimator.effort import MODELS, SHORT, Effort, Memory
 from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
@@ -131,8 +131,7 @@ class Search:
 
     @cached_property
     def trusts(self) -> dict[float, EdgeTrust]:
-        """How far each edge is believed, by the share of edges that are genuine. Labels that any replica validates on
-        have no say in it."""
+        """How far each edge is believed, by the share of genuine ones, without labels that any replica validates on."""
         view = next(iter(self.views))
         task = replace(self.seen(view), train=self._never_validate)
         found = edge_trust(task, SHARES, self._featureless, self.seeds[0], self.device)
@@ -222,10 +221,9 @@ class Search:
             self._try("models", first, trials)
             if self.denoise:
                 self._doubt(first, trials)
-            leading = _leading(trials)[: self.effort.leading]
+            leading, varied = _leading(trials)[: self.effort.leading], self.effort.varied
             self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
-            leading = _leading(trials)[: self.effort.varied]
-            self._try("sizes", [new for one in leading for new in one.variants()], trials)
+            self._try("sizes", [new for one in _leading(trials)[:varied] for new in one.variants()], trials)
             self.notes.extend(self.memory.notes())
             found += trials.values()
             self._finish(found)
@@ -439,7 +437,11 @@ class Search:
             return train()
         except (DeviceMemoryError, MemoryError) as error:
             self.notes.append(f"{otherwise.candidate.name} does not fit into memory: {error}")
-            return otherwise
+        except InputError as error:
+            if otherwise.candidate.is_network or otherwise.candidate.asked:
+                raise
+            self.notes.append(f"{otherwise.candidate.name} could not be trained and was left out: {error}")
+        return otherwise
 
 
 def _leading(trials: Trials) -> list[Candidate]:

@@ -83,8 +83,8 @@ class NodeTask:
 
     def outcome_model(self, options: Mapping[str, object] | None = None) -> Outcome:
         """The outcome in the unit of the training labels, with those of the options that it declares."""
-        labels, own = self.labels[self.train], pick(options or {}, self.kind.Options)
-        outcome = self.kind.of(labels, self.num_classes, own)
+        labels, own = self.labels[self.train], options or {}
+        outcome = self.kind.of(labels, self.num_classes, pick(own, self.kind.Options))
         return outcome.on_scales(self.warps, labels) if self.warps else outcome
 
     @property

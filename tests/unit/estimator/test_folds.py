@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 
 import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, answers, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, sharpness
-from g3nn.estimator.panel import simple_candidates
+from g3nn.estimator.panel import Candidate, simple_candidates
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
@@ -225,6 +226,29 @@ class TestSimpleModels:
         assert linear.model_ == "linear"
         assert np.isin(new, linear.fitted_.seen).all()
         assert np.abs(linear.predict_proba() - before).max() > 1e-4
+
+    def test_label_propagation_does_not_see_the_labels_of_validation_nodes(self, monkeypatch):
+        """Labels mean nothing: who has seen a label knows it, nobody else does."""
+        rng = np.random.default_rng(0)
+        y, edges = rng.integers(2, size=120), rng.integers(120, size=(2, 240))
+        spreading = simple_candidates(Classes, 12, 2, 3, linked=True)[-1]
+        assert spreading.name == "label-propagation"
+        monkeypatch.setattr(FitProblem, "simple", (spreading,))
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=2, replicas=2, work=99))
+        monkeypatch.setattr(answers, "member_weights", lambda log_probs, most=8: np.eye(len(log_probs))[0])
+        fitted = panel(epochs=2).fit(rng.normal(size=(120, 3)), y, edges[:, edges[0] != edges[1]])
+        assert fitted.model_ == "label-propagation"
+        given = fitted.fitted_.answers.answer.argmax(1) == y
+        assert given[fitted.val_nodes_].mean() < 0.7
+        assert given[fitted.task_.train].mean() > 0.9
+
+    def test_a_model_that_cannot_be_trained_is_left_out(self, graph, monkeypatch):
+        broken = Candidate("broken", estimator=LogisticRegression(C=-1.0))
+        monkeypatch.setattr(FitProblem, "simple", (broken,))
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], models=2, work=99))
+        with pytest.warns(g3nn.G3NNWarning, match="broken could not be trained and was left out"):
+            fitted = panel(epochs=2).fit(graph.X, graph.y, graph.edges)
+        assert "broken" not in fitted.model_
 
     def test_the_best_one_is_named(self, graph, linear):
         assert linear.fitted_.best_simple.model == "linear"

@@ -301,3 +301,13 @@ def test_levels_and_values_to_judge_by_are_checked(fitted):
     with pytest.raises(InputError) as caught:
         fitted.evaluate([0, 1, 999], [1.0, None])
     assert {problem.argument for problem in caught.value.problems} == {"nodes", "y"}
+
+
+def test_a_column_without_validation_labels_makes_no_answer_nan(task):
+    Y = np.full((task.num_nodes, 2), np.nan)
+    known = np.concatenate([task.train, task.val])
+    Y[known, 0] = task.labels[known, 0]
+    Y[task.train[:4], 1] = [1.0, 2.0, 3.0, 5.0]
+    how = {"effort": "quick", "epochs": 3, "ensemble": 1, "device": "cpu", "random_state": 1, "label_noise": False}
+    regressor = G3NNRegressor(**how).fit(task.features, Y, task.edges, val=task.val)
+    assert np.isfinite(regressor.predict()).all()

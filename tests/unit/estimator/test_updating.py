@@ -215,3 +215,14 @@ def test_going_on_begins_where_training_ended(graph, fitted):
     for name, tensor in network.model.state_dict().items():
         torch.testing.assert_close(result.model.state_dict()[name], tensor.cpu(), atol=1e-6, rtol=0)
     assert result.epochs.tolist() == [2, 2]
+
+
+def test_an_update_keeps_the_doubt_in_labels_that_mean_nothing(quick):
+    rng = np.random.default_rng(0)
+    X, edges, truth = rng.normal(size=(80, 3)), rng.integers(80, size=(2, 160)), rng.integers(2, size=80)
+    y = np.where(np.arange(80) < 30, truth, -1)
+    model = quick(model="gcn", epochs=5).fit(X, y, edges[:, edges[0] != edges[1]])
+    model.update(np.arange(30, 45), truth[30:45])
+    base = model.fitted_.answerer.calibrations["linked"].scaling.base
+    assert base is not None
+    assert base.sum() > 0.5

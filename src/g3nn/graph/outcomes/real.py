@@ -230,7 +230,10 @@ class Real(NormalOutcome):
         return np.concatenate([self._standard(mean), np.broadcast_to(log_variance, mean.shape)], axis=1)
 
     def spread_around(self, mean: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        return np.asarray(np.nanmean(((labels - mean) / self.scale) ** 2, axis=0))
+        """Of a column without any known label it is the variance of the labels themselves."""
+        known = ~np.isnan(labels)
+        squares = np.where(known, ((labels - mean) / self.scale) ** 2, 0.0).sum(0)
+        return np.where(known.any(0), squares / np.maximum(known.sum(0), 1), 1.0)
 
     def _noise_columns(self, answer: np.ndarray, usual: float) -> np.ndarray:
         """(n, T, 3): what noise may depend on: the mean, its square, and how far members are apart, which is in the
@@ -264,8 +267,12 @@ class Real(NormalOutcome):
             # In the caller's unit, in which an observed value is an answer without doubt.
             certain = torch.cat([values, torch.full_like(values, -torch.inf)], dim=1)
             mean, values = self._unwarped_moments(rows)[0], self._unwarped_moments(certain.unsqueeze(0))[0, 0]
-            mean, values = mean / values.std(0), values / values.std(0)
         centre = (values * known).sum(0) / known.sum(0).clamp_min(1)
+        if self.warps:
+            # Columns have different units then.
+            unit = (((values - centre).square() * known).sum(0) / known.sum(0).clamp_min(1)).sqrt()
+            unit = torch.where(unit > 0, unit, 1.0)
+            mean, values, centre = mean / unit, values / unit, centre / unit
         missed = ((mean - values).square() * known).sum((1, 2))
         return 1 - missed / ((centre - values).square() * known).sum()
 
