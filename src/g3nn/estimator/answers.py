@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -192,7 +194,8 @@ class Answerer:
             return self
         for name in ("weight", "isolated_weight"):
             total = sum(getattr(one, name) for one in members)
-            members = [replace(one, **{name: getattr(one, name) / total if total else one.weight}) for one in members]
+            shares: list[Any] = [getattr(one, name) / total if total else one.weight for one in members]
+            members = [replace(one, **{name: share}) for one, share in zip(members, shares, strict=True)]
         return replace(self, members=tuple(members))
 
     def marked(self, panel: Iterable[PanelEntry]) -> tuple[PanelEntry, ...]:
@@ -299,6 +302,15 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
     return replace(member, isolated_answer=min(losses, key=lambda part: losses[part]))
 
 
+def _stopping_cost(member: Member, nodes: int) -> float:
+    """What each of these validation nodes says too much in favour of a network, in nats: they chose when training of
+    its replicas ended, each by its part of the nodes, and such a number is worth half the logarithm of their count."""
+    if not isinstance(member, Network):
+        return 0.0
+    each = max(nodes / (1 if member.held_out is None else len(member.held_out)), 1.0)
+    return 0.5 * math.log(each) / each
+
+
 def _weighted(
     members: Sequence[Member], task: NodeTask, without_edges: NodeTask, outcome: Outcome, device: torch.device
 ) -> tuple[list[Member], float, float]:
@@ -310,10 +322,12 @@ def _weighted(
     answers = [member.answers(task, None, device, outcome).answer[val] for member in members]
     temperatures = [outcome.temperature(answer, labels) for answer in answers]
     members = [replace(one, temperature=t) for one, t in zip(members, temperatures, strict=True)]
+    costs = [_stopping_cost(member, len(np.unique(val))) for member in members]
 
     def weights(answers: Sequence[np.ndarray]) -> list[float]:
         scaled = [outcome.scaled(one, Scaling(t)) for one, t in zip(answers, temperatures, strict=True)]
-        found: list[float] = member_weights(np.stack([outcome.label_log_prob(one, labels) for one in scaled])).tolist()
+        log_probs = np.stack([outcome.label_log_prob(one, labels) for one in scaled])
+        found: list[float] = member_weights(log_probs - np.array(costs)[:, None]).tolist()
         return found
 
     alone = [

@@ -39,6 +39,7 @@ _EPOCHS, _REPLICAS = 60, 3
 would not say how certain the final one may be."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
+_FEWEST_FOLDS = 2
 _MOST_DOUBT = 0.5
 """If it is more probable that nothing was learned, the caller should know."""
 _ALL_FALSE = (
@@ -253,14 +254,17 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
     if weights is not None:
         task = replace(task, val=repeated(task.val, weights))
         folds = [repeated(fold, weights) for fold in folds]
-    device = checked_device(parameters["device"], Problems())
+    device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
+    if folds:
+        # A single fold would choose whatever it happens to suit.
+        effort = replace(effort, replicas=max(effort.replicas, _FEWEST_FOLDS))
     return Search(
         task,
         {view.name: view for view in transforms_of(task.features, problem.form.counts, problem.form.numbers)},
         problem.common,
         parameters["device"],
         problem.seeds,
-        EFFORTS[parameters["effort"]].limited(parameters["budget"], task, device.type == "cpu"),
+        effort.limited(parameters["budget"], task, device.type == "cpu"),
         progress,
         weights,
         at_once=len(problem.seeds) if device.type == "cuda" or folds else 1,

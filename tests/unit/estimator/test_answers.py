@@ -10,7 +10,7 @@ import torch
 
 import g3nn
 from g3nn.base.parse import NO_EDGES
-from g3nn.estimator.answers import Answerer, Calibration, member_weights
+from g3nn.estimator.answers import Answerer, Calibration, _stopping_cost, member_weights
 from g3nn.estimator.members import Answers, Network, Tabular
 from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes import Classes
@@ -181,3 +181,11 @@ class TestMixture:
         (left,) = choose(ignorant, knowing, task=task).members
         assert left.fitted is knowing.fitted
         assert (left.weight, left.isolated_weight) == (1, 1)
+
+
+def test_a_network_is_judged_by_less_than_its_loss_since_validation_nodes_ended_its_training():
+    """By half the logarithm of the nodes of each replica, as in the information criterion of Schwarz; others are not."""
+    network, trees = object.__new__(Network), object.__new__(Tabular)
+    object.__setattr__(network, "held_out", np.zeros((2, 5), dtype=bool))
+    assert _stopping_cost(network, 80) == pytest.approx(0.5 * np.log(40) / 40)
+    assert _stopping_cost(trees, 80) == 0
