@@ -184,7 +184,7 @@ class TestMixture:
 
 
 def test_a_network_is_judged_by_less_than_its_loss_since_validation_nodes_ended_its_training():
-    """By half the logarithm of the nodes of each replica, as in the information criterion of Schwarz; others are not."""
+    """By half the logarithm of the nodes of each replica, as in the criterion of Schwarz; others are not."""
     network, trees = object.__new__(Network), object.__new__(Tabular)
     object.__setattr__(network, "held_out", np.zeros((2, 5), dtype=bool))
     assert _stopping_cost(network, 80) == pytest.approx(0.5 * np.log(40) / 40)
