@@ -342,7 +342,7 @@ class TestInterrupted:
     @pytest.fixture
     def ended(self, request, run_command, tables, tmp_path, monkeypatch) -> Any:
         monkeypatch.setattr(FitProblem, "simple", ())
-        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2))
+        monkeypatch.setitem(EFFORTS, "quick", replace(EFFORTS["quick"], views=1, models=3, leading=2, kept=2, work=99))
         done, train = list[Any](), getattr(Search, request.param)
 
         def signalled(search: Search, *given: Any) -> Any:

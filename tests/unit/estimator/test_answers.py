@@ -166,6 +166,7 @@ class TestMixture:
         for task, kind in ((learnable, "weight"), (learnable.without_edges_of(val), "isolated_weight")):
             heard = [
                 Scaling(temperature)(alone(one)(task).answer[val])[np.arange(labels.size), labels]
+                - _stopping_cost(one, labels.size)
                 for one, temperature in zip(fresh, temperatures, strict=True)
             ]
             found = [getattr(chosen[one.name], kind) for one in fresh]

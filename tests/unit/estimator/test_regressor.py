@@ -309,5 +309,6 @@ def test_a_column_without_validation_labels_makes_no_answer_nan(task):
     Y[known, 0] = task.labels[known, 0]
     Y[task.train[:4], 1] = [1.0, 2.0, 3.0, 5.0]
     how = {"effort": "quick", "epochs": 3, "ensemble": 1, "device": "cpu", "random_state": 1, "label_noise": False}
+    how["denoise"] = False
     regressor = G3NNRegressor(**how).fit(task.features, Y, task.edges, val=task.val)
     assert np.isfinite(regressor.predict()).all()

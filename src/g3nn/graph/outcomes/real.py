@@ -120,6 +120,13 @@ class RealOptions(ValueOptions):
     )
 
 
+def _location_and_scale(values: np.ndarray) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The mean and the standard deviation of each column of values (m, T); 1 where they do not differ."""
+    deviation = np.nanstd(values, axis=0)
+    scale = np.where(deviation > 0, deviation, 1.0)
+    return tuple(np.nanmean(values, axis=0).tolist()), tuple(scale.tolist())
+
+
 @dataclass(frozen=True)
 class Real(NormalOutcome):
     """y_it ~ N(m_it, v_it). An answer holds m and log v, (R, n, 2T); beliefs hold m and v, (R, n, 2T).
@@ -150,14 +157,13 @@ class Real(NormalOutcome):
 
     @classmethod
     def of(cls, labels: np.ndarray, columns: int, options: object = None) -> Self:
-        location, scale = (tuple(part.tolist()) for part in (np.nanmean(labels, axis=0), np.nanstd(labels, axis=0)))
         zeros, ones = (0.0,) * columns, (1.0,) * columns
-        return cls(columns, options or RealOptions(), location, scale, zeros, ones)
+        return cls(columns, options or RealOptions(), *_location_and_scale(labels), zeros, ones)
 
     def on_scales(self, warps: tuple[Warp, ...], labels: np.ndarray) -> Self:
         warped = replace(self, warps=warps).warped(labels)
-        parts = np.nanmean(warped, axis=0), np.nanstd(warped, axis=0)
-        return replace(self, warps=warps, location=tuple(parts[0].tolist()), scale=tuple(parts[1].tolist()))
+        location, scale = _location_and_scale(warped)
+        return replace(self, warps=warps, location=location, scale=scale)
 
     def warped(self, labels: np.ndarray) -> np.ndarray:
         return self._applied(labels)[0] if self.warps else labels
