@@ -120,10 +120,10 @@ class Calibration:
         """By answers and labels of `nodes`, of which some may count more than once in the scaling. optimism: how much
         higher the temperature has to be than these nodes say, since they chose the members, of as many models as were
         `tried`."""
-        scaling = outcome.fit_scaling(answer, labels)
+        scaling = outcome.fit_scaling(answer, labels, nodes)
         scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
-        once = np.unique(nodes, return_index=True)[1]
-        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, labels)
+        _, once, counts = np.unique(nodes, return_index=True, return_counts=True)
+        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, counts)
         scaled = outcome.scaled(answer[once], scaling)
         return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
 
@@ -297,7 +297,7 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
     for part in (PRIOR, POSTERIOR, BOTH):
         asked = replace(member, isolated_answer=part)
         answer = asked.answers(without_edges, None, device, outcome).answer[val]
-        scaling = outcome.fit_scaling(answer, labels)
+        scaling = outcome.fit_scaling(answer, labels, val)
         losses[part], _ = outcome.loss_and_score(outcome.scaled(answer, scaling), labels)
     return replace(member, isolated_answer=min(losses, key=lambda part: losses[part]))
 

@@ -417,7 +417,9 @@ def _weighed(
     kept = tuple(sorted((one for one in members if one.weight), key=lambda one: -one.weight))
     # A temperature alone: offsets of classes would be learned from nodes that were asked for, not drawn.
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
-    scaling = outcome.with_doubt(scaling, mixed, labels[nodes], len(fitted.trials), labels[nodes])
+    # Labels that came in later chose among the members alone.
+    tried = len(fitted.trials) if np.isin(nodes, fitted.task.val).any() else len(members)
+    scaling = outcome.with_doubt(scaling, mixed, labels[nodes], tried)
     return kept, Calibration(
         scaling, np.sort(outcome.conformal_scores(outcome.scaled(mixed, scaling), labels[nodes]), axis=0)
     )

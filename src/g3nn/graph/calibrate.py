@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,9 @@ FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
 _FOLDS, _REPEATS = 5, 4
+_ERRORS_OFFSETS = 2.0
+"""By how many standard errors offsets must be better: they move the boundaries between classes, which costs accuracy
+where chance alone suggests them."""
 _LEAST_DOUBT = 1e-4
 """Less makes no difference."""
 
@@ -171,29 +174,50 @@ def _log_softmax(scores: np.ndarray) -> np.ndarray:
     return shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
 
 
-def fit_scaling(log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None) -> Scaling:
+def fit_scaling(
+    log_prob: np.ndarray, labels: np.ndarray, table: np.ndarray | None = None, nodes: np.ndarray | None = None
+) -> Scaling:
     """A temperature, and an offset for each class as far as these labels (n,) support one; log_prob (n, K). table: see
-    `log_seen`.
+    `log_seen`. nodes: (n,), of which some may occur more than once.
 
     Labels to train on are often taken in equal numbers from every class, whatever their share in the graph; offsets
     make up for that. They have a normal prior, whose width is the one with the lowest loss when each fold of the labels
-    is scaled by what the others taught. A width of 0, which is a temperature alone, is among those tried.
+    is scaled by what the others taught, if it is lower than that of a temperature alone by more than chance would have
+    it.
     """
-    if len(labels) < 2 * _FOLDS:
+    own = _places(nodes, len(labels))
+    count = int(own.max(initial=-1)) + 1
+    if count < 2 * _FOLDS:
         return Scaling(fit_temperature(log_prob, labels, table))
     rng = np.random.default_rng(0)
-    shuffles = [rng.permutation(len(labels)) % _FOLDS for _ in range(_REPEATS)]
+    shuffles = [rng.permutation(count)[own] % _FOLDS for _ in range(_REPEATS)]
     folds = [shuffle == one for shuffle in shuffles for one in range(_FOLDS)]
     temperatures = [fit_temperature(log_prob[~held], labels[~held], table) for held in folds]
 
-    def loss(width: float) -> float:
-        total = 0.0
+    def losses(width: float) -> np.ndarray:
+        found = np.zeros(len(labels))
         for held, temperature in zip(folds, temperatures, strict=True):
             scaling = _scaling(log_prob[~held], labels[~held], width, temperature, table)
-            total += int(held.sum()) * negative_log_likelihood(scaling(log_prob[held]), labels[held], table)
-        return total
+            found[held] -= log_seen(scaling(log_prob[held]), labels[held], table)
+        return found
 
-    return _scaling(log_prob, labels, min(WIDTHS, key=loss), fit_temperature(log_prob, labels, table), table)
+    tried = {width: losses(width) for width in WIDTHS}
+    width = _surely_better(tried, own, _ERRORS_OFFSETS)
+    return _scaling(log_prob, labels, width, fit_temperature(log_prob, labels, table), table)
+
+
+def _places(nodes: np.ndarray | None, n: int) -> np.ndarray:
+    """(n,): which of the distinct nodes each row is about."""
+    return np.arange(n) if nodes is None else np.unique(nodes, return_inverse=True)[1]
+
+
+def _surely_better(losses: Mapping[float, np.ndarray], own: np.ndarray, errors: float) -> float:
+    """The width with the lowest mean of its losses (n,), or 0, unless the gain exceeds this number of standard errors.
+    own: (n,), which node a row is about: rows about one node are no independent evidence."""
+    best = min(losses, key=lambda one: float(losses[one].mean()))
+    gain = losses[0.0] - losses[best]
+    error = np.bincount(own, gain - gain.mean())
+    return best if gain.sum() > errors * math.sqrt(float(error @ error)) else 0.0
 
 
 def _scaling(
@@ -223,13 +247,15 @@ def _scaling(
     return Scaling(math.exp(found[0]), width * found[1:])
 
 
-def base_rates(labels: np.ndarray, classes: int) -> tuple[np.ndarray, float]:
+def base_rates(labels: np.ndarray, classes: int, weights: np.ndarray) -> tuple[np.ndarray, float]:
     """(K,) expected frequencies of the classes, and the log-evidence of the labels (n,) without any other model.
+    weights: (n,), how often each label counts.
 
     Frequencies are all alike, or drawn from a flat Dirichlet distribution; both are equally likely beforehand. So few
     labels of which some more are of one class do not make it the likelier one.
     """
-    counts, n = np.bincount(labels, minlength=classes), len(labels)
+    counts = np.bincount(labels, weights, minlength=classes)
+    n = float(counts.sum())
     alike = -n * math.log(classes)
     drawn = math.lgamma(classes) - math.lgamma(classes + n) + sum(math.lgamma(count + 1) for count in counts.tolist())
     evidence = float(np.logaddexp(alike, drawn))
@@ -242,32 +268,35 @@ def with_doubt(
     log_prob: np.ndarray,
     labels: np.ndarray,
     tried: int,
-    counted: np.ndarray,
+    weights: np.ndarray | None = None,
     table: np.ndarray | None = None,
 ) -> Scaling:
     """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them.
 
-    The mean confidence is at most (r + 1) / (n + 2), if r answers are right. The labels chose one of as many models as
-    were `tried`, when its training ended, and the scaling. So the evidence for it is its likelihood less log(tried),
-    and half of log(n) for each number that was chosen. Compared with that of the base rates it says how probable it is
-    that nothing was learned. counted: the labels as often as they count.
+    The mean confidence is at most (r + 1) / (n + 2), if r answers are right. One of `tried` models was chosen by these
+    labels, and by them its training ended and its answers were scaled. So the evidence for it is its likelihood less
+    log(tried), and half of log(n) for each number that was chosen. Compared with that of the base rates it shows how
+    probable it is that nothing was learned. weights: (n,), how much labels count, all alike if there are none; their
+    mean is taken to be 1.
     """
-    if table is None and len(labels):
-        right = int((scaling(log_prob).argmax(1) == labels).sum())
-        scaling = _at_most(scaling, log_prob, (right + 1) / (len(labels) + 2))
-    rates, without = base_rates(counted, log_prob.shape[1])[0], base_rates(labels, log_prob.shape[1])[1]
+    n = len(labels)
+    weights = np.ones(n) if weights is None else weights * (n / max(float(weights.sum()), 1e-300))
+    if table is None and n:
+        right = float(weights @ (scaling(log_prob).argmax(1) == labels))
+        scaling = _at_most(scaling, log_prob, weights, (right + 1) / (n + 2))
+    rates, without = base_rates(labels, log_prob.shape[1], weights)
     chosen = 2 + (scaling.offsets is not None)
-    likelihood = float(log_seen(scaling(log_prob), labels, table).sum())
-    evidence = likelihood - math.log(max(tried, 1)) - chosen / 2 * math.log(max(len(labels), 1)) - without
+    likelihood = float(weights @ log_seen(scaling(log_prob), labels, table))
+    evidence = likelihood - math.log(max(tried, 1)) - chosen / 2 * math.log(max(n, 1)) - without
     doubt = 1 / (1 + math.exp(min(evidence, 100.0)))
     return scaling if doubt < _LEAST_DOUBT else replace(scaling, base=doubt * rates)
 
 
-def _at_most(scaling: Scaling, log_prob: np.ndarray, confidence: float) -> Scaling:
+def _at_most(scaling: Scaling, log_prob: np.ndarray, weights: np.ndarray, confidence: float) -> Scaling:
     """With a temperature that is high enough for a mean confidence, as far as it may go."""
 
     def certainty(temperature: float) -> float:
-        return float(np.exp(replace(scaling, temperature=temperature)(log_prob)).max(1).mean())
+        return float(weights @ np.exp(replace(scaling, temperature=temperature)(log_prob)).max(1) / len(weights))
 
     low, high = scaling.temperature, TEMPERATURES[1]
     if certainty(low) <= confidence:
@@ -278,27 +307,27 @@ def _at_most(scaling: Scaling, log_prob: np.ndarray, confidence: float) -> Scali
     return replace(scaling, temperature=high)
 
 
-def fit_noise(squares: np.ndarray, columns: np.ndarray) -> np.ndarray | None:
+def fit_noise(squares: np.ndarray, columns: np.ndarray, nodes: np.ndarray | None = None) -> np.ndarray | None:
     """(C,): how the logarithm of the variance of each value rises with columns (m, C) of what is known about it, as far
     as values that had no say support it; None if they do not. squares: (m,), squared errors over claimed variances.
+    nodes: (m,), of which some may occur more than once.
 
     Coefficients have a normal prior, whose width is the one with the lowest loss on folds that were left out.
     """
-    if len(squares) < FEW_VALIDATION_NODES:
+    own = _places(nodes, len(squares))
+    count = int(own.max(initial=-1)) + 1
+    if count < FEW_VALIDATION_NODES:
         return None
-    fold = np.random.default_rng(0).permutation(len(squares)) % _FOLDS
+    fold = np.random.default_rng(0).permutation(count)[own] % _FOLDS
     losses = {width: np.empty(len(squares)) for width in NOISE_WIDTHS}
     for width, loss in losses.items():
         for one in range(_FOLDS):
-            own, rest = fold == one, fold != one
+            held, rest = fold == one, fold != one
             level, *slopes = _noise(squares[rest], columns[rest], width)
-            log_variance = level + columns[own] @ slopes
-            loss[own] = 0.5 * (log_variance + squares[own] * np.exp(-log_variance))
-    best = min(NOISE_WIDTHS, key=lambda width: float(losses[width].mean()))
-    gain = losses[0.0] - losses[best]
-    if gain.mean() <= gain.std() / math.sqrt(len(gain)):
-        return None
-    return _noise(squares, columns, best)[1:]
+            log_variance = level + columns[held] @ slopes
+            loss[held] = 0.5 * (log_variance + squares[held] * np.exp(-log_variance))
+    best = _surely_better(losses, own, 1.0)
+    return _noise(squares, columns, best)[1:] if best else None
 
 
 def _noise(squares: np.ndarray, columns: np.ndarray, width: float) -> np.ndarray:

@@ -354,15 +354,15 @@ class Outcome(ABC):
     def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
         """The temperature with the lowest loss on these labels, under a standard normal prior on its logarithm."""
 
-    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
-        """What these labels say about how certain answers may be."""
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray | None = None) -> Scaling:
+        """How certain answers may be, by these labels. nodes: (n,), of which some may occur more than once."""
         return Scaling(self.temperature(answer, labels))
 
     def with_doubt(
-        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, counted: np.ndarray
+        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, weights: np.ndarray | None = None
     ) -> Scaling:
         """The scaling with no more confidence than these labels support, where that has a meaning. tried: how many
-        models they chose from. counted: the labels as often as they count."""
+        models they chose from. weights: (n,), how much labels count, all alike if there are none."""
         return scaling
 
     @abstractmethod

@@ -235,14 +235,14 @@ class Classes(Outcome):
     def temperature(self, answer: np.ndarray, labels: np.ndarray) -> float:
         return calibrate.fit_temperature(answer, labels, self._table)
 
-    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray | None = None) -> Scaling:
         """A temperature, and offsets of the classes as far as these labels support them."""
-        return calibrate.fit_scaling(answer, labels, self._table)
+        return calibrate.fit_scaling(answer, labels, self._table, nodes)
 
     def with_doubt(
-        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, counted: np.ndarray
+        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, weights: np.ndarray | None = None
     ) -> Scaling:
-        return calibrate.with_doubt(scaling, answer, labels, tried, counted, self._table)
+        return calibrate.with_doubt(scaling, answer, labels, tried, weights, self._table)
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """(n,): 1 - p(label). In place of a label that may be wrong, one is drawn from what it may be."""

@@ -248,14 +248,15 @@ class Real(NormalOutcome):
         mean = np.clip(mean, -_FAR, _FAR)
         return np.stack([mean, mean**2 - 1, np.clip(log_variance - usual, -_FAR, _FAR)], axis=2)
 
-    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray) -> Scaling:
+    def fit_scaling(self, answer: np.ndarray, labels: np.ndarray, nodes: np.ndarray | None = None) -> Scaling:
         """A temperature, and the noise of each node as far as these labels support that."""
         known, (mean, log_variance) = ~np.isnan(labels), np.split(answer, 2, axis=1)
         usual = float(log_variance[known].mean()) if known.any() else 0.0
         squares = (self.in_our_unit(labels) - mean) ** 2 * np.exp(-log_variance)
-        slopes = fit_noise(squares[known], self._noise_columns(answer, usual)[known])
+        about = None if nodes is None else np.broadcast_to(nodes[:, None], known.shape)[known]
+        slopes = fit_noise(squares[known], self._noise_columns(answer, usual)[known], about)
         if slopes is None:
-            return super().fit_scaling(answer, labels)
+            return super().fit_scaling(answer, labels, nodes)
         offsets = np.array([*slopes, usual])
         return Scaling(self.temperature(self.scaled(answer, Scaling(offsets=offsets)), labels), offsets)
 
