@@ -65,6 +65,13 @@ def test_attributes_and_columns():
     assert notes_on(nx.Graph([(0, 1, {"weight": 2})]), False, None) == ()
 
 
+def test_arcs_both_ways_have_no_direction():
+    both = nx.path_graph(3).to_directed()
+    assert notes_on(both, False, None) == ()
+    both.remove_edge(0, 1)
+    assert "some have a direction" in notes_on(both, False, None)[0]
+
+
 def test_pyg():
     def notes(pairs=BOTH, directed=False, weights=None, **parts):
         data = Data(x=torch.eye(3), edge_index=torch.tensor(pairs), **parts)

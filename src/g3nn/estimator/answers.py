@@ -269,7 +269,7 @@ class Answerer:
 
 
 def _mixed(parts: Sequence[Answers], members: Sequence[Member], outcome: Outcome) -> Answers:
-    """What members say together, with other weights for isolated nodes."""
+    """The mixture of what members answer, with other weights for isolated nodes."""
     if len(parts) == 1:
         return parts[0]
     isolated = parts[0].isolated
@@ -303,9 +303,9 @@ def _for_isolated(member: Member, without_edges: NodeTask, outcome: Outcome, dev
 
 
 def _stopping_cost(member: Member, nodes: int) -> float:
-    """What each of these validation nodes says too much in favour of a network, in nats: they chose when training of
+    """By how much, in nats, each of these validation nodes is too favourable to a network: they chose when training of
     its replicas ended, each by its part of the nodes, and such a number is worth half the logarithm of their count."""
-    if not isinstance(member, Network):
+    if not isinstance(member, Network) or not member.stops_early:
         return 0.0
     each = max(nodes / (1 if member.held_out is None else len(member.held_out)), 1.0)
     return 0.5 * math.log(each) / each

@@ -238,11 +238,11 @@ class GraphEstimator(Shown):
         check_is_fitted(self)
         return self.fitted_.conformal(alpha, X, edges)
 
-    def evaluate(self, nodes: object, y: object) -> dict[str, object]:
+    def evaluate(self, nodes: object, y: object, *, ids: bool = True) -> dict[str, object]:
         """How good the answers for some nodes of the fitted graph are, given their labels.
 
         nodes: ids of the tables of the fit, or else numbers or a mask; or `test` of a graph from `g3nn.read_tables`,
-        with its `test_labels` as y.
+        with its `test_labels` as y. ids: False if nodes are given by their numbers in any case.
 
         Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
         and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
@@ -256,7 +256,8 @@ class GraphEstimator(Shown):
             chosen = node_numbers("nodes", nodes, self.task_.num_nodes, problems)
             labels: np.ndarray | None = y.values
         else:
-            chosen = updating.numbers_of(self.fitted_, "nodes", nodes, problems)
+            fitted = self.fitted_ if ids else replace(self.fitted_, tables=None)
+            chosen = updating.numbers_of(fitted, "nodes", nodes, problems)
             labels = self.fitted_.outcome.encode(y, self.fitted_.columns, problems)
         if labels is not None and chosen is not None and len(labels) != len(chosen):
             problems.add("y", f"{len(labels)} labels", f"one for each of the {len(chosen)} nodes")
@@ -313,7 +314,7 @@ class GraphEstimator(Shown):
         assert chosen is not None
         return explain(fitted, chosen)
 
-    def edge_proba(self, pairs: object, density: str = "balanced") -> np.ndarray:
+    def edge_proba(self, pairs: object, density: str = "balanced", *, ids: bool = True) -> np.ndarray:
         """(P,) the probability of an edge for each pair of fitted nodes, averaged over beliefs about labels.
 
         pairs:   (2, P) or (P, 2), a list of tuples, a tuple of two arrays (sources, targets), or a data frame, with ids
@@ -321,9 +322,10 @@ class GraphEstimator(Shown):
         density: "balanced" (0.5: as likely an edge as not, if there were as many of either), "observed" (the
         probability in a graph as sparse as this one) or "genuine" (the probability that an edge which was observed is
         no error). An observed edge is judged by the graph without it.
+        ids: False if pairs are of node numbers in any case.
         """
         audit, problems = self._graph_audit(), Problems()
-        numbers = updating.pairs_of(self.fitted_, pairs, problems)
+        numbers = updating.pairs_of(self.fitted_ if ids else replace(self.fitted_, tables=None), pairs, problems)
         problems.raise_if_any()
         return audit.edge_proba(numbers, density)
 

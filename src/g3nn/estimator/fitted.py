@@ -11,7 +11,7 @@ import numpy as np
 from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import Edges, Matrix, edges_of_new, read_edges, read_weighted_edges
 from g3nn.estimator.answers import Answerer
-from g3nn.estimator.members import SPREADING, Answers, beliefs_about
+from g3nn.estimator.members import Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.graph.features import FeatureTable, as_kind, read_features
@@ -231,7 +231,7 @@ class Fitted:
         same, known = np.array_equal(pairs, self.task.edges), fingerprint(features) == self.key
         if same and known and _equal(weights, self.task.weights):
             return self.answers.at(nodes.index)
-        answerer = self._without_spreading()
+        answerer = self._with_parameters()
         features = self._treated(features, problems)
         features = features if self.means is None else features.filled(pairs, self.means)
         none = np.zeros(0, dtype=np.int64)
@@ -323,12 +323,12 @@ class Fitted:
         problems.raise_if_any()
         return features
 
-    def _without_spreading(self) -> Answerer:
-        """Without label propagation, which has nothing to say about a graph without labels."""
-        kept = [one for one in self.answerer.members if one.name != SPREADING]
+    def _with_parameters(self) -> Answerer:
+        """Without members that learn from labels when they are asked: on another graph there are none."""
+        kept = [one for one in self.answerer.members if not one.learns_when_asked]
         if not any(member.weight for member in kept):
             advice = "Fit again with the new nodes in the graph, without labels."
-            refuse("model", "label-propagation, which learns nothing", "a model with parameters", advice)
+            refuse("model", f"{self.model}, which learns nothing", "a model with parameters", advice)
         return self.answerer.of(kept)
 
 

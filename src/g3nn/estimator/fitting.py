@@ -15,7 +15,7 @@ from g3nn.base.errors import G3NNWarning, Problems, TrainingError
 from g3nn.estimator.answers import Answerer, Calibration
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.fitted import Fitted
-from g3nn.estimator.members import PROPAGATION, SPREADING, Member, Network, beliefs_about, sharpness
+from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
@@ -104,10 +104,6 @@ def _fitted(
     if new.any():
         answerer = answerer.within(seen, whole.num_nodes)
     answers = answerer(taught, new)
-    if not refitted and any(member.name in (PROPAGATION, SPREADING) for member in answerer.members):
-        # These look at labels whenever they are asked.
-        blind = answerer(replace(taught, train=np.setdiff1d(trained_on, val)), new)
-        answers.answer[val] = blind.answer[val]
     return Fitted(
         columns=problem.labels.names,
         flat=problem.labels.flat,
@@ -311,7 +307,8 @@ def _trials(
         return [trial]
     simple = [one for one in problem.simple if one.suits(search.task)]
     if not automatic:
-        return [search.alone(models[0]), *search.simple(simple, {}).values()]
+        tried = search.simple(simple, {}).values()
+        return [search.alone(models[0]), *tried]
     models = [one for one in models if one.suits(search.task)] or models[:1]
     replicas = min(search.effort.replicas, len(search.seeds))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)

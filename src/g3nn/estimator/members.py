@@ -26,6 +26,7 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, Neighbourhood
 from g3nn.queries.edge_trust import EdgeTrust, known_classes
 from g3nn.queries.genuine import Evidence
+from g3nn.training.options import LAST
 
 Parameters = Mapping[str, Any]
 """Values by name: options of a model, or parameters of an estimator before they are checked."""
@@ -119,10 +120,22 @@ class Member(ABC):
     refined: ClassVar[bool] = False
     """Whether nodes that training knew have scores of their own."""
     uses_edges: ClassVar[bool] = True
+    learns_when_asked: ClassVar[bool] = False
+    """Whether it learns from the training labels of the task that it is asked about."""
 
     @abstractmethod
+    def _answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers: ...
+
     def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
-        """For all nodes of a task as it is `seen`. new: (n,) nodes that training did not know."""
+        """For all nodes of a task as it is `seen`. new: (n,) nodes that training did not know. A member that learns
+        when it is asked answers for nodes that were held out by the labels of all others."""
+        found = self._answers(task, new, device)
+        if self.learns_when_asked and self.held_out is not None:
+            labelled = np.union1d(task.train, task.val)
+            for nodes in self.held_out:
+                others = replace(task, train=np.setdiff1d(labelled, np.flatnonzero(nodes)))
+                found.answer[nodes] = self._answers(others, new, device).answer[nodes]
+        return found
 
     def in_place_of(self, other: Member) -> Self:
         """With the part that another member has in a mixture, trained on all labels."""
@@ -174,7 +187,16 @@ class Network(Member):
     def refined(self) -> bool:  # type: ignore[override]
         return self.model.posterior.nodes is not None
 
-    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+    @property
+    def stops_early(self) -> bool:
+        """Whether validation nodes chose when training ended."""
+        return not self.learns_when_asked and self.hyperparameters.get("keep") != LAST
+
+    @property
+    def learns_when_asked(self) -> bool:  # type: ignore[override]
+        return self.name == SPREADING
+
+    def _answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
         """Nothing was learned for each of the new nodes; neither they nor isolated nodes have scores of their own,
         unless those can be inferred."""
         isolated, inferred, model = task.isolated, None, self.model.to(device)
@@ -239,7 +261,7 @@ class Tabular(Member):
     def uses_edges(self) -> bool:  # type: ignore[override]
         return self.neighbourhood is not None
 
-    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+    def _answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
         columns = task.features
         if self.neighbourhood is not None:
             columns = self.neighbourhood.apply(columns, task.edges, task.weights)
@@ -263,8 +285,9 @@ class Propagation(Member):
     share: float
     seed: int
     name: ClassVar[str] = PROPAGATION
+    learns_when_asked: ClassVar[bool] = True
 
-    def fitted_answers(self, task: NodeTask, new: np.ndarray | None = None, device: torch.device = CPU) -> Answers:
+    def _answers(self, task: NodeTask, new: np.ndarray | None, device: torch.device) -> Answers:
         known = known_classes(task)
         beliefs = np.full_like(known, 1 / task.num_classes)
         if task.num_edges:

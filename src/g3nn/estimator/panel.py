@@ -139,16 +139,16 @@ class Candidate:
     def train(self, parts: Sequence[Part], view: FeatureTransform, outcome: Outcome, seed: int) -> Member:
         """A candidate that is no network, fitted. parts: tasks with features in this view; each has a replica, and
         several have validation nodes of their own."""
-        if self.estimator is None:
-            return Propagation(view=view, share=self.trust, seed=seed)
         task, neighbourhood, held_out = parts[0][0], None, None
+        if len(parts) > 1:
+            held_out = np.stack([np.isin(np.arange(task.num_nodes), part.val) for part, _ in parts])
+        if self.estimator is None:
+            return Propagation(view=view, share=self.trust, seed=seed, held_out=held_out)
         columns = task.features
         if self.neighbours:
             neighbourhood = Neighbourhood.fit(columns, task.edges, task.directed)
             columns = neighbourhood.apply(columns, task.edges, task.weights)
         fitted = CrossFitted.apart(self.estimator, columns, parts, outcome, seed)
-        if len(parts) > 1:
-            held_out = np.stack([np.isin(np.arange(task.num_nodes), part.val) for part, _ in parts])
         return Tabular(view=view, name=self.name, fitted=fitted, neighbourhood=neighbourhood, held_out=held_out)
 
     def work(self, task: NodeTask) -> float:
@@ -346,7 +346,7 @@ def simple_candidates(
         # With many features, coefficients of the usual size would make answers certain of anything.
         penalties = {1.0, max(1.0, features / _USUAL_FEATURES)}
         alone = [
-            Candidate("linear", options={"penalty": round(one, 1)}, estimator=scaled_linear(outcome, one))
+            Candidate("linear", options={"penalty": round(one, 1)}, estimator=scaled_linear(outcome, one, labels))
             for one in sorted(penalties)
         ]
         if labels >= max(_LABELS_FOR_TREES, _LABELS_PER_COLUMN * columns):

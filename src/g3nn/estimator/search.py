@@ -166,11 +166,14 @@ class Search:
         own = replace(task, train=np.setdiff1d(labelled, self.folds[fold]), val=self.folds[fold])
         return self.others[fold].corrected(own, self.weights) if self.others else (own, self.weights)
 
+    @property
+    def _used_folds(self) -> int:
+        """By models that are quickly trained: as many as any network has, but at least three."""
+        return min(len(self.folds), max(_MOST_FOLDS, min(self.effort.replicas, len(self.seeds))))
+
     def parts(self, task: NodeTask) -> list[Part]:
-        """For models that are quickly trained: as many folds as any network has, but at least three."""
-        replicas = min(self.effort.replicas, len(self.seeds))
-        used = range(min(len(self.folds), max(_MOST_FOLDS, replicas)))
-        return [self._part(task, fold) for fold in used] or [(task, self.weights)]
+        """What a model that is quickly trained learns from, one part for each fold."""
+        return [self._part(task, fold) for fold in range(self._used_folds)] or [(task, self.weights)]
 
     def _fit(self, plan: Plan, task: NodeTask, deadline: float | None) -> FitResult:
         """Replicas together, or one by one where each has training and validation nodes of its own."""
@@ -375,8 +378,11 @@ class Search:
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
-        trial = self._trained(candidate, self.seeds[:1], common, share)
+        seeds = self.seeds[: self._used_folds] if candidate.simple else ()
+        trial = self._trained(candidate, seeds or self.seeds[:1], common, share)
         assert isinstance(trial.learned, FitResult)
+        if candidate.simple:
+            return trial
         # A replica that has stopped by then has nothing more to learn, unless time was over.
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.effort.seconds is None
         return trial if stopped and self.at_once == 1 else replace(trial, learned=None)

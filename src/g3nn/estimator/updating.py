@@ -159,7 +159,8 @@ def numbers_of(fitted: Fitted, argument: str, nodes: object, problems: Problems)
     Where ids are text, and none is written like one of these numbers, they are node numbers too."""
     n = fitted.task.num_nodes
     values = flat_values([nodes] if isinstance(nodes, str | int | np.integer) else nodes)
-    if fitted.tables is None or values.dtype == bool:
+    is_mask = len(values) > 0 and all(isinstance(value, bool | np.bool_) for value in values.tolist())
+    if fitted.tables is None or is_mask:
         return node_numbers(argument, values if values.dtype != object else list(values), n, problems)
     place = {id: number for number, id in enumerate(fitted.tables.node_ids.to_pylist())}
     numbers = not fitted.tables.whole and all(isinstance(value, int) for value in values.tolist())

@@ -199,15 +199,19 @@ def edge_frame(edges: object, columns: EdgeColumns = _ENDS) -> tuple[object, str
 
 
 def _with_ids(frame: object, edges: object, id: str | None) -> tuple[object, str | None]:
-    """The index of a pandas frame holds the ids, if `id` names it, or nothing and it has the nodes of a networkx graph:
-    then it becomes a column. Also the name of the column with ids."""
+    """The index of a pandas frame holds the ids if `id` names it, or if `id` is None and it has the nodes of a networkx
+    graph: then it becomes a column. Also the name of the column with ids.
+
+    An index of text without a name has any; one of whole numbers may only be what a filter left of row numbers.
+    """
     pandas = nw.to_native(frame, pass_through=True)
     if not nw.dependencies.is_pandas_dataframe(pandas) or pandas.index.nlevels > 1 or id in pandas.columns:
         return frame, id
     called, by_rows = pandas.index.name, bool((pandas.index == np.arange(len(pandas))).all())
     if id is None and is_networkx(edges) and not by_rows and set(edges.nodes) <= set(pandas.index):
         id = str(called or "index")
-    is_index = id is not None and (called == id or (called is None and not by_rows))
+    unnamed = called is None and not by_rows and pandas.index.dtype.kind not in "iuf"
+    is_index = id is not None and (unnamed or id == (called or "index"))
     return (pandas.reset_index(names=id), id) if is_index else (frame, id)
 
 

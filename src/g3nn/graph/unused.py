@@ -30,7 +30,13 @@ def _directed(edges: Any) -> bool:
     if sp.issparse(edges):
         sides = sp.triu(edges, 1).count_nonzero(), sp.tril(edges, -1).count_nonzero()
         return edges.shape[0] == edges.shape[1] and all(sides) and (sp.csr_array(edges) != edges.T).nnz > 0
-    return hasattr(edges, "is_directed") and edges.is_directed()
+    if not hasattr(edges, "is_directed") or not edges.is_directed():
+        return False
+    is_igraph = hasattr(edges, "get_edgelist")
+    if not is_igraph and not is_networkx(edges):
+        return True
+    arcs = set(map(tuple, edges.get_edgelist() if is_igraph else edges.edges()))
+    return any((head, tail) not in arcs for tail, head in arcs)
 
 
 def _attributes(edges: Any) -> tuple[list[str], list[str]]:

@@ -64,7 +64,7 @@ def interruptible() -> Iterator[list[int]]:
         _ASKED.append(number)
         if len(_ASKED) > 1:
             raise KeyboardInterrupt
-        say("interrupted: what was trained to its end so far will answer; a second time ends without it")
+        say("interrupted: if a model was trained to its end, it will answer; interrupt again to stop at once")
 
     before = {one: signal.signal(one, ask) for one in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -14,11 +14,12 @@ import g3nn
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, answers, load_model
 from g3nn.estimator.effort import EFFORTS
-from g3nn.estimator.members import Network, sharpness
+from g3nn.estimator.members import Network, Propagation, sharpness
 from g3nn.estimator.panel import Candidate, simple_candidates
 from g3nn.estimator.problem import FitProblem
 from g3nn.estimator.search import Search
 from g3nn.graph.outcomes import Classes
+from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import ModelSpec
 
 THREE = Classes(3)
@@ -258,3 +259,17 @@ class TestSimpleModels:
 def member_estimator(classifier):
     (trial,) = [trial for trial in classifier.fitted_.trials if trial.candidate.estimator is not None]
     return trial.candidate.estimator
+
+
+def test_what_learns_when_it_is_asked_answers_for_a_fold_by_the_others(learnable):
+    """Neither its own label nor those of its fold have a part in the answer for a node; those of other folds do."""
+    folds = np.zeros((2, learnable.num_nodes), dtype=bool)
+    folds[0, learnable.val[::2]], folds[1, learnable.val[1::2]] = True, True
+    view = FeatureTransform.fit("given", learnable.features, np.zeros(learnable.num_features, dtype=bool))
+    member = Propagation(view=view, share=0.8, seed=0, held_out=folds)
+    found = member.fitted_answers(learnable).answer
+    labels = learnable.labels.copy()
+    labels[folds[0]] = (labels[folds[0]] + 1) % 3
+    other = member.fitted_answers(replace(learnable, labels=labels)).answer
+    np.testing.assert_array_equal(other[folds[0]], found[folds[0]])
+    assert not np.allclose(other[folds[1]], found[folds[1]])

@@ -74,6 +74,19 @@ def test_a_networkx_graph_is_not_matched_by_order(frame, club, graph, quick):
         quick().fit(frame.iloc[:100], graph.y[:100], club, id="who")
 
 
+def test_a_misspelt_id_is_no_name_of_row_numbers(frame, links, graph, quick):
+    filtered = frame.set_axis(range(7, 7 + len(frame)))
+    with pytest.raises(InputError, match="a column 'whom'"):
+        quick().fit(filtered, graph.y, links, id="whom")
+
+
+def test_a_mask_of_nodes_is_one_however_it_is_given(named):
+    mask = np.zeros(named.task_.num_nodes, dtype=bool)
+    mask[[4, 5]] = True
+    for given in (mask, mask.tolist(), pd.Series(mask)):
+        assert named.explain(given) == named.explain([4, 5], ids=False)
+
+
 def test_an_index_may_hold_the_ids(frame, links, graph, quick, named):
     for indexed in (frame.set_index("who"), frame.set_index("who").rename_axis(None)):
         found = quick().fit(indexed, graph.y, links, id="who", val=graph.val)

@@ -163,7 +163,8 @@ class TestChoice:
         assert self.chosen(np.where(self.e > 1.0, -1.0, 0.0)) == ()
 
     def test_few_labels_choose_nothing(self):
-        assert best_warps(self.x[:15], np.exp(self.x[:15, :1])) == ()
+        (found,) = best_warps(self.x[:15], np.exp(self.x[:15, :1]))
+        assert (found.name, found.low) == (Warp().name, 0.0)
 
     def test_each_column_has_a_scale_of_its_own(self):
         columns = [self.x[:, 0] + self.e, np.exp(self.x[:, 1] + 0.5 * self.e)]

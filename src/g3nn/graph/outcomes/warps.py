@@ -126,9 +126,9 @@ def best_warps(x: Matrix, labels: np.ndarray) -> tuple[Warp, ...]:
 def _best(x: np.ndarray, values: np.ndarray) -> Warp:
     """The scale with the highest log-density of values that trees have not seen, in the caller's unit; a simpler one
     unless another is clearly better, and explains as much of the variance as the value itself."""
-    if len(values) < _FEWEST:
+    if not len(values):
         return Warp()
-    if len(np.unique(values)) <= _KNOTS:
+    if len(values) < _FEWEST or len(np.unique(values)) <= _KNOTS:
         return Warp.of(IDENTITY, values)
     some = np.random.default_rng(0).permutation(len(values))[:_MOST]
     largest = np.abs(values).max()

@@ -81,10 +81,13 @@ def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bo
     for column in labels.values.reshape(len(values), -1).T:
         nodes = chosen[~np.isnan(column[chosen])]
         x, y = np.nan_to_num(values[nodes], nan=_MISSING)[:, None], column[nodes]
+        if len(nodes) < _FEWEST:
+            continue
+        simplest = float(np.unique(y, return_counts=True)[1].max() / len(y)) if outcome.pooled else 0.0
         # Few columns could decide anything, and that is quickly seen.
-        if len(nodes) >= _FEWEST and (asked or tree.fit(x, y).score(x, y) >= _EXPLAINS):
+        if asked or tree.fit(x, y).score(x, y) >= max(_EXPLAINS, 1 - _LEFT * (1 - simplest)):
             score = cross_val_score(tree, x, y, cv=KFold(_FOLDS, shuffle=True, random_state=0)).mean().item()
-            found.append((score, np.unique(y, return_counts=True)[1].max() / len(y) if outcome.pooled else 0.0))
+            found.append((score, simplest))
     score, simplest = max(found, key=lambda one: one[0] - one[1])
     if len(found) == 1:
         return "", False

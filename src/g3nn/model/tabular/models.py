@@ -95,12 +95,13 @@ def boosted_trees(outcome: type[Outcome]) -> BaseEstimator:
     return kind(max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
 
 
-def scaled_linear(outcome: type[Outcome], penalty: float = 1.0) -> BaseEstimator:
-    """penalty: of the squares of coefficients, as a multiple of the usual one."""
+def scaled_linear(outcome: type[Outcome], penalty: float = 1.0, labels: int = 1) -> BaseEstimator:
+    """penalty: of the squares of coefficients, as a multiple of the usual one, beside the summed loss of the labels."""
     if outcome.learner == "classifier":
         last = LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
     elif outcome.of_rates:
-        last = PoissonRegressor(alpha=penalty, max_iter=_ITERATIONS)
+        # Its loss is a mean.
+        last = PoissonRegressor(alpha=penalty / max(labels, 1), max_iter=_ITERATIONS)
     else:
         last = Ridge(alpha=penalty)
     return make_pipeline(StandardScaler(), last)
