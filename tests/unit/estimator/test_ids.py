@@ -80,11 +80,11 @@ def test_a_misspelt_id_is_no_name_of_row_numbers(frame, links, graph, quick):
         quick().fit(filtered, graph.y, links, id="whom")
 
 
-def test_a_mask_of_nodes_is_one_however_it_is_given(named):
+def test_a_mask_of_nodes_is_one_however_it_is_given(frame, named):
     mask = np.zeros(named.task_.num_nodes, dtype=bool)
     mask[[4, 5]] = True
     for given in (mask, mask.tolist(), pd.Series(mask)):
-        assert named.explain(given) == named.explain([4, 5], ids=False)
+        assert named.explain(given) == named.explain(frame["who"].iloc[[4, 5]])
 
 
 def test_an_index_may_hold_the_ids(frame, links, graph, quick, named):
