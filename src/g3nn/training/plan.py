@@ -143,14 +143,13 @@ class Plan:
         """Train and evaluate all trials on a task, as `g3nn.fit` does. progress: also the bar of a whole fit, which has
         its own tracker. label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever
         training is by then, on the clock of `time.monotonic`."""
-        problems = Problems()
-        checks.check_workers(task, self.training, self.device, self.workers, problems)
-        checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
-        checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
-        checks.check_beliefs(task, self.spec, problems)
-        checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
-        told = progress.track if isinstance(progress, Course) else tracker(track, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            checks.check_workers(task, self.training, self.device, self.workers, problems)
+            checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
+            checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
+            checks.check_beliefs(task, self.spec, problems)
+            checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
+            told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         checks.warn_without_edges(task)
         start = time.perf_counter()
         inputs = self._inputs(task, label_weights)

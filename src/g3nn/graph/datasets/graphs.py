@@ -109,9 +109,8 @@ def folder_of(name: str, setting: str) -> Folder | None:
 
 def graph(name: str, seed: int = 0) -> NodeTask:
     """One of `GRAPHS` with the split of a seed. Raises a `DataError` if its file cannot be used."""
-    problems = Problems()
-    check_values({"seed": seed}, {"seed": WHOLE}, problems)
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_values({"seed": seed}, {"seed": WHOLE}, problems)
     path = GRAPHS_FOLDER.need(name)
     try:
         features, edges, labels = read_graph(path)

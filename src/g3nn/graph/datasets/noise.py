@@ -74,8 +74,7 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     labels, n, flips, rng = task.labels, task.num_nodes, round(rate * task.num_edges), np.random.default_rng(seed)
 
     def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        fits: np.ndarray = (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
-        return fits
+        return (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
 
     i, j = task.edges
     inside = np.flatnonzero((labels[i] == labels[j]) & (labels[i] != UNKNOWN))
@@ -132,11 +131,10 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
 
 
 def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
-    problems = Problems()
-    check_values(given, {name: WHOLE if name == "seed" else amount for name in given}, problems)
-    if task.directed:
-        problems.add("task", "directed edges", "an undirected graph")
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_values(given, {name: WHOLE if name == "seed" else amount for name in given}, problems)
+        if task.directed:
+            problems.add("task", "directed edges", "an undirected graph")
 
 
 def _check_classes(task: NodeTask, problems: Problems) -> None:
