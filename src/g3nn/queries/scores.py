@@ -95,8 +95,7 @@ class ObservedEdges:
 
     def is_free(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): whether a pair is of two different nodes without an edge."""
-        free: np.ndarray = (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
-        return free
+        return (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:

@@ -58,8 +58,7 @@ class Cells:
 
     def at(self, cell: np.ndarray, place: np.ndarray) -> np.ndarray:
         """The nodes at these places in these cells."""
-        nodes: np.ndarray = self.order[self.start[cell] + place]
-        return nodes
+        return self.order[self.start[cell] + place]
 
     def members(self, cell: int) -> np.ndarray:
         return self.order[self.start[cell] : self.start[cell] + self.size[cell]]
@@ -167,8 +166,7 @@ class Survey:
     @cached_property
     def peaks(self) -> np.ndarray:
         """(T,): the highest log-odds met in each tile."""
-        highest: np.ndarray = self.others.max(0)
-        return highest
+        return self.others.max(0)
 
     @cached_property
     def near(self) -> np.ndarray:
@@ -241,8 +239,7 @@ def thresholds(q: np.ndarray) -> np.ndarray:
 
 def draw_labels(below: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A label for each of these nodes by its thresholds, independent even where a node is given twice."""
-    labels: np.ndarray = (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
-    return labels
+    return (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
 
 
 def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:

@@ -203,8 +203,7 @@ def uniform_pairs(n: int | np.ndarray, m: int, rng: np.random.Generator) -> tupl
 
 
 def encode(i: np.ndarray, j: np.ndarray, n: int) -> np.ndarray:
-    codes: np.ndarray = np.minimum(i, j) * n + np.maximum(i, j)
-    return codes
+    return np.minimum(i, j) * n + np.maximum(i, j)
 
 
 def decode(codes: np.ndarray, n: int) -> np.ndarray:
