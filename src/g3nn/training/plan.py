@@ -168,16 +168,14 @@ class Plan:
                     before = stack.num_live
                     stack.step()
                     watch(stack, before - stack.num_live)
-                    if runs is not None:
-                        runs.look(stack, chunk)
+                    runs.look(stack, chunk)
                     if checkpoints is not None and not stack.finished:
                         checkpoints.save(stack, chunk[0])
                 return stack.end(), stack.model
 
             parts = self._in_stacks(train, self._stack_size(task, source))
             result = self._result(task, inputs, parts, time.perf_counter() - start)
-            if runs is not None:
-                runs.end(result)
+            runs.end(result)
             return result
 
     @property
@@ -201,7 +199,7 @@ class Plan:
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
 
-    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs | None]:
+    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs]:
         options = {"dataset": task.name, "setting": task.setting, **self._choices(task)}
         told, live = track if self.workers.leads else None, self.training.ensemble == 1
         return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)

@@ -257,15 +257,12 @@ def tracked(
     objective: Objective,
     score: str,
     live: bool,
-) -> Iterator[Runs | None]:
-    """The runs of a fit, if it is tracked; all of them begin before it trains.
+) -> Iterator[Runs]:
+    """The runs of a fit, none if it is not tracked; all of them begin before it trains.
 
     options: lists have one value for each trial. live: whether each trial is one network of a stack.
     """
-    if track is None:
-        yield None
-        return
-    begun = [_begun(track, seed, trial, options) for trial, seed in enumerate(seeds)]
+    begun = [] if track is None else [_begun(track, seed, trial, options) for trial, seed in enumerate(seeds)]
     runs = Runs(begun, seeds, objective, score, live)
     try:
         yield runs
