@@ -148,7 +148,7 @@ class Plan:
             checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
             checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
             checks.check_beliefs(task, self.spec, problems)
-            checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
+            checks.check_batches(task, self, problems)
             told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         checks.warn_without_edges(task)
         start = time.perf_counter()
