@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
+from g3nn.base.parse import encode
+
 _CHUNK = 1 << 22
 """Numbers held at once."""
 
@@ -80,11 +82,7 @@ class ObservedEdges:
     directed: bool
 
     def codes(self, pairs: np.ndarray) -> np.ndarray:
-        i, j = pairs if self.directed else (pairs.min(0), pairs.max(0))
-        return i * self.n + j
-
-    def pairs(self, codes: np.ndarray) -> np.ndarray:
-        return np.stack([codes // self.n, codes % self.n])
+        return pairs[0] * self.n + pairs[1] if self.directed else encode(*pairs, self.n)
 
     def find(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): where each pair stands among the edges, -1 if it is no edge."""

@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.cluster import MiniBatchKMeans
 
-from g3nn.base.parse import distinct
+from g3nn.base.parse import decode, distinct
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.queries.scores import ObservedEdges, PairScores, row_products
 
@@ -192,7 +192,7 @@ class Survey:
             best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
         for pairs in two_steps_away(self.observed):
             best.add(pairs, row_products(*ends, pairs))
-        return self.observed.pairs(best.codes)
+        return decode(best.codes, self.observed.n)
 
     def sample(self, rng: np.random.Generator) -> SampledGraph:
         """Labels from q, then every pair independently with its probability at the observed density: for these labels,
@@ -209,7 +209,7 @@ class Survey:
         others = (*self._near_pairs(ends, rng), *self._far_pairs(ends, rng))
         free = [pairs[:, observed.is_free(pairs)] for pairs in others]
         drawn = np.concatenate([observed.edges[:, again], *free], axis=1)
-        return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
+        return SampledGraph(decode(distinct(observed.codes(drawn)), observed.n), labels)
 
     def _near_pairs(self, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
         for tile in self.near.tolist():

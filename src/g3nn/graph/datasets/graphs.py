@@ -25,9 +25,8 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DataError, InputError, Problems
 from g3nn.base.options import WHOLE, check_values
-from g3nn.base.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN, encode
 from g3nn.graph.datasets.noise import NoisyTask
-from g3nn.graph.datasets.random_graph import encode
 from g3nn.graph.task import NodeTask
 
 GRAPHS = (

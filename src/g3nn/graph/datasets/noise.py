@@ -14,8 +14,8 @@ import numpy as np
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import AMOUNT, SHARE, WHOLE, Rule, check_values
-from g3nn.base.parse import UNKNOWN
-from g3nn.graph.datasets.random_graph import decode, encode, free_pairs
+from g3nn.base.parse import UNKNOWN, decode, encode
+from g3nn.graph.datasets.random_graph import free_pairs
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.task import NodeTask
 
