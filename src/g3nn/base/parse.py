@@ -251,11 +251,11 @@ def merged_edges(
     apart = pairs[0] != pairs[1]
     codes = pairs[0, apart] * n + pairs[1, apart]
     arcs = distinct(codes)
-    ways = arcs if directed else encode(*decode(arcs, n), n)
+    ways = arcs if directed else encode(arcs // n, arcs % n, n)
     edges = distinct(ways)
     more = (int((~apart).sum()), codes.size - arcs.size, arcs.size - edges.size)
     if weights is not None:
-        stated = codes if directed else encode(*decode(codes, n), n)
+        stated = codes if directed else encode(codes // n, codes % n, n)
         weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
     elif counted and not directed and codes.size > arcs.size:
         weights = np.zeros(edges.size)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -132,13 +133,13 @@ class Background:
     # The process
 
     def _call(self, name: str, *given: object) -> Any:
-        work = (_work, self._make, name, given)
+        work = partial(_work, self._make, name, given)
         try:
             self._pool = self._pool or WorkerPool(1)
-            asked = self._pool.submit(*work)
+            asked = self._pool.submit(work)
         except BrokenProcessPool:  # The process has ended since it was last asked.
             self._pool = WorkerPool(1)
-            asked = self._pool.submit(*work)
+            asked = self._pool.submit(work)
         if self._closed:
             self._pool.kill()
             raise RuntimeError("labelling has ended")

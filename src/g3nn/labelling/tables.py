@@ -114,9 +114,8 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
         return graph
     n = graph.nodes.num_nodes
     gone, new = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (known.removed, known.added))
-    there = encode(*graph.edges, n)
-    stays = ~np.isin(there, encode(*gone, n))
-    new = new[:, ~np.isin(encode(*new, n), there)]
+    there, rejected, missing = (encode(pairs[0], pairs[1], n) for pairs in (graph.edges, gone, new))
+    stays, new = ~np.isin(there, rejected), new[:, ~np.isin(missing, there)]
     edges = np.concatenate([graph.edges[:, stays], new], axis=1)
     weights = graph.weights
     if weights is not None:

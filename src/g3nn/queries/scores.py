@@ -82,7 +82,7 @@ class ObservedEdges:
     directed: bool
 
     def codes(self, pairs: np.ndarray) -> np.ndarray:
-        return pairs[0] * self.n + pairs[1] if self.directed else encode(*pairs, self.n)
+        return pairs[0] * self.n + pairs[1] if self.directed else encode(pairs[0], pairs[1], self.n)
 
     def find(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): where each pair stands among the edges, -1 if it is no edge."""

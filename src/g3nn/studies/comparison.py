@@ -80,14 +80,17 @@ class CellResult:
         self.mean: float | None = sample.mean if sample else None
         self.std: float | None = sample.std if sample else None
         self.trials, self.failed = len(accuracies), len(runs) - len(accuracies)
-        published = None
-        if cell.published is not None:
-            published = Sample(cell.published, cell.published_std, suite.published_trials)
-        self.difference = sample.mean - published.mean if sample and published else None
-        welch = difference_interval(sample, published) if sample and published else None
-        self.difference_low, self.difference_high = welch or (None, None)
-        binomial = wilson_interval(sample.mean, shown[0].test_nodes) if sample and shown else None
-        self.binomial_low, self.binomial_high = binomial or (None, None)
+        self.difference: float | None = None
+        self.difference_low: float | None = None
+        self.difference_high: float | None = None
+        if sample and cell.published is not None:
+            self.difference = sample.mean - cell.published
+            welch = difference_interval(sample, Sample(cell.published, cell.published_std, suite.published_trials))
+            self.difference_low, self.difference_high = welch or (None, None)
+        self.binomial_low: float | None = None
+        self.binomial_high: float | None = None
+        if sample and shown:
+            self.binomial_low, self.binomial_high = wilson_interval(sample.mean, shown[0].test_nodes)
         self.p_value: float | None = None
         self.significant: bool | None = None
         self.above: bool | None = None
