@@ -24,7 +24,7 @@ from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training import checks
 from g3nn.training.batch_stack import BatchStack
-from g3nn.training.batches import BatchSource
+from g3nn.training.batches.source import BatchSource
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.memory import fits, gib, measured, replicas_that_fit, surely_fits, usable_memory
 from g3nn.training.options import LAST, TrainingOptions
