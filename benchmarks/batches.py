@@ -39,7 +39,7 @@ from g3nn.model.generative import ModelSpec
 from g3nn.model.objective import Objective
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.training.batch_stack import BatchStack
-from g3nn.training.batches import BatchSource
+from g3nn.training.batches.source import BatchSource
 from g3nn.training.options import TrainingOptions
 
 PRODUCTS = {"nodes": 2_450_000, "degree": 2 * 61.86e6 / 2.45e6, "features": 100, "classes": 47, "val": 39_000}

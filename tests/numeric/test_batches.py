@@ -16,9 +16,10 @@ from g3nn.model.inputs import Inputs
 from g3nn.model.objective import Objective
 from g3nn.model.pairs import PairSource
 from g3nn.model.replicas import Noise, Replicas, Sizes
-from g3nn.training.batches import BatchSource, sampling
+from g3nn.training.batches import sampling
 from g3nn.training.batches.sampled import SampledHop
 from g3nn.training.batches.sampling import GraphRows, Sampler
+from g3nn.training.batches.source import BatchSource
 
 CPU = torch.device("cpu")
 STEPS = {"gcn": 2, "sage": 2, "gat": 2, "hops": 2, "mlp": 0, "gcnii": 3, "appnp": 3}

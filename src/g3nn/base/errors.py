@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import NoReturn, Self
 
 
 @dataclass(frozen=True)
@@ -75,9 +75,16 @@ class G3NNWarning(UserWarning):
 
 @dataclass
 class Problems:
-    """Collects problems; `raise_if_any` turns them into one `InputError`."""
+    """Collects problems; `raise_if_any`, or the end of a `with` block, turns them into one `InputError`."""
 
     found: list[Problem] = field(default_factory=list)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self.raise_if_any()
 
     def add(self, argument: str, given: object, allowed: str, advice: str = "") -> None:
         self.found.append(Problem(argument, str(given), allowed, advice))
@@ -134,6 +141,5 @@ def suggestion(given: str, names: Iterable[str]) -> str:
 
 def check_name(argument: str, given: object, allowed: Iterable[str]) -> None:
     """Raise unless `given` is one of the `allowed` names."""
-    problems = Problems()
-    problems.name(argument, given, allowed)
-    problems.raise_if_any()
+    with Problems() as problems:
+        problems.name(argument, given, allowed)

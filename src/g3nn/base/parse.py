@@ -251,21 +251,26 @@ def merged_edges(
     apart = pairs[0] != pairs[1]
     codes = pairs[0, apart] * n + pairs[1, apart]
     arcs = distinct(codes)
-    ways = arcs if directed else _undirected(arcs, n)
+    ways = arcs if directed else encode(arcs // n, arcs % n, n)
     edges = distinct(ways)
     more = (int((~apart).sum()), codes.size - arcs.size, arcs.size - edges.size)
     if weights is not None:
-        stated = codes if directed else _undirected(codes, n)
+        stated = codes if directed else encode(codes // n, codes % n, n)
         weights = np.bincount(np.searchsorted(edges, stated), weights[apart], minlength=edges.size)
     elif counted and not directed and codes.size > arcs.size:
         weights = np.zeros(edges.size)
         np.maximum.at(weights, np.searchsorted(edges, ways), np.unique(codes, return_counts=True)[1])
-    return Edges(np.stack([edges // n, edges % n]), weights), more
+    return Edges(decode(edges, n), weights), more
 
 
-def _undirected(arcs: np.ndarray, n: int) -> np.ndarray:
-    i, j = arcs // n, arcs % n
+def encode(i: np.ndarray, j: np.ndarray, n: int) -> np.ndarray:
+    """A number for each pair of two of n nodes, whichever of them comes first."""
     return np.minimum(i, j) * n + np.maximum(i, j)
+
+
+def decode(codes: np.ndarray, n: int) -> np.ndarray:
+    """(2, P): both ends of the pairs with the numbers i n + j."""
+    return np.stack([codes // n, codes % n])
 
 
 def _is_clean(pairs: np.ndarray, n: int) -> bool:

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
-from types import ModuleType
 
 _WAITING = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 """How a user tells OpenMP what an idle thread does."""
@@ -108,34 +107,26 @@ def enough_for(extent: int, replicas: int = 1) -> Iterator[None]:
     unless OMP_NUM_THREADS was set. The kernels in numba give the same bits with any number of threads. A dense product
     in torch does not, so how many threads torch gets does not depend on how many replicas train beside each other.
     """
+    import numba
     import torch
 
     # Read before numba starts its threads, for that resets the number of torch.
     before = torch.get_num_threads()
     allowed = before if "OMP_NUM_THREADS" in os.environ else min(before, cores())
-    numba = None if _forked else _numba()
-    numba_before = numba.get_num_threads() if numba is not None else 1
+    numba_before = 1 if _forked else numba.get_num_threads()
     try:
         torch.set_num_threads(_useful(extent, allowed))
-        if numba is not None:
+        if not _forked:
             numba.set_num_threads(_useful(extent * replicas, min(allowed, numba_before)))
         yield
     finally:
         torch.set_num_threads(before)
-        if numba is not None:
+        if not _forked:
             numba.set_num_threads(numba_before)
 
 
 def _useful(extent: int, allowed: int) -> int:
     return max(1, min(allowed, extent // _GRAIN))
-
-
-def _numba() -> ModuleType | None:
-    try:
-        import numba
-    except ModuleNotFoundError:
-        return None
-    return numba
 
 
 def forked() -> bool:

@@ -104,11 +104,10 @@ def merge(
     as_json: AsJson = False,
 ) -> None:
     """Copy the records of several stores into one. Records that it already holds stay unchanged."""
-    problems = Problems()
-    check_store(into, problems, argument="into")
-    for file in files:
-        check_store(file, problems, exists=True, argument="file")
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_store(into, problems, argument="into")
+        for file in files:
+            check_store(file, problems, exists=True, argument="file")
     with Store.open(into) as store:
         merged = store.merge(files)
     if as_json:

@@ -58,11 +58,10 @@ def _all_tasks() -> Iterator[NodeTask]:
 
 def _export(name: str | None, folder: Path) -> None:
     """Report all problems before anything is loaded."""
-    problems = Problems()
-    if name is None:
-        problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(LISTED)}.")
-    check_new_folder(folder, problems, "export")
-    problems.raise_if_any()
+    with Problems() as problems:
+        if name is None:
+            problems.add("export", folder, "the name of one dataset as well", f"Say which: {', '.join(LISTED)}.")
+        check_new_folder(folder, problems, "export")
     assert name is not None
     write_tables(load(name), folder)
 

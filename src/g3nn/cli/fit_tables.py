@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 SWITCH: dict[str, str | bool] = {"auto": "auto", "yes": True, "no": False}
 
+_PARAMETERS = ("model", "objective", "effort", "budget", "ensemble", "directed", "device")
+"""What an estimator takes as it was typed."""
 _MOST_COLUMNS = 40
 _SOME_EPOCHS, _SOME_MODELS = 20, 3
 """By which time and memory are foreseen."""
@@ -94,14 +96,7 @@ def fit_tables(options: FitOptions) -> None:
 
 def _estimator(options: FitOptions, outcome: str) -> GraphEstimator:
     """With a label prior of scikit-learn where one is named, of the kind that the outcome needs."""
-    parameters = {
-        "objective": options.objective,
-        "ensemble": options.ensemble,
-        "device": options.device,
-        "effort": options.effort,
-        "budget": options.budget,
-        "model": options.model,
-        "directed": options.directed,
+    parameters = {name: getattr(options, name) for name in _PARAMETERS} | {
         "denoise": SWITCH.get(options.denoise, "auto"),
         "label_noise": SWITCH.get(options.label_noise, "auto"),
         "random_state": options.seed,

@@ -27,12 +27,11 @@ _SPLITS = ", e.g. by torch_geometric.transforms.RandomNodeSplit; or G3NNClassifi
 def check_parts(data: Data) -> None:
     """Raise if it is a `HeteroData`, or if something is missing that a task has."""
     check_kinds(data)
-    problems = Problems()
-    for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
-        if data.get(key) is None:
-            advice = f"Set data.{key} before converting{_SPLITS if key == 'val_mask' else ''}."
-            problems.add(f"data.{key}", "nothing", "a tensor", advice)
-    problems.raise_if_any()
+    with Problems() as problems:
+        for key in ("x", "edge_index", "y", "train_mask", "val_mask"):
+            if data.get(key) is None:
+                advice = f"Set data.{key} before converting{_SPLITS if key == 'val_mask' else ''}."
+                problems.add(f"data.{key}", "nothing", "a tensor", advice)
 
 
 def edge_weights(data: Data, directed: bool) -> tuple[Tensor | None, bool]:

@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from g3nn.base.errors import Problems
 from g3nn.base.parse import Matrix
 from g3nn.graph.features import AS_IS, COUNT, GUESS, NUMBER, FeatureTable, counts_in_columns
+from g3nn.kernels.sparse import is_binary
 
 FEWEST_COUNTS = 50
 LEAST_ZEROS, LEAST_ZEROS_IN_ALL = 0.25, 0.8
@@ -298,19 +299,8 @@ def transforms_of(matrix: Matrix, counts: np.ndarray, numbers: np.ndarray) -> tu
 
 def _rows_were_scaled(matrix: Matrix, counts: np.ndarray) -> bool:
     """Whether the counts of each row are all equal, where they are not zero, but not all of them 1."""
-    all_ones = True
-    for place in _row_blocks(matrix):
-        rows = matrix[place]
-        rows = sp.csr_array(rows if sp.issparse(rows) else np.where(counts, rows, 0))
-        counted = counts[rows.indices] & (rows.data != 0)
-        row = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))[counted]
-        values = rows.data[counted]
-        first = np.zeros(rows.shape[0])
-        first[row[::-1]] = values[::-1]
-        if not np.allclose(values, first[row], rtol=_SAME_RATIO, atol=0):
-            return False
-        all_ones = all_ones and bool((values == 1).all())
-    return not all_ones
+    blocks = [sp.csr_array(matrix[rows][:, np.flatnonzero(counts)]) for rows in _row_blocks(matrix)]
+    return all(map(is_binary, blocks)) and any(((block.data != 0) & (block.data != 1)).any() for block in blocks)
 
 
 def _has_heavy_tails(matrix: Matrix, numbers: np.ndarray) -> bool:

@@ -92,7 +92,7 @@ def normalised_adjacency(edges: np.ndarray, n: int, weights: np.ndarray | None =
 
 def neighbour_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
     """D^-1 A: row i averages over the neighbours of i, without i itself. The row of an isolated node is zero."""
-    return _row_mean(_as_scipy(neighbour_rows(edges, n, weights, loops=False)))
+    return _row_mean(neighbourhoods(edges, n, weights, loops=False))
 
 
 def arc_mean(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
@@ -106,10 +106,12 @@ def _row_mean(adjacency: sp.csr_array) -> sp.csr_array:
     return sp.csr_array(sp.diags_array(1.0 / np.where(degree > 0, degree, 1.0)) @ adjacency)
 
 
-def neighbourhoods(edges: np.ndarray, n: int, weights: np.ndarray | None = None) -> sp.csr_array:
-    """A + I: row i holds the weights of the edges of i, and 1 for i itself. Directions are ignored: of two opposite
-    arcs the heavier one counts."""
-    return _as_scipy(neighbour_rows(edges, n, weights))
+def neighbourhoods(edges: np.ndarray, n: int, weights: np.ndarray | None = None, loops: bool = True) -> sp.csr_array:
+    """A + I, or A without loops: row i holds the weights of the edges of i, and 1 for i itself. Directions are ignored:
+    of two opposite arcs the heavier one counts."""
+    rows = neighbour_rows(edges, n, weights, loops)
+    values = np.ones(len(rows.col)) if rows.values is None else rows.values
+    return sp.csr_array((values, rows.col, rows.rowptr), shape=(n, n))
 
 
 def neighbour_rows(edges: np.ndarray, n: int, weights: np.ndarray | None = None, loops: bool = True) -> Rows:
@@ -165,11 +167,6 @@ def _sorted_pairs(edges: np.ndarray, n: int, weights: np.ndarray | None) -> tupl
     return pairs, heaviest
 
 
-def _as_scipy(rows: Rows) -> sp.csr_array:
-    n, values = len(rows.rowptr) - 1, np.ones(len(rows.col)) if rows.values is None else rows.values
-    return sp.csr_array((values, rows.col, rows.rowptr), shape=(n, n))
-
-
 def row_dots(matrix: sp.csr_array | np.ndarray, pairs: np.ndarray, scale: np.ndarray | None = None) -> np.ndarray:
     """(P,): sum_k A_ik A_jk scale_k for pairs (2, P) of rows."""
     i, j = pairs
@@ -202,7 +199,7 @@ def jaccard_similarity(features: sp.csr_array | np.ndarray, pairs: np.ndarray) -
 
 def is_binary(features: sp.csr_array | np.ndarray) -> bool:
     """Whether a node has a feature or not, up to a positive factor for each node."""
-    x = sp.csr_array(features)
+    x = sp.csr_array(features, copy=True)
     x.eliminate_zeros()
     row = np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
     starts = np.append(x.data, 0)[x.indptr[:-1]]

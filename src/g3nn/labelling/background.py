@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import multiprocessing
-import os
-import signal
-import threading
-import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from multiprocessing.connection import Connection
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from g3nn.base.errors import G3NNError
+from g3nn.base.processes import WorkerPool
 from g3nn.labelling.learner import Beliefs, Doubts, Learner, Why
 from g3nn.labelling.project import Json
 from g3nn.labelling.tables import Known
@@ -34,8 +31,7 @@ class Background:
 
     def __init__(self, make: Callable[[], Learner], out: Path, effort: str) -> None:
         self._make, self.out, self._effort = make, out, effort
-        self._process: multiprocessing.process.BaseProcess | None = None
-        self._pipe: Connection | None = None
+        self._pool: WorkerPool | None = None
         self._thread = ThreadPoolExecutor(1, "learner")
         self._closed = False
         self._asked: list[Future[Any]] = []
@@ -66,7 +62,8 @@ class Background:
         """At once, in the middle of a fit too."""
         self._closed = True
         self._thread.shutdown(wait=False, cancel_futures=True)
-        self._stop()
+        if self._pool is not None:
+            self._pool.kill()
 
     # Results: a fit to all answers, written one time after the other
 
@@ -136,59 +133,32 @@ class Background:
     # The process
 
     def _call(self, name: str, *given: object) -> Any:
-        if self._process is None or not self._process.is_alive():
-            context = multiprocessing.get_context("spawn")
-            self._pipe, theirs = context.Pipe()
-            self._process = context.Process(target=_serve, args=(self._make, theirs, os.getpid()), daemon=True)
-            self._process.start()
-            theirs.close()
-        if self._closed:
-            self._stop()
-            raise RuntimeError("labelling has ended")
-        assert self._pipe is not None
+        work = partial(_work, self._make, name, given)
         try:
-            self._pipe.send((name, given))
-            fine, result = self._pipe.recv()
-        except (EOFError, OSError) as error:
-            self._stop()
+            self._pool = self._pool or WorkerPool(1)
+            asked = self._pool.submit(work)
+        except BrokenProcessPool:  # The process has ended since it was last asked.
+            self._pool = WorkerPool(1)
+            asked = self._pool.submit(work)
+        if self._closed:
+            self._pool.kill()
+            raise RuntimeError("labelling has ended")
+        try:
+            return asked.result()
+        except BrokenProcessPool as error:
             reason = "the process that learns has ended; perhaps there was too little memory"
             raise RuntimeError(reason) from error
-        if not fine:
-            raise RuntimeError(result)
-        return result
-
-    def _stop(self) -> None:
-        process, pipe = self._process, self._pipe
-        self._process = self._pipe = None
-        if process is not None:
-            process.kill()
-            process.join(10)
-        if pipe is not None:
-            pipe.close()
 
 
-def _serve(make: Callable[[], Learner], pipe: Connection, parent: int) -> None:
-    """Answer until the other side hangs up, or dies."""
-    # Control-C in the terminal is for the server, which then ends this.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_die_with, args=(parent,), daemon=True).start()
-    learner: Learner | None = None
-    while True:
-        try:
-            name, given = pipe.recv()
-        except EOFError:
-            return
-        try:
-            learner = learner or make()
-            result: tuple[bool, Any] = True, getattr(learner, name)(*given)
-        except G3NNError as error:
-            result = False, str(error)
-        except Exception as error:  # the page shows what went wrong
-            result = False, f"{type(error).__name__}: {error}"
-        pipe.send(result)
+_learner: Learner | None = None
+"""In the process that learns."""
 
 
-def _die_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1)
-    os._exit(1)
+def _work(make: Callable[[], Learner], name: str, given: tuple[object, ...]) -> Any:
+    global _learner
+    try:
+        _learner = _learner or make()
+        return getattr(_learner, name)(*given)
+    except Exception as error:  # the page shows what went wrong
+        kind = "" if isinstance(error, G3NNError) else f"{type(error).__name__}: "
+        raise RuntimeError(f"{kind}{error}") from None

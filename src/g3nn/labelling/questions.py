@@ -180,11 +180,10 @@ class Desk:
     def answer(self, given: Answer) -> tuple[Answer, bool]:
         """Onto the disk, with how the person came to the node and what was guessed. Whether it was an answer to a
         question, as opposed to a correction."""
-        problems = Problems()
-        self._check_node("node", given.node, problems)
-        if given.kind == LABEL and given.label not in self.project.classes():
-            problems.add("label", repr(given.label), "one of the classes", "Add it to the classes first.")
-        problems.raise_if_any()
+        with Problems() as problems:
+            self._check_node("node", given.node, problems)
+            if given.kind == LABEL and given.label not in self.project.classes():
+                problems.add("label", repr(given.label), "one of the classes", "Add it to the classes first.")
         session, person = (given.node, given.session), (given.node, given.person)
         lease = next((one for one in self.project.leased() if (one.node, one.session) == session), None)
         before = next((one for one in self.project.current() if (one.node, one.person) == person), None)
@@ -261,10 +260,9 @@ class Desk:
         return found
 
     def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
-        problems = Problems()
-        for end in (source, target):
-            self._check_node("edge", end, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            for end in (source, target):
+                self._check_node("edge", end, problems)
         self.project.judge(request, person, source, target, verdict)
         self.teach()
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import G3NNWarning, Problems, refuse, suggestion
+from g3nn.base.parse import encode
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.cells import is_text, label_values
 from g3nn.graph.tables.files import Source
@@ -112,13 +113,9 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
     if not known.removed and not known.added:
         return graph
     n = graph.nodes.num_nodes
-
-    def keys(pairs: np.ndarray) -> np.ndarray:
-        return np.minimum(*pairs) * n + np.maximum(*pairs)
-
     gone, new = (np.array(list(pairs), dtype=np.int64).reshape(-1, 2).T for pairs in (known.removed, known.added))
-    stays = ~np.isin(keys(graph.edges), keys(gone))
-    new = new[:, ~np.isin(keys(new), keys(graph.edges))]
+    there, rejected, missing = (encode(pairs[0], pairs[1], n) for pairs in (graph.edges, gone, new))
+    stays, new = ~np.isin(there, rejected), new[:, ~np.isin(missing, there)]
     edges = np.concatenate([graph.edges[:, stays], new], axis=1)
     weights = graph.weights
     if weights is not None:

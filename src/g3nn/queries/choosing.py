@@ -125,11 +125,10 @@ def first_nodes(
     features: (n, d) or None; then num_nodes says how many nodes there are. edges: (2, E) node numbers.
     """
     n = features.shape[0] if features is not None else num_nodes
-    problems = Problems()
-    check_count(k, problems)
-    if n is None:
-        problems.add("num_nodes", "nothing, and no features", "how many nodes the graph has")
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_count(k, problems)
+        if n is None:
+            problems.add("num_nodes", "nothing, and no features", "how many nodes the graph has")
     assert n is not None
     nodes = np.arange(n) if candidates is None else candidates
     return choose(Situation(edges, features, np.zeros(0, np.int64), nodes, int(n), weights), k, "coverage")

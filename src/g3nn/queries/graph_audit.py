@@ -62,8 +62,7 @@ class GivenBeliefs(LabelPosterior):
         self._log_q = q.clamp_min(torch.finfo(q.dtype).tiny).log()
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        answer: Tensor = self.each(self._log_q)
-        return answer
+        return self.each(self._log_q)
 
 
 def fit_scores(
@@ -150,12 +149,11 @@ class GraphAudit:
         judged:  which edges are genuine. None: judged by q, which is less certain where q depends on false edges.
         options: see `AuditOptions`.
         """
-        problems = Problems()
-        beliefs = _checked_beliefs(q, task, problems)
-        check(options, [AuditOptions], problems)
-        seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
-        check_graph(task, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            beliefs = _checked_beliefs(q, task, problems)
+            check(options, [AuditOptions], problems)
+            seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
+            check_graph(task, problems)
         chosen, whole = AuditOptions(**options), seeds[0] % 2**63
         judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
         learned = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
@@ -167,10 +165,9 @@ class GraphAudit:
 
         pairs: (2, P) or (P, 2) node numbers, a tuple (sources, targets) or a data frame.
         """
-        problems = Problems()
-        problems.name("density", density, DENSITIES)
-        checked = _checked_pairs(pairs, self.task.num_nodes, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            problems.name("density", density, DENSITIES)
+            checked = _checked_pairs(pairs, self.task.num_nodes, problems)
         if density == "genuine":
             return np.asarray(np.interp(log_odds(self._probability(checked)), *self._genuine))
         return self._probability(checked, self._survey.shift if density == "observed" else 0.0)
@@ -189,9 +186,8 @@ class GraphAudit:
         They are searched in time about linear in the size of the graph: among nodes with a common neighbour, and where
         features and labels make edges likely. In a small graph all pairs are looked at.
         """
-        problems = Problems()
-        check_count(count, problems, "count", low=0)
-        problems.raise_if_any()
+        with Problems() as problems:
+            check_count(count, problems, "count", low=0)
         pairs = self._survey.likely_pairs(4 * count + 1000)
         probability = self._probability(pairs)
         return ranked_pairs(pairs, probability, np.argsort(-probability, kind="stable")[:count])
@@ -203,9 +199,8 @@ class GraphAudit:
     def sample(self, seed: int = 0) -> SampledGraph:
         """A new graph as dense as the observed one: labels drawn from q, then each edge with its probability given the
         rest of the observed graph."""
-        problems = Problems()
-        seeds = checked_seeds(1, seed, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            seeds = checked_seeds(1, seed, problems)
         rng = np.random.default_rng(seeds[0] % 2**63)
         return self._survey.sample(rng)
 
@@ -228,10 +223,9 @@ class GraphAudit:
                 raise DataError(f"the audit does not belong to this graph: {name} should have shape {shape}")
             if not np.isfinite(state[name]).all():
                 raise DataError(f"the audit is damaged: {name} holds values that are not finite")
-        problems = Problems()
-        beliefs = _checked_beliefs(q, task, problems)
-        check_graph(task, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            beliefs = _checked_beliefs(q, task, problems)
+            check_graph(task, problems)
         scores = PairScores(state["left"], state["right"], state["table"], state[edges])
         if edges == "edges":
             i, j = task.edges

@@ -150,5 +150,4 @@ class MergedGroups:
         """(n,): a class out of the group of each node, drawn from the beliefs q (n, K) about it."""
         within = np.cumsum(np.where(self.group == groups[:, None], q, 0.0), axis=1)
         drawn = rng.random((len(q), 1)) * within[:, -1:]
-        classes: np.ndarray = (within <= drawn).sum(1)
-        return classes
+        return (within <= drawn).sum(1)

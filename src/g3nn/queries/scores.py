@@ -9,6 +9,8 @@ import numpy as np
 from scipy.special import expit, logit
 from sklearn.isotonic import IsotonicRegression
 
+from g3nn.base.parse import encode
+
 _CHUNK = 1 << 22
 """Numbers held at once."""
 
@@ -80,11 +82,7 @@ class ObservedEdges:
     directed: bool
 
     def codes(self, pairs: np.ndarray) -> np.ndarray:
-        i, j = pairs if self.directed else (pairs.min(0), pairs.max(0))
-        return i * self.n + j
-
-    def pairs(self, codes: np.ndarray) -> np.ndarray:
-        return np.stack([codes // self.n, codes % self.n])
+        return pairs[0] * self.n + pairs[1] if self.directed else encode(pairs[0], pairs[1], self.n)
 
     def find(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): where each pair stands among the edges, -1 if it is no edge."""
@@ -95,8 +93,7 @@ class ObservedEdges:
 
     def is_free(self, pairs: np.ndarray) -> np.ndarray:
         """(P,): whether a pair is of two different nodes without an edge."""
-        free: np.ndarray = (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
-        return free
+        return (pairs[0] != pairs[1]) & (self.find(pairs) < 0)
 
     @cached_property
     def _sorted(self) -> tuple[np.ndarray, np.ndarray]:

@@ -53,10 +53,7 @@ class Situation:
     @cached_property
     def adjacency(self) -> sp.csr_array:
         """(n, n), without self-loops."""
-        looped = neighbourhoods(self.edges, self.num_nodes, self.weights)
-        looped.setdiag(0.0)
-        looped.eliminate_zeros()
-        return looped
+        return neighbourhoods(self.edges, self.num_nodes, self.weights, loops=False)
 
     @cached_property
     def uncertainty(self) -> np.ndarray | None:

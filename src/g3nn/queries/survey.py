@@ -13,7 +13,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.cluster import MiniBatchKMeans
 
-from g3nn.base.parse import distinct
+from g3nn.base.parse import decode, distinct
 from g3nn.graph.datasets.random_graph import uniform_pairs
 from g3nn.queries.scores import ObservedEdges, PairScores, row_products
 
@@ -58,8 +58,7 @@ class Cells:
 
     def at(self, cell: np.ndarray, place: np.ndarray) -> np.ndarray:
         """The nodes at these places in these cells."""
-        nodes: np.ndarray = self.order[self.start[cell] + place]
-        return nodes
+        return self.order[self.start[cell] + place]
 
     def members(self, cell: int) -> np.ndarray:
         return self.order[self.start[cell] : self.start[cell] + self.size[cell]]
@@ -167,8 +166,7 @@ class Survey:
     @cached_property
     def peaks(self) -> np.ndarray:
         """(T,): the highest log-odds met in each tile."""
-        highest: np.ndarray = self.others.max(0)
-        return highest
+        return self.others.max(0)
 
     @cached_property
     def near(self) -> np.ndarray:
@@ -194,7 +192,7 @@ class Survey:
             best.add(np.stack([i[row], j[column]]), scores[row, column].astype(np.float64))
         for pairs in two_steps_away(self.observed):
             best.add(pairs, row_products(*ends, pairs))
-        return self.observed.pairs(best.codes)
+        return decode(best.codes, self.observed.n)
 
     def sample(self, rng: np.random.Generator) -> SampledGraph:
         """Labels from q, then every pair independently with its probability at the observed density: for these labels,
@@ -211,7 +209,7 @@ class Survey:
         others = (*self._near_pairs(ends, rng), *self._far_pairs(ends, rng))
         free = [pairs[:, observed.is_free(pairs)] for pairs in others]
         drawn = np.concatenate([observed.edges[:, again], *free], axis=1)
-        return SampledGraph(observed.pairs(distinct(observed.codes(drawn))), labels)
+        return SampledGraph(decode(distinct(observed.codes(drawn)), observed.n), labels)
 
     def _near_pairs(self, ends: tuple[np.ndarray, np.ndarray], rng: np.random.Generator) -> Iterator[np.ndarray]:
         for tile in self.near.tolist():
@@ -241,8 +239,7 @@ def thresholds(q: np.ndarray) -> np.ndarray:
 
 def draw_labels(below: np.ndarray, nodes: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A label for each of these nodes by its thresholds, independent even where a node is given twice."""
-    labels: np.ndarray = (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
-    return labels
+    return (below[nodes] < rng.random((*nodes.shape, 1))).sum(-1)
 
 
 def two_steps_away(observed: ObservedEdges) -> Iterator[np.ndarray]:

@@ -5,20 +5,18 @@ from __future__ import annotations
 import logging
 import math
 import os
-import signal
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
-from multiprocessing import active_children, get_context, parent_process
-from threading import Thread
 from typing import Any, Self, TypeVar
 
 from g3nn.base.errors import DeviceMemoryError, Problems, TrainingError, refuse
+from g3nn.base.processes import WorkerPool
 from g3nn.base.threads import cores
 from g3nn.graph.datasets import NOISE, load, seeded
 from g3nn.graph.task import NodeTask
@@ -117,17 +115,13 @@ class LocalExecutor(Executor):
 
     def __init__(self, device: str = "auto", workers: int = 1, run: RunJob = run_job) -> None:
         super().__init__(run)
-        problems = Problems()
-        self.device = checked_device(device, problems).type
-        problems.raise_if_any()
+        with Problems() as problems:
+            self.device = checked_device(device, problems).type
         self.workers, self._device = workers, device
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: WorkerPool | None = None
 
     def __enter__(self) -> Self:
-        self._others = set(active_children())
-        if self.workers > 1:
-            # A forked process could not use a GPU that this one has touched.
-            self._pool = ProcessPoolExecutor(self.workers, mp_context=get_context("spawn"), initializer=_begin)
+        self._pool = WorkerPool(self.workers) if self.workers > 1 else None
         return self
 
     def execute(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, Ended]]:
@@ -159,23 +153,8 @@ class LocalExecutor(Executor):
 
     def __exit__(self, *_: object) -> None:
         if self._pool is not None:
-            for child in set(active_children()) - self._others if self.running else ():
-                child.terminate()
-            self._pool.shutdown(cancel_futures=True)
+            (self._pool.kill if self.running else self._pool.shutdown)()
         self.running.clear()
-
-
-def _begin() -> None:
-    """Leave interrupts to the process that started this one, and end when that process is killed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    Thread(target=_follow, daemon=True).start()
-
-
-def _follow() -> None:
-    starter = parent_process()
-    assert starter is not None
-    starter.join()
-    os._exit(1)
 
 
 class RayExecutor(Executor):
@@ -187,9 +166,8 @@ class RayExecutor(Executor):
 
     def __init__(self, device: str = "auto", workers: int | None = None, run: RunJob = run_job) -> None:
         super().__init__(run)
-        problems = Problems()
-        check_cluster(device, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            check_cluster(device, problems)
         self.device, self.workers = device, workers or 0
 
     def __enter__(self) -> Self:
@@ -220,8 +198,7 @@ class RayExecutor(Executor):
         import ray
 
         remote = ray.remote(_called).options(num_cpus=1, num_gpus=self._gpus)
-        future: Future[T] = remote.remote(function, *arguments).future()
-        return future
+        return remote.remote(function, *arguments).future()
 
     def __exit__(self, *_: object) -> None:
         import ray
@@ -280,11 +257,10 @@ def share(device: str, workers: int | None, resources: Mapping[str, float]) -> t
 
 def make_executor(name: str, device: str = "auto", workers: int | None = None) -> Executor:
     """An executor by name, not started yet. Raises with everything that is wrong."""
-    problems = Problems()
-    problems.name("executor", name, EXECUTORS)
-    if workers is not None and workers < 1:
-        problems.add("workers", workers, "a whole number of at least 1")
-    with problems.gathered():
-        executor = RayExecutor(device, workers) if name == "ray" else LocalExecutor(device, workers or 1)
-    problems.raise_if_any()
+    with Problems() as problems:
+        problems.name("executor", name, EXECUTORS)
+        if workers is not None and workers < 1:
+            problems.add("workers", workers, "a whole number of at least 1")
+        with problems.gathered():
+            executor = RayExecutor(device, workers) if name == "ray" else LocalExecutor(device, workers or 1)
     return executor

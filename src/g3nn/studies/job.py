@@ -150,9 +150,8 @@ def _as_stack(job: Job, device: str, task: NodeTask, split: str) -> list[Record]
 
 def _check_device(job: Job, device: str) -> None:
     """Raise if there is no such device, or if an earlier job has broken it for this process."""
-    problems = Problems()
-    checked_device(device, problems)
-    problems.raise_if_any()
+    with Problems() as problems:
+        checked_device(device, problems)
     if torch.cuda.is_initialized():
         try:
             torch.cuda.synchronize()

@@ -116,13 +116,12 @@ class Record:
     evidence: Evidence | None = None
 
     def __post_init__(self) -> None:
-        problems = Problems()
-        problems.name("stage", self.stage, STAGES)
-        problems.name("status", self.status, STATUSES)
-        for name in ("test_accuracy", "evidence"):
-            if self.stage == "select" and getattr(self, name) is not None:
-                problems.add(name, "a value", 'none in stage "select"', "Selection may not see test labels.")
-        problems.raise_if_any()
+        with Problems() as problems:
+            problems.name("stage", self.stage, STAGES)
+            problems.name("status", self.status, STATUSES)
+            for name in ("test_accuracy", "evidence"):
+                if self.stage == "select" and getattr(self, name) is not None:
+                    problems.add(name, "a value", 'none in stage "select"', "Selection may not see test labels.")
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
 from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.datasets import folder_of
@@ -195,8 +195,8 @@ class Tally:
         self._left: Counter[tuple[str, str]] = Counter()
         self._done: Counter[tuple[str, str]] = Counter()
         self._seconds: dict[tuple[str, str], float] = defaultdict(float)
-        texts = ("trainings,", "{task.fields[stacks]} stacks", "{task.fields[left]}")
-        columns = (BarColumn(bar_width=10), MofNCompleteColumn(), *map(TextColumn, texts), TimeElapsedColumn())
+        words = ("trainings,", "{task.fields[stacks]} stacks", "{task.fields[left]}")
+        columns = (BarColumn(10), MofNCompleteColumn(), *words, TimeElapsedColumn())
         self._bar = Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
         self._row = self._bar.add_task("", total=None, stacks="", left="")
 

@@ -7,7 +7,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -207,8 +207,6 @@ def _point_row(point: Point) -> tuple[str, ...]:
 
 
 def _environment_row(environment: Environment) -> tuple[str, str, str]:
-    def text(facts: Mapping[str, str]) -> str:
-        return _compact(dict(sorted(facts.items())))
-
-    software, hardware = text(environment.software), text(environment.hardware)
+    parts = (environment.software, environment.hardware)
+    software, hardware = (_compact(dict(sorted(facts.items()))) for facts in parts)
     return hashlib.sha256(f"{software}{hardware}".encode()).hexdigest()[:24], software, hardware

@@ -208,12 +208,11 @@ class Suite:
 
     def with_trials(self, trials: int) -> Suite:
         """The same suite with another number of trials, the same for all cells."""
-        problems = Problems()
-        if trials < 1:
-            problems.add("trials", trials, "a whole number of at least 1")
-        protocol = replace(self.protocol, trials=trials)
-        protocol.check(problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            if trials < 1:
+                problems.add("trials", trials, "a whole number of at least 1")
+            protocol = replace(self.protocol, trials=trials)
+            protocol.check(problems)
         return replace(self, protocol=protocol, cells=tuple(replace(cell, trials=0) for cell in self.cells))
 
 

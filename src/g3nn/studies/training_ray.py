@@ -29,14 +29,13 @@ def train_on_ray(
 
     load: reads the task; every process does. checkpoint: the full path of a folder that all machines see.
     """
-    problems = Problems()
-    check_cluster(device, problems)
-    if workers is not None and workers < 1:
-        problems.add("workers", workers, "a whole number of at least 1")
-    if not plan.training.batch:
-        advice = "Only a training in batches can be shared."
-        problems.add("batch", "0 on a Ray cluster", "a number of labelled nodes", advice)
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_cluster(device, problems)
+        if workers is not None and workers < 1:
+            problems.add("workers", workers, "a whole number of at least 1")
+        if not plan.training.batch:
+            advice = "Only a training in batches can be shared."
+            problems.add("batch", "0 on a Ray cluster", "a number of labelled nodes", advice)
     from ray.exceptions import RayError
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer, get_device

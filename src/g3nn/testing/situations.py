@@ -285,9 +285,8 @@ def _through(channel: Channel, inputs: Inputs) -> Tensor:
 
 def read_labels(outcome: type[Outcome], given: npt.ArrayLike) -> Labels:
     """Labels of nodes as the outcome reads them."""
-    problems = Problems()
-    labels = outcome.read(given, len(np.asarray(given)), problems)
-    problems.raise_if_any()
+    with Problems() as problems:
+        labels = outcome.read(given, len(np.asarray(given)), problems)
     assert labels is not None, "read gave None for good labels"
     return labels
 

@@ -14,9 +14,8 @@ from g3nn.model.networks import moving_buffers
 from g3nn.model.objective import Objective
 from g3nn.model.pairs import DrawsPairs
 from g3nn.model.replicas import Noise, Replicas
-from g3nn.training.batches import BatchSource
 from g3nn.training.batches.sampled import Sampled
-from g3nn.training.batches.source import NO_PAIRS, drawn_ahead
+from g3nn.training.batches.source import NO_PAIRS, BatchSource, drawn_ahead
 from g3nn.training.options import TrainingOptions
 from g3nn.training.stack import Stack
 from g3nn.training.workers import Workers

@@ -98,18 +98,17 @@ class Checkpoints:
 
 def check_folder(folder: str | Path, every: object) -> None:
     """Make the folder, unless it is there, and try to write into it."""
-    problems = Problems()
-    if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
-        problems.add("checkpoint_every", repr(every), "a number of seconds, at least 0")
-    path = Path(folder)
-    try:
-        path.mkdir(exist_ok=True)
-        try_writing(path)
-    except FileNotFoundError:
-        problems.add("checkpoint", path, "a folder inside one that exists")
-    except OSError as error:
-        problems.add("checkpoint", f"{path}: {error.strerror}", "a folder that can be written")
-    problems.raise_if_any()
+    with Problems() as problems:
+        if not isinstance(every, int | float) or isinstance(every, bool) or not every >= 0:
+            problems.add("checkpoint_every", repr(every), "a number of seconds, at least 0")
+        path = Path(folder)
+        try:
+            path.mkdir(exist_ok=True)
+            try_writing(path)
+        except FileNotFoundError:
+            problems.add("checkpoint", path, "a folder inside one that exists")
+        except OSError as error:
+            problems.add("checkpoint", f"{path}: {error.strerror}", "a folder that can be written")
 
 
 def described(task: NodeTask) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from g3nn.model.priors.base import FeaturePrior
 from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training.options import TrainingOptions
 from g3nn.training.workers import Workers
+
+if TYPE_CHECKING:
+    from g3nn.training.plan import Plan
 
 CUSTOM = "custom"
 """The name of an objective that is no preset."""
@@ -94,18 +97,12 @@ def check_beliefs(task: NodeTask, spec: ModelSpec, problems: Problems) -> None:
         problems.add("prior", f"{prior.__name__} for a task without beliefs", "a task with beliefs", advice)
 
 
-def check_batches(
-    task: NodeTask,
-    spec: ModelSpec,
-    objective: Objective,
-    training: TrainingOptions,
-    options: Mapping[str, object],
-    problems: Problems,
-) -> None:
+def check_batches(task: NodeTask, plan: Plan, problems: Problems) -> None:
     """Whether this can be trained in batches, if it is to be."""
+    spec, objective, training = plan.spec, plan.objective, plan.training
     if not training.batch:
         return
-    model = spec.build(Sizes.of(task, options), Replicas((0,)), options)
+    model = spec.build(Sizes.of(task, plan.options), Replicas((0,)), plan.options)
     steps = model.posterior.steps
     advice = "Train the whole graph at once, with batch=0."
     if steps is None:

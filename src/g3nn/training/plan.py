@@ -24,7 +24,7 @@ from g3nn.model.priors import LabelPrior
 from g3nn.model.replicas import Replicas, Sizes
 from g3nn.training import checks
 from g3nn.training.batch_stack import BatchStack
-from g3nn.training.batches import BatchSource
+from g3nn.training.batches.source import BatchSource
 from g3nn.training.checkpoint import EVERY, Checkpoints, check_folder, described
 from g3nn.training.memory import fits, gib, measured, replicas_that_fit, surely_fits, usable_memory
 from g3nn.training.options import LAST, TrainingOptions
@@ -143,14 +143,13 @@ class Plan:
         """Train and evaluate all trials on a task, as `g3nn.fit` does. progress: also the bar of a whole fit, which has
         its own tracker. label_weights: (n,), how often the label of each node counts. deadline: when to stop, wherever
         training is by then, on the clock of `time.monotonic`."""
-        problems = Problems()
-        checks.check_workers(task, self.training, self.device, self.workers, problems)
-        checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
-        checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
-        checks.check_beliefs(task, self.spec, problems)
-        checks.check_batches(task, self.spec, self.objective, self.training, self.options, problems)
-        told = progress.track if isinstance(progress, Course) else tracker(track, problems)
-        problems.raise_if_any()
+        with Problems() as problems:
+            checks.check_workers(task, self.training, self.device, self.workers, problems)
+            checkpoints = self._checkpoints(task, checkpoint, checkpoint_every, problems)
+            checks.check_outcome(task.outcome, self.spec, self.objective, self.options, problems)
+            checks.check_beliefs(task, self.spec, problems)
+            checks.check_batches(task, self, problems)
+            told = progress.track if isinstance(progress, Course) else tracker(track, problems)
         checks.warn_without_edges(task)
         start = time.perf_counter()
         inputs = self._inputs(task, label_weights)
@@ -169,16 +168,14 @@ class Plan:
                     before = stack.num_live
                     stack.step()
                     watch(stack, before - stack.num_live)
-                    if runs is not None:
-                        runs.look(stack, chunk)
+                    runs.look(stack, chunk)
                     if checkpoints is not None and not stack.finished:
                         checkpoints.save(stack, chunk[0])
                 return stack.end(), stack.model
 
             parts = self._in_stacks(train, self._stack_size(task, source))
             result = self._result(task, inputs, parts, time.perf_counter() - start)
-            if runs is not None:
-                runs.end(result)
+            runs.end(result)
             return result
 
     @property
@@ -202,7 +199,7 @@ class Plan:
             return progress.training(self.training.epochs)
         return monitor(self.spec.name, len(self.seeds), progress if self.workers.leads else False)
 
-    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs | None]:
+    def _tracked(self, task: NodeTask, track: Tracker | None, outcome: Outcome) -> AbstractContextManager[Runs]:
         options = {"dataset": task.name, "setting": task.setting, **self._choices(task)}
         told, live = track if self.workers.leads else None, self.training.ensemble == 1
         return tracked(told, self.seeds, options, self.objective, outcome.score_key, live)

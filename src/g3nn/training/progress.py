@@ -34,12 +34,10 @@ def monitor(title: str, trials: int, show: bool | None) -> Iterator[Watch]:
         yield lambda stack, finished: None
         return
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=10), MofNCompleteColumn())
-    with Progress(
-        *columns, TextColumn("{task.fields[terms]}"), TimeElapsedColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
+    columns = ("{task.description}", BarColumn(10), MofNCompleteColumn(), "{task.fields[terms]}", TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         job = bar.add_task(title, total=trials, terms="")
 
         def update(stack: Stack, finished: int) -> None:
@@ -162,11 +160,10 @@ def course(show: bool, track: Tracker | None = None) -> Iterator[Course]:
         yield Course(_lines() if show else None, track)
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=30), TimeElapsedColumn())
-    left = (TextColumn("gone,"), TimeRemainingColumn(), TextColumn("left"))
-    with Progress(*columns, *left, console=Console(stderr=True), transient=True) as bar:
+    columns = ("{task.description}", BarColumn(30), TimeElapsedColumn(), "gone,", TimeRemainingColumn(), "left")
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         row = bar.add_task("", total=1.0)
         yield Course(lambda words, at: bar.update(row, completed=at, description=words), track)
 

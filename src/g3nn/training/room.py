@@ -40,7 +40,7 @@ def how_it_fits(plan: Plan, task: NodeTask) -> Fit:
     if needed <= usable:
         return Fit(0, needed, usable)
     batches, problems = plan.in_batches(BATCH), Problems()
-    check_batches(task, plan.spec, plan.objective, batches.training, batches.options, problems)
+    check_batches(task, batches, problems)
     if problems.found:
         raise DeviceMemoryError(
             f"{plan.spec.name}: the whole graph takes about {gib(needed)} of memory and {gib(usable)} may be used, but "
@@ -59,7 +59,7 @@ def near_labels(plan: Plan, task: NodeTask) -> Plan | None:
     if steps is None or labelled * degree ** max(steps - 1, 0) > task.num_nodes / 2:
         return None
     near, problems = plan.in_batches(labelled, "/".join("0" * max(steps, 1))), Problems()
-    check_batches(task, near.spec, near.objective, near.training, near.options, problems)
+    check_batches(task, near, problems)
     return None if problems.found else near
 
 

@@ -54,10 +54,9 @@ def tracker(given: object, problems: Problems) -> Tracker | None:
     if not isinstance(given, str) or not colon or kind not in ("tensorboard", "mlflow"):
         problems.add("track", repr(given), _FORMS)
         return None
-    found: Tracker | None = None
-    with problems.gathered():
-        found = TensorBoardTracker(place or ".") if kind == "tensorboard" else MLflowTracker(place or None)
-    return found
+    if find_spec(kind) is None:
+        problems.add("track", f"{kind!r}, but the package {kind} is not installed", _FORMS, _EXTRA)
+    return TensorBoardTracker(place or ".") if kind == "tensorboard" else MLflowTracker(place or None)
 
 
 @dataclass(frozen=True)
@@ -65,9 +64,6 @@ class TensorBoardTracker:
     """Every training as a run of TensorBoard, in a new folder inside `folder`, with every epoch."""
 
     folder: str | Path
-
-    def __post_init__(self) -> None:
-        _check_installed("tensorboard")
 
     def begin(self, name: str, options: Mapping[str, object]) -> Run:
         from torch.utils.tensorboard import SummaryWriter
@@ -108,9 +104,6 @@ class MLflowTracker:
     experiment: str = "g3nn"
     every: int = 10
 
-    def __post_init__(self) -> None:
-        _check_installed("mlflow")
-
     def begin(self, name: str, options: Mapping[str, object]) -> Run:
         from mlflow import MlflowClient
         from mlflow.entities import Param
@@ -150,12 +143,6 @@ class _MLflowRun:
     def _write(self) -> None:
         self.client.log_batch(self.run, metrics=self.waiting)
         self.waiting = []
-
-
-def _check_installed(package: str) -> None:
-    if find_spec(package) is None:
-        given = f"{package!r}, but the package {package} is not installed"
-        raise InputError([Problem("track", given, _FORMS, _EXTRA)])
 
 
 def _new_folder(inside: Path, name: str) -> Path:
@@ -257,15 +244,12 @@ def tracked(
     objective: Objective,
     score: str,
     live: bool,
-) -> Iterator[Runs | None]:
-    """The runs of a fit, if it is tracked; all of them begin before it trains.
+) -> Iterator[Runs]:
+    """The runs of a fit, none if it is not tracked; all of them begin before it trains.
 
     options: lists have one value for each trial. live: whether each trial is one network of a stack.
     """
-    if track is None:
-        yield None
-        return
-    begun = [_begun(track, seed, trial, options) for trial, seed in enumerate(seeds)]
+    begun = [] if track is None else [_begun(track, seed, trial, options) for trial, seed in enumerate(seeds)]
     runs = Runs(begun, seeds, objective, score, live)
     try:
         yield runs

@@ -85,12 +85,11 @@ def load_noisy(name: str, setting: str, seed: int = 0) -> NoisyTask:
     """As `load`, with masks of the edges that were injected and of the nodes whose label is wrong."""
     dataset, variant = str(name).lower(), str(setting).lower()
     settings = settings_of(dataset) or ALL_SETTINGS
-    problems = Problems()
-    if dataset not in ALL_DATASETS:
-        problems.name("name", name, ALL_DATASETS)
-    if variant not in settings:
-        problems.name("setting", setting, settings)
-    problems.raise_if_any()
+    with Problems() as problems:
+        if dataset not in ALL_DATASETS:
+            problems.name("name", name, ALL_DATASETS)
+        if variant not in settings:
+            problems.name("setting", setting, settings)
     if variant in METATTACK:
         return attacked(dataset, variant)
     if variant in NOISE:

@@ -35,10 +35,9 @@ def load_blogcatalog(
 
     A split is random, except that some node of every tag is for training: the rarest tag has 8 nodes.
     """
-    problems = Problems()
-    check_values(locals(), _RULES, problems)
-    problems.name("features", features, FEATURES)
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_values(locals(), _RULES, problems)
+        problems.name("features", features, FEATURES)
     edges, tags = _graph()
     n = tags.shape[0]
     labelled = round(share * n)

@@ -25,9 +25,8 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DataError, InputError, Problems
 from g3nn.base.options import WHOLE, check_values
-from g3nn.base.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN, encode
 from g3nn.graph.datasets.noise import NoisyTask
-from g3nn.graph.datasets.random_graph import encode
 from g3nn.graph.task import NodeTask
 
 GRAPHS = (
@@ -109,9 +108,8 @@ def folder_of(name: str, setting: str) -> Folder | None:
 
 def graph(name: str, seed: int = 0) -> NodeTask:
     """One of `GRAPHS` with the split of a seed. Raises a `DataError` if its file cannot be used."""
-    problems = Problems()
-    check_values({"seed": seed}, {"seed": WHOLE}, problems)
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_values({"seed": seed}, {"seed": WHOLE}, problems)
     path = GRAPHS_FOLDER.need(name)
     try:
         features, edges, labels = read_graph(path)

@@ -14,8 +14,8 @@ import numpy as np
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.base.options import AMOUNT, SHARE, WHOLE, Rule, check_values
-from g3nn.base.parse import UNKNOWN
-from g3nn.graph.datasets.random_graph import decode, encode, free_pairs
+from g3nn.base.parse import UNKNOWN, decode, encode
+from g3nn.graph.datasets.random_graph import free_pairs
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.task import NodeTask
 
@@ -74,8 +74,7 @@ def dice(task: NodeTask, rate: float, seed: int = 0) -> NoisyTask:
     labels, n, flips, rng = task.labels, task.num_nodes, round(rate * task.num_edges), np.random.default_rng(seed)
 
     def across(i: np.ndarray, j: np.ndarray) -> np.ndarray:
-        fits: np.ndarray = (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
-        return fits
+        return (labels[i] != labels[j]) & (labels[i] != UNKNOWN) & (labels[j] != UNKNOWN)
 
     i, j = task.edges
     inside = np.flatnonzero((labels[i] == labels[j]) & (labels[i] != UNKNOWN))
@@ -132,11 +131,10 @@ def _changed(task: NodeTask, kept: np.ndarray, added: np.ndarray, setting: str) 
 
 
 def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
-    problems = Problems()
-    check_values(given, {name: WHOLE if name == "seed" else amount for name in given}, problems)
-    if task.directed:
-        problems.add("task", "directed edges", "an undirected graph")
-    problems.raise_if_any()
+    with Problems() as problems:
+        check_values(given, {name: WHOLE if name == "seed" else amount for name in given}, problems)
+        if task.directed:
+            problems.add("task", "directed edges", "an undirected graph")
 
 
 def _check_classes(task: NodeTask, problems: Problems) -> None:

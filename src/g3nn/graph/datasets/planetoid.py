@@ -11,7 +11,7 @@ from importlib import resources
 import numpy as np
 import scipy.sparse as sp
 
-from g3nn.base.parse import UNKNOWN
+from g3nn.base.parse import UNKNOWN, merged_edges
 from g3nn.graph.datasets.sources import LINQS_CORA, raw_files
 from g3nn.graph.datasets.unpickle import array, neighbour_lists
 from g3nn.graph.task import NodeTask
@@ -46,11 +46,13 @@ def planetoid(name: str) -> NodeTask:
         test = np.arange(labels.size - TEST_NODES, labels.size)
     else:
         features, arcs, labels, test = _assemble(name, files)
+    # The raw files repeat arcs and hold a few self-loops.
+    edges, _ = merged_edges(arcs, None, labels.size, directed=False)
     classes = int(labels.max()) + 1
     first_val = LABELS_PER_CLASS * classes
     return NodeTask.build(
         row_normalised(features),
-        unique_edges(arcs),
+        edges.pairs,
         labels,
         train=np.arange(first_val),
         val=np.arange(first_val, first_val + VALIDATION_NODES),
@@ -61,18 +63,10 @@ def planetoid(name: str) -> NodeTask:
 
 
 def row_normalised(features: sp.csr_array) -> sp.csr_array:
-    """x_ij / sum_j x_ij; a row of zeros stays zero. NaN stays NaN and is not counted in the sum."""
-    known = sp.csr_array((np.nan_to_num(features.data), features.indices, features.indptr), shape=features.shape)
-    sums = known.sum(axis=1, dtype=np.float64)
+    """x_ij / sum_j x_ij; a row of zeros stays zero."""
+    sums = features.sum(axis=1, dtype=np.float64)
     scale = np.divide(1.0, sums, out=np.zeros_like(sums), where=sums != 0)
-    values = features.data * np.repeat(scale, np.diff(features.indptr))
-    return sp.csr_array((values.astype(np.float32), features.indices, features.indptr), shape=features.shape)
-
-
-def unique_edges(arcs: np.ndarray) -> np.ndarray:
-    """(2, E): each linked pair once, with i < j. The raw files repeat arcs and hold a few self-loops."""
-    arcs = arcs[:, arcs[0] != arcs[1]]
-    return np.unique(np.sort(arcs, axis=0), axis=1)
+    return sp.csr_array(sp.diags_array(scale) @ features, dtype=np.float32)
 
 
 def _assemble(name: str, files: dict[str, bytes]) -> tuple[sp.csr_array, np.ndarray, np.ndarray, np.ndarray]:

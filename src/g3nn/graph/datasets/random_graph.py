@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from g3nn.base.parse import distinct
+from g3nn.base.parse import decode, distinct, encode
 
 _CHUNK = 1 << 20
 """Candidate pairs held at once."""
@@ -200,16 +200,6 @@ def uniform_pairs(n: int | np.ndarray, m: int, rng: np.random.Generator) -> tupl
     i = rng.integers(n, size=m)
     j = rng.integers(n - 1, size=m)
     return i, j + (j >= i)
-
-
-def encode(i: np.ndarray, j: np.ndarray, n: int) -> np.ndarray:
-    codes: np.ndarray = np.minimum(i, j) * n + np.maximum(i, j)
-    return codes
-
-
-def decode(codes: np.ndarray, n: int) -> np.ndarray:
-    """(2, E) edges with i < j."""
-    return np.stack([codes // n, codes % n])
 
 
 def intercept(sample: Sampler, p: float, term: Term | None) -> float:

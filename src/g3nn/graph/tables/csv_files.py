@@ -84,13 +84,9 @@ def read_text(path: Path, remarks: Remarks) -> bytes:
     encodings += ["utf-8", "cp1252", "latin-1"] if b"\0" not in content else []
     for encoding in encodings:
         with suppress(UnicodeDecodeError):
-            if encoding == "utf-8":
-                decoder = codecs.getincrementaldecoder(encoding)()
-                for start in range(0, len(content), _BLOCK):
-                    decoder.decode(content[start : start + _BLOCK])
-                decoder.decode(b"", final=True)
-                return content
             text = content.decode(encoding)
+            if encoding == "utf-8":
+                return content
             done = f"read as {encoding}"
             remarks.note(str(path), "text that is not UTF-8", "UTF-8", done, "Look at words with accents.")
             return text.encode()

@@ -79,9 +79,7 @@ class Source:
         if isinstance(table, Source):
             return table
         if not isinstance(table, str | Path):
-            content = from_frame(table, argument)
-            names = _distinct(argument, content.column_names)
-            return cls(f"{argument} (data frame)", names, lambda columns, text, nulls: content.select(columns))
+            return cls._held(f"{argument} (data frame)", argument, from_frame(table, argument))
         path, name = Path(table), str(Path(table))
         start = _first_bytes(path)
         if start.startswith(b"PAR1"):
@@ -89,19 +87,20 @@ class Source:
                 names = _distinct(name, file.schema_arrow.names)
             return cls(name, names, lambda columns, text, nulls: _read_parquet(path, columns))
         if start.startswith(b"PK\x03\x04"):
-            sheet = read_excel(path)
-            names = _distinct(name, sheet.column_names)
-            return cls(name, names, lambda columns, text, nulls: sheet.select(columns))
+            return cls._held(name, name, read_excel(path))
         if path.suffix.lower() in PARQUET_SUFFIXES:
             raise DataError(f"{path}: does not begin like a Parquet file: it is damaged or has another format.")
         if path.name.lower().removesuffix(".gz").endswith(JSON_SUFFIXES) or re.match(
             rb"(\xef\xbb\xbf)?\s*(\[\s*)?\{", start
         ):
-            rows = read_json(path, argument, remarks)
-            names = _distinct(name, rows.column_names)
-            return cls(name, names, lambda columns, text, nulls: rows.select(columns))
-        content_bytes, raw, delimiter = open_csv(path, remarks)
-        return cls(name, _distinct(name, raw), partial(read_csv, path, content_bytes, delimiter), typed=False)
+            return cls._held(name, name, read_json(path, argument, remarks))
+        content, raw, delimiter = open_csv(path, remarks)
+        return cls(name, _distinct(name, raw), partial(read_csv, path, content, delimiter), typed=False)
+
+    @classmethod
+    def _held(cls, name: str, place: str, content: pa.Table) -> Source:
+        """A table that was read as a whole."""
+        return cls(name, _distinct(place, content.column_names), lambda columns, text, nulls: content.select(columns))
 
     def place(self, column: str | None) -> str:
         """Where a problem is."""

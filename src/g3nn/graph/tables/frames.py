@@ -19,6 +19,7 @@ from g3nn.base.parse import UNKNOWN, is_frame
 from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
+from g3nn.kernels.sparse import is_binary
 
 TABLE_SUFFIXES = (".csv", *PARQUET_SUFFIXES, ".xlsx")
 """The files that `write_table` can write."""
@@ -147,6 +148,4 @@ def _nodes(task: NodeTask, ids: pa.Array) -> pa.Table:
 def _values(task: NodeTask) -> np.ndarray:
     """(n, d): 0 and 1 if all features of a row are zero or equal, in every row; otherwise unchanged."""
     dense = task.features.toarray() if sp.issparse(task.features) else task.features
-    equal = (dense == 0) | (dense == dense.max(axis=1, keepdims=True))
-    words = dense.min(initial=0) >= 0 and equal.all()
-    return np.asfortranarray((dense != 0).astype(np.uint8) if words else dense)
+    return np.asfortranarray((dense != 0).astype(np.uint8) if is_binary(task.features) else dense)

@@ -62,8 +62,8 @@ class GCNSVD(LabelPosterior):
 
     def _adjacency(self, inputs: Inputs) -> LowRank:
         linked = np.flatnonzero(~inputs.task.isolated)
-        adjacency = sparse.neighbourhoods(inputs.task.edges, inputs.n, inputs.task.weights) - sp.eye_array(inputs.n)
-        values, own = leading(sp.csr_array(adjacency)[linked][:, linked], self.options.rank)
+        adjacency = sparse.neighbourhoods(inputs.task.edges, inputs.n, inputs.task.weights, loops=False)
+        values, own = leading(adjacency[linked][:, linked], self.options.rank)
         vectors = np.zeros((inputs.n, len(values)))
         vectors[linked] = own
         degrees = np.maximum(1.0, 1.0 + vectors @ (values * vectors.sum(0)))

@@ -74,9 +74,7 @@ class Neighbourhood:
 
 def neighbour_extremes(features: np.ndarray, edges: np.ndarray) -> list[np.ndarray]:
     """(n, d) twice: the largest and the smallest value of each feature among the neighbours, 0 where there are none."""
-    rows = neighbourhoods(edges, len(features)) - sp.eye_array(len(features))
-    rows.eliminate_zeros()
-    rows = sp.csr_array(rows)
+    rows = neighbourhoods(edges, len(features), loops=False)
     linked = np.flatnonzero(np.diff(rows.indptr))
     found = [np.zeros_like(features), np.zeros_like(features)]
     for column in range(features.shape[1] if len(linked) else 0):
