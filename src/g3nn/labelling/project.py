@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from g3nn.base.errors import DataError
 
-Json = dict[str, Any]
+Json = dict[str, object]
 
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")
