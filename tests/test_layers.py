@@ -194,6 +194,8 @@ UNCHECKED = {
     "g3nn.estimator.problem.check_parameters": "parameters as the caller gave them",
     "g3nn.estimator.problem.read_problem": "parameters as the caller gave them",
     "g3nn.kernels.compiled.kernel": "numba has no types",
+    "g3nn.labelling.project.Project": "what a file says, as JSON has it",
+    "g3nn.labelling.tables.check_unchanged": "options as the caller gave them",
     "g3nn.labelling.tables.read_unlabelled": "options as the caller gave them",
 }
 """What other packages use although `Any` is in its signature, and why."""

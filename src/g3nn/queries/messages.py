@@ -143,5 +143,4 @@ def drawn_classes(groups: np.ndarray, q: np.ndarray, group: np.ndarray, rng: np.
     """(n,): a class out of the group (n,) of each node, drawn from the beliefs q (n, K) about it."""
     within = np.cumsum(np.where(group == groups[:, None], q, 0.0), axis=1)
     drawn = rng.random((len(q), 1)) * within[:, -1:]
-    classes: np.ndarray = (within <= drawn).sum(1)
-    return classes
+    return (within <= drawn).sum(1)

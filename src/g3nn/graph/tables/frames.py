@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from html import escape
 from pathlib import Path
+from typing import Any
 
 import narwhals as nw
 import numpy as np
@@ -97,7 +98,8 @@ def library_of(frame: object) -> str:
 def native_frame(table: pa.Table, library: str = "pandas") -> object:
     """A data frame of a library; instead of pandas, where that is not installed, the Arrow table."""
     if library != "pandas":
-        return nw.from_arrow(table, backend=library).to_native()
+        backend: Any = library  # One of many that narwhals lists.
+        return nw.from_arrow(table, backend=backend).to_native()
     try:
         import pandas  # noqa: F401
     except ImportError:
