@@ -208,7 +208,10 @@ class Signatures:
     """
 
     def __init__(self, sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
-        self.imports = {module: imported_modules(*source) for module, source in sources.items()}
+        self.imports = {
+            module: {name.rpartition(".")[2]: name for name in sorted(imported_modules(*source))}
+            for module, source in sources.items()
+        }
         self.defined = {
             f"{module}.{name}": node
             for module, (source, _) in sources.items()
@@ -224,19 +227,15 @@ class Signatures:
 
     def origin(self, module: str, name: str) -> str:
         """The full name of what a module calls by a name, which may come from another module."""
-        if f"{module}.{name}" in self.defined:
-            return f"{module}.{name}"
-        for one in self.imports.get(module, ()):
-            above, _, own = one.rpartition(".")
-            if own == name and above != module:
-                return self.origin(above, own)
-        return f"{module}.{name}"
+        full = f"{module}.{name}"
+        other = self.imports.get(module, {}).get(name, full)
+        return full if full in self.defined or other == full else self.origin(*other.rpartition(".")[::2])
 
     def used_by_others(self) -> set[str]:
         """What some other package imports: names, or modules with all that is public in them."""
         found = set()
         for module, names in self.imports.items():
-            for name in names:
+            for name in names.values():
                 if tuple(name.split(".")[1:2]) != self.packages[module]:
                     inside = self.public.get(name)
                     found |= inside or {self.origin(*name.rpartition(".")[::2])}
