@@ -143,7 +143,7 @@ class SoftTrust:
 
 @dataclass(frozen=True, eq=False)
 class _Neighbourhoods:
-    """`PairAttributes.around`. shared: (n, n), how many neighbours two nodes have in common, rare ones counting more;
+    """`Evidence.around`. shared: (n, n), how many neighbours two nodes have in common, rare ones counting more;
     near: (n, r), the sum of the neighbours' features."""
 
     shared: Tensor

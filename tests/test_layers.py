@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import networkx as nx
@@ -112,15 +112,20 @@ def circles(sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> list[str]:
     return found
 
 
-@pytest.mark.slow
-def test_no_imports_go_in_a_circle():
-    """Imports inside functions count: they hide a circle, they do not remove it."""
+def all_sources() -> dict[str, tuple[str, tuple[str, ...]]]:
+    """By the full name of each module, its text and the package that it lives in."""
     sources = {}
     for path in ROOT.rglob("*.py"):
         package = package_of(path)
         module = ".".join(package if path.stem == "__init__" else (*package, path.stem))
         sources[module] = path.read_text(encoding="utf-8"), package
-    found = circles(sources)
+    return sources
+
+
+@pytest.mark.slow
+def test_no_imports_go_in_a_circle():
+    """Imports inside functions count: they hide a circle, they do not remove it."""
+    found = circles(all_sources())
     assert not found, "\n".join(found)
 
 
@@ -174,3 +179,134 @@ def test_the_rule():
     assert not allowed("graph", "model")
     assert not allowed("model", "training")
     assert not allowed("model", "unknown")
+
+
+UNCHECKED = {
+    "g3nn.base.parse.Matrix": "scipy has no types, and an array may be sparse or dense",
+    "g3nn.base.parse.is_networkx": "networkx has no types",
+    "g3nn.base.parse.linked": "networkx has no types",
+    "g3nn.estimator.base.GraphEstimator": "parameters as the caller gave them",
+    "g3nn.estimator.estimators.estimator_for": "parameters as the caller gave them",
+    "g3nn.estimator.panel.Candidate": "options as the caller gave them",
+    "g3nn.estimator.panel.candidates": "options as the caller gave them",
+    "g3nn.estimator.panel.check_candidates": "options as the caller gave them",
+    "g3nn.estimator.problem.COMMON": "default values of parameters, of several types",
+    "g3nn.estimator.problem.check_parameters": "parameters as the caller gave them",
+    "g3nn.estimator.problem.read_problem": "parameters as the caller gave them",
+    "g3nn.kernels.compiled.kernel": "numba has no types",
+    "g3nn.labelling.project.Project": "what a file says, as JSON has it",
+    "g3nn.labelling.tables.check_unchanged": "options as the caller gave them",
+    "g3nn.labelling.tables.read_unlabelled": "options as the caller gave them",
+}
+"""What other packages use although `Any` is in its signature, and why."""
+
+
+class Signatures:
+    """What the modules of a package define, take from each other, and say of its types.
+
+    sources: by the full name of a module, its text and the package that it lives in.
+    """
+
+    def __init__(self, sources: Mapping[str, tuple[str, tuple[str, ...]]]) -> None:
+        self.imports = {
+            module: {name.rpartition(".")[2]: name for name in sorted(imported_modules(*source))}
+            for module, source in sources.items()
+        }
+        self.defined = {
+            f"{module}.{name}": node
+            for module, (source, _) in sources.items()
+            for node in ast.parse(source).body
+            if (name := name_of(node))
+        }
+        self.packages = {module: package[1:2] for module, (_, package) in sources.items()}
+        self.public: dict[str, set[str]] = {}
+        for full in self.defined:
+            module, _, name = full.rpartition(".")
+            if not name.startswith("_"):
+                self.public.setdefault(module, set()).add(full)
+
+    def origin(self, module: str, name: str) -> str:
+        """The full name of what a module calls by a name, which may come from another module."""
+        full = f"{module}.{name}"
+        other = self.imports.get(module, {}).get(name, full)
+        return full if full in self.defined or other == full else self.origin(*other.rpartition(".")[::2])
+
+    def used_by_others(self) -> set[str]:
+        """What some other package imports: names, or modules with all that is public in them."""
+        found = set()
+        for module, names in self.imports.items():
+            for name in names.values():
+                if tuple(name.split(".")[1:2]) != self.packages[module]:
+                    inside = self.public.get(name)
+                    found |= inside or {self.origin(*name.rpartition(".")[::2])}
+        return found
+
+    def is_unchecked(self, full: str, known: frozenset[str] = frozenset()) -> bool:
+        """Whether `Any` is in a signature, or a name that stands for it and is not among those `known`."""
+        module = full.rpartition(".")[0]
+        for part in types_of(self.defined.get(full)):
+            for node in ast.walk(part):
+                if isinstance(node, ast.Name):
+                    other = self.origin(module, node.id)
+                    alias = isinstance(self.defined.get(other), ast.Assign) and other not in {full, *known}
+                    if node.id == "Any" or (alias and self.is_unchecked(other, known | {full})):
+                        return True
+        return False
+
+
+def name_of(node: ast.AST) -> str:
+    """The name that a statement defines; empty if there is none."""
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+        return target.id if isinstance(target, ast.Name) else ""
+    return getattr(node, "name", "")
+
+
+def types_of(node: ast.AST | None) -> Iterator[ast.AST]:
+    """The annotations of a function, a variable or the public parts of a class; what another name for a type means."""
+    if isinstance(node, ast.ClassDef):
+        for part in node.body:
+            if not isinstance(part, ast.Assign) and (not name_of(part).startswith("_") or name_of(part) == "__init__"):
+                yield from types_of(part)
+    elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        yield from (part for part in (node.returns, *(one.annotation for one in arguments_of(node))) if part)
+    elif isinstance(node, ast.AnnAssign):
+        yield node.annotation
+    elif isinstance(node, ast.Assign):
+        yield node.value
+
+
+def arguments_of(node: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.arg]:
+    return [part for part in ast.walk(node.args) if isinstance(part, ast.arg)]
+
+
+def unchecked(sources: Mapping[str, tuple[str, tuple[str, ...]]], known: Iterable[str] = ()) -> set[str]:
+    signatures = Signatures(sources)
+    return {name for name in signatures.used_by_others() if signatures.is_unchecked(name, frozenset(known) - {name})}
+
+
+def test_signatures_between_packages_have_types():
+    assert unchecked(all_sources(), UNCHECKED) == set(UNCHECKED)
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("def f(x: Any) -> int: ...", True),
+        ("def f(*x: int, y: dict[str, Any]) -> int: ...", True),
+        ("def f(x: int) -> Other: ...", True),
+        ("def f(x: int) -> object:\n    y: Any = x", False),
+        ("class f:\n    x: Any", True),
+        ("class f:\n    def g(self) -> list[Any]: ...", True),
+        ("class f:\n    def _g(self) -> Any: ...", False),
+        ("f: dict[str, Any] = {}", True),
+        ("def g(x: Any) -> int: ...\ndef f(x: int) -> int: ...", False),
+    ],
+)
+def test_a_signature_without_types_is_found(source, expected):
+    sources = {
+        "g3nn.base.one": (f"Other = list[Any]\n{source}", ("g3nn", "base")),
+        "g3nn.base": ("from g3nn.base.one import f", ("g3nn", "base")),
+        "g3nn.graph.two": ("from g3nn.base import f", ("g3nn", "graph")),
+    }
+    assert unchecked(sources) == ({"g3nn.base.one.f"} if expected else set())

@@ -186,7 +186,7 @@ def is_networkx(edges: object) -> TypeGuard[Any]:
     return hasattr(edges, "nodes") and hasattr(edges, "edges")
 
 
-def linked(graph: Any) -> tuple[list[tuple[Any, Any]], list[Any] | None]:
+def linked(graph: Any) -> tuple[list[tuple[object, object]], list[object] | None]:
     """The ends of all edges of a networkx graph by name, and their weights if any has one."""
     weights = [weight for _, _, weight in graph.edges(data="weight")]
     known = any(weight is not None for weight in weights)

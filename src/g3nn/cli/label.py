@@ -160,7 +160,8 @@ def _finish(desk: Desk, quiet: bool) -> None:
         print(f"error: no results: {error}", file=sys.stderr)
         raise SystemExit(1) from None
     else:
-        print(f"results in {written['out']}: model {written['model']}; look at {Path(written['out']) / 'report.html'}")
+        page = Path(str(written["out"])) / "report.html"
+        print(f"results in {written['out']}: model {written['model']}; look at {page}")
 
 
 def _user() -> str:

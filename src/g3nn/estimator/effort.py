@@ -10,7 +10,7 @@ from g3nn.base.errors import DeviceMemoryError
 from g3nn.graph.task import NodeTask
 from g3nn.training.memory import gib
 from g3nn.training.plan import Plan
-from g3nn.training.room import BATCH, LARGE, Fit, how_it_fits, near_labels
+from g3nn.training.room import BATCH, LARGE, how_it_fits, near_labels
 
 _WORK = 1e6
 """The work of a CPU on a graph with an extent of 1: a panel takes longer on a larger graph, but not in proportion."""
@@ -27,6 +27,8 @@ SHORT = 150
 """Epochs after which a model that is tried is compared with others."""
 MODELS = 0.36
 """The share of the limit until all models have been tried once."""
+_COPIES = 3
+"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
 
 
 @dataclass
@@ -38,6 +40,9 @@ class Effort:
     A search is limited by `seconds`, by `most` work, or by neither. Work is epochs of all replicas times the extent of
     the graph times the price of a model. Unlike seconds it does not depend on how busy a machine is, so that a fit can
     be repeated. On a GPU there is no limit. large: whether the graph is so large that epochs are limited too.
+
+    batched: by name, models that are trained in batches, since the whole graph does not fit into memory: how many bytes
+    it takes, and may take. left_out: why others are not trained.
     """
 
     views: int
@@ -52,6 +57,8 @@ class Effort:
     large: bool = False
     start: float = field(default_factory=time.monotonic, init=False)
     worked: float = field(default=0.0, init=False)
+    batched: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
+    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict, init=False)
 
     def limited(self, budget: float | None, task: NodeTask, on_cpu: bool) -> Effort:
         """The same effort for one search: nothing is spent yet."""
@@ -99,39 +106,26 @@ class Effort:
         """When this share of the time will be over, on the clock of `time.monotonic`."""
         return None if self.seconds is None else self.start + share * self.seconds
 
-
-_COPIES = 3
-"""How many times the memory of a whole graph there must be before what lies near labels is held beside it."""
-
-
-@dataclass(frozen=True)
-class Memory:
-    """By name: models trained in batches, since the whole graph does not fit, and why others are not trained."""
-
-    batched: dict[str, Fit] = field(default_factory=dict)
-    left_out: dict[str, DeviceMemoryError] = field(default_factory=dict)
-
-    def changes(self, plan: Plan, task: NodeTask) -> dict[str, object]:
-        """Options with which a plan fits. Raises an error if there are none."""
+    def fitting(self, plan: Plan, task: NodeTask) -> dict[str, object]:
+        """Options with which a plan fits into memory. Raises an error if there are none."""
         try:
-            fit = how_it_fits(plan, task)
+            batch, needed, usable = how_it_fits(plan, task)
         except DeviceMemoryError as error:
             self.left_out.setdefault(plan.spec.name, error)
             raise
-        if fit.batch != plan.training.batch:
-            self.batched[plan.spec.name] = fit
-            return {"batch": fit.batch}
-        near = near_labels(plan, task) if _COPIES * fit.needed <= fit.usable else None
+        if batch != plan.training.batch:
+            self.batched[plan.spec.name] = needed, usable
+            return {"batch": batch}
+        near = near_labels(plan, task) if _COPIES * needed <= usable else None
         return {} if near is None else {"batch": near.training.batch, "fan_out": near.training.fan_out}
 
-    def notes(self) -> list[str]:
-        """Which models did not fit as a whole, and what became of them."""
+    def memory_notes(self) -> list[str]:
+        """Which models did not fit into memory as a whole, and what became of them."""
         if self.batched:
-            fits = list(self.batched.values())
+            needed, usable = min(self.batched.values())
             words = (
-                f"the whole graph takes at least {gib(min(fit.needed for fit in fits))} of memory and "
-                f"{gib(fits[0].usable)} may be used: {', '.join(self.batched)} trained in batches of {BATCH} labelled "
-                "nodes"
+                f"the whole graph takes at least {gib(needed)} of memory and {gib(usable)} may be used: "
+                f"{', '.join(self.batched)} trained in batches of {BATCH} labelled nodes"
             )
             return [f"{words}; {', '.join(self.left_out)} cannot be, and left out" if self.left_out else words]
         why = "; ".join(map(str, self.left_out.values()))

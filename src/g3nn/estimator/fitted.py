@@ -22,9 +22,9 @@ from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
 from g3nn.kernels.sparse import is_identity
 from g3nn.model.tabular import CrossFitted
-from g3nn.queries import MergedGroups
 from g3nn.queries.edge_trust import SHARES, judged_edges
 from g3nn.queries.genuine import GenuineEdges
+from g3nn.queries.messages import beliefs_in_groups, drawn_classes, labels_in_groups, merged_groups
 from g3nn.queries.wrong_labels import JudgedLabels, judged_labels, known_labels
 from g3nn.training.progress import Course
 
@@ -176,10 +176,10 @@ class Fitted:
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""
-        codes, beliefs, merged = self._merged_groups()
-        labels = merged.codes(codes)
-        task = replace(self.task, labels=labels, num_classes=merged.count, outcome=Classes.name, beliefs=None)
-        return task, merged.beliefs(beliefs)
+        codes, beliefs, group = self._merged_groups()
+        labels, count = labels_in_groups(codes, group), int(group.max()) + 1
+        task = replace(self.task, labels=labels, num_classes=count, outcome=Classes.name, beliefs=None)
+        return task, beliefs_in_groups(beliefs, group)
 
     def weighed_groups(self) -> tuple[NodeTask, np.ndarray]:
         """The same, with edges that count as much as the member with the largest weight believes them: if validation
@@ -199,15 +199,15 @@ class Fitted:
 
     def drawn_labels(self, groups: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """(n,): labels out of the groups (n,) that were drawn for the nodes."""
-        _, beliefs, merged = self._merged_groups()
-        return merged.members(groups, beliefs, rng)
+        _, beliefs, group = self._merged_groups()
+        return drawn_classes(groups, beliefs, group, rng)
 
-    def _merged_groups(self) -> tuple[np.ndarray, np.ndarray, MergedGroups]:
-        """Labels (n,) and beliefs (n, K) as the outcome has them, and which of the K are merged."""
+    def _merged_groups(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Labels (n,) and beliefs (n, K) as the outcome has them, and the group (K,) in which each class is merged."""
         labelled = np.concatenate([self.task.train, self.task.val])
         labels = self._labels_of(labelled, self.task.num_nodes)
         codes, beliefs = self.outcome.groups(self.calibrated(), labels)
-        return codes, beliefs, MergedGroups.of(beliefs, self.task.edges)
+        return codes, beliefs, merged_groups(beliefs, self.task.edges)
 
     def _labels_of(self, nodes: np.ndarray, n: int) -> np.ndarray:
         """The labels of these nodes of the fit, and none of the other nodes of a graph with n nodes."""

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning, InputError, TrainingError
 from g3nn.estimator.answers import member_weights
-from g3nn.estimator.effort import MODELS, SHORT, Effort, Memory
+from g3nn.estimator.effort import MODELS, SHORT, Effort
 from g3nn.estimator.members import PROPAGATION, Parameters, with_belief_columns
 from g3nn.estimator.panel import Candidate, Trial, usable, worth_doubting
 from g3nn.estimator.problem import repeated
@@ -88,7 +88,6 @@ class Search:
     """Whether edges may be doubted: "auto" lets validation decide, True always doubts them."""
     featureless: bool = False
     """Whether the features were made from the edges."""
-    memory: Memory = field(default_factory=Memory)
     notes: list[str] = field(default_factory=list)
     """What the caller should know in the end."""
     corrected: JudgedLabels | None = None
@@ -154,7 +153,7 @@ class Search:
     def sized(self, one: Candidate) -> Candidate:
         """The candidate, in batches if the whole graph does not fit into memory. Raises an error if it cannot be."""
         plan = one.plan(self.common, (0,), self.device)
-        return replace(one, options={**one.options, **self.memory.changes(plan, self.seen(one.view))})
+        return replace(one, options={**one.options, **self.effort.fitting(plan, self.seen(one.view))})
 
     def fold(self, seed: int) -> int:
         """Which of the folds the replica with this seed validates on."""
@@ -202,7 +201,7 @@ class Search:
             model = replace(model, trust=min(losses, key=lambda share: losses[share]))
         self.progress.stage("training the model", 0.9, 1)
         trial = self._long(self.sized(model), self.seeds, None)
-        self.notes.extend(self.memory.notes())
+        self.notes.extend(self.effort.memory_notes())
         if not math.isfinite(trial.loss):
             raise TrainingError(_DIVERGED)
         return trial
@@ -227,7 +226,7 @@ class Search:
             leading, varied = _leading(trials)[: self.effort.leading], self.effort.varied
             self._try("views", [replace(one, view=view) for one in leading for view in best[1:]], trials)
             self._try("sizes", [new for one in _leading(trials)[:varied] for new in one.variants()], trials)
-            self.notes.extend(self.memory.notes())
+            self.notes.extend(self.effort.memory_notes())
             found += trials.values()
             self._finish(found)
         except Interrupted:
@@ -236,7 +235,7 @@ class Search:
                 raise
             self.notes.append("the fit was interrupted: the best of the models that were trained to their end answers")
         if not any(trial.complete and math.isfinite(trial.loss) for trial in found):
-            raise next(iter(self.memory.left_out.values()), TrainingError(_DIVERGED))
+            raise next(iter(self.effort.left_out.values()), TrainingError(_DIVERGED))
         return found
 
     def simple(self, models: Sequence[Candidate], trials: Trials) -> Trials:
@@ -318,7 +317,7 @@ class Search:
         chosen = min(models, key=lambda one: _WITHOUT_VALIDATION.get(one.name, len(_WITHOUT_VALIDATION)))
         trust = SHARES[0] if self.denoise is True else 1.0
         chosen = self.sized(replace(chosen, view=next(iter(self.views)), trust=trust))
-        self.notes.extend(self.memory.notes())
+        self.notes.extend(self.effort.memory_notes())
         plan = chosen.plan(self.common, self.seeds, self.device)
         plan = plan.for_all_labels(min(_FIXED_EPOCHS, int(self.common["epochs"])))
         # The validation loss is recorded, but nothing depends on it.

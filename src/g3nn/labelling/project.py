@@ -19,7 +19,9 @@ from typing import Any, Self
 
 from g3nn.base.errors import DataError
 
-Json = dict[str, Any]
+Json = dict[str, object]
+Facts = dict[str, Any]
+"""What a file says, as JSON has it."""
 
 FILE = "project.sqlite"
 APPLICATION_ID = int.from_bytes(b"g3nl")
@@ -175,7 +177,7 @@ class Project:
 
     # Facts: what the project is about
 
-    def facts(self) -> Json:
+    def facts(self) -> Facts:
         return {name: json.loads(value) for name, value in self._run("SELECT name, value FROM facts")}
 
     def remember(self, facts: Mapping[str, object]) -> None:

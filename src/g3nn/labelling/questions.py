@@ -251,13 +251,13 @@ class Desk:
     def unjudged(self, doubts: Doubts) -> Json:
         """Edges and pairs that nobody has judged yet."""
         judged = {frozenset(pair) for pair in self.project.verdicts()}
-        found: Json = {kind: [] for kind in doubts}
+        found: dict[str, list[object]] = {kind: [] for kind in doubts}
         for kind, pairs in doubts.items():
             for one, other, probability in pairs:
                 source, target = self.records.named(one), self.records.named(other)
                 if frozenset((source[0], target[0])) not in judged:
                     found[kind].append({"source": source, "target": target, "probability": probability})
-        return found
+        return {**found}
 
     def judge(self, request: str, person: str, source: str, target: str, verdict: str) -> None:
         with Problems() as problems:

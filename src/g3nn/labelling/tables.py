@@ -22,7 +22,7 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.labels import check_split
 from g3nn.graph.tables.remarks import Remarks, counted, listed
-from g3nn.labelling.project import Json, Project
+from g3nn.labelling.project import Facts, Project
 from g3nn.labelling.records import ShownColumns
 
 Pair = tuple[int, int]
@@ -123,7 +123,7 @@ def with_edges(graph: TableGraph, known: Known) -> TableGraph:
     return replace(graph, edges=edges, weights=weights)
 
 
-def check_unchanged(project: Project, graph: TableGraph, options: Json) -> None:
+def check_unchanged(project: Project, graph: TableGraph, options: Facts) -> None:
     """Tables may change as long as their ids stay; a note says what has changed. Then remember what they are now.
 
     options: of the command that labels, with the paths of both tables."""
@@ -137,7 +137,7 @@ def check_unchanged(project: Project, graph: TableGraph, options: Json) -> None:
     project.remember({"tables": now, "options": kept})
 
 
-def digest_of(graph: TableGraph, nodes: Path, edges: Path) -> Json:
+def digest_of(graph: TableGraph, nodes: Path, edges: Path) -> Facts:
     """The two files by their content, and parts of it to say what has changed."""
     content, ids = graph.nodes.content, pc.cast(graph.nodes.ids, pa.large_string())
     return {
@@ -150,7 +150,7 @@ def digest_of(graph: TableGraph, nodes: Path, edges: Path) -> Json:
     }
 
 
-def differences(before: Json, now: Json) -> list[str]:
+def differences(before: Facts, now: Facts) -> list[str]:
     """What has changed, in words; nothing if both files are as they were."""
     if (before["nodes"], before["edges"]) == (now["nodes"], now["edges"]):
         return []
@@ -172,7 +172,7 @@ def differences(before: Json, now: Json) -> list[str]:
     return found or ["the same content in other bytes"]
 
 
-def check_ids(before: Json, now: Json, answered: list[str], ids: pa.Array) -> None:
+def check_ids(before: Facts, now: Facts, answered: list[str], ids: pa.Array) -> None:
     """Answers are kept by id, so a project goes on only with the ids that it began with."""
     if before["ids"] == now["ids"]:
         return

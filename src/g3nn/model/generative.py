@@ -50,14 +50,14 @@ class GenerativeModel(nn.Module):
         posterior: LabelPosterior,
         likelihood: GraphLikelihood | None = None,
         prior: LabelPrior | None = None,
-        options: ModelOptions | None = None,
+        isolated_answer: str = POSTERIOR,
         channels: Sequence[Channel] = (),
     ) -> None:
         super().__init__()
         self.posterior = posterior
         self.likelihood = likelihood
         self.prior = prior
-        self.options = options or ModelOptions()
+        self.isolated_answer = isolated_answer
         self.label_channel = next((one for one in channels if isinstance(one, LabelChannel)), None)
         self.edge_channel = next((one for one in channels if isinstance(one, EdgeChannel)), None)
 
@@ -80,10 +80,10 @@ class GenerativeModel(nn.Module):
         if inputs.task.num_edges == 0:
             return self.prior.log_prob(inputs, None)
         answer = self.posterior.log_prob(inputs.heard, None)
-        if self.options.isolated_answer == POSTERIOR:
+        if self.isolated_answer == POSTERIOR:
             return answer
         isolated = self.prior.log_prob(inputs, None)
-        if self.options.isolated_answer == BOTH:
+        if self.isolated_answer == BOTH:
             # An outcome mixes along the first dimension, node by node.
             isolated = inputs.outcome.mixture(torch.stack([answer, isolated]).flatten(1, 2)).view_as(answer)
         return torch.where(inputs.isolated, isolated, answer)
@@ -215,7 +215,8 @@ class ModelSpec:
             component(sizes, replicas.within("channel"), pick(options, component.Options))
             for component in self.channel_components()
         ]
-        return GenerativeModel(**parts, options=pick(options, ModelOptions), channels=channels)
+        isolated_answer = pick(options, ModelOptions).isolated_answer
+        return GenerativeModel(**parts, isolated_answer=isolated_answer, channels=channels)
 
 
 def listed_channels(channels: Channels) -> tuple[str | type[Channel], ...]:

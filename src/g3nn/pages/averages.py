@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
 
@@ -16,7 +16,14 @@ History = tuple[Sequence[int], Mapping[str, Sequence[float | None]]]
 """The epochs at which the terms of a loss were kept, and the values of each term at those epochs."""
 
 
-def curves(histories: Sequence[History]) -> dict[str, Any]:
+class Curves(TypedDict):
+    """terms: the lowest, mean and highest values of each, by these words, at the `epochs`."""
+
+    epochs: list[int]
+    terms: dict[str, dict[str, list[float]]]
+
+
+def curves(histories: Sequence[History]) -> Curves:
     """The mean, lowest and highest value of every term, up to the last epoch that half of the histories reached.
 
     A term that is zero throughout belongs to another model and is left out.

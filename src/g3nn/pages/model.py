@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, Self
 
 import numpy as np
 
@@ -57,7 +57,7 @@ class FittedModel(Protocol):
     def refitted(self) -> bool: ...
     def calibrated(self) -> np.ndarray: ...
     def conformal(self, alpha: float) -> np.ndarray: ...
-    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]: ...
+    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> Mapping[str, object]: ...
     def without(self, edges: np.ndarray) -> Self: ...
 
 

@@ -6,7 +6,6 @@ Strategies that choose what to ask are pure functions over arrays; `suggest` of 
 from g3nn.queries.audit_tables import LABEL_ROW, AuditTables, probably_wrong
 from g3nn.queries.choosing import EdgeSuggestion, LabelSuggestion, Suggestion, choose, doubtful_edges, first_nodes
 from g3nn.queries.graph_audit import GraphAudit, check_graph
-from g3nn.queries.messages import MergedGroups
 from g3nn.queries.strategies import STRATEGIES, Scores, Situation
 from g3nn.queries.survey import SampledGraph
 
@@ -17,7 +16,6 @@ __all__ = [
     "EdgeSuggestion",
     "GraphAudit",
     "LabelSuggestion",
-    "MergedGroups",
     "SampledGraph",
     "Scores",
     "Situation",

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from g3nn.graph.tables.frames import html_table, native_frame
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 _ROW = np.dtype([("rank", np.int64), ("source", np.int64), ("target", np.int64), ("probability", np.float64)])
 
@@ -42,7 +45,7 @@ class AuditTables:
         """With ids (n,) in place of node numbers."""
         return AuditTables(*(with_ids(rows, ids) for rows in (self.edges, self.missing, self.labels)))
 
-    def to_frame(self) -> tuple[Any, Any]:
+    def to_frame(self) -> tuple[DataFrame | pa.Table, DataFrame | pa.Table]:
         """Edges and missing ones, as pandas data frames (Arrow tables without pandas)."""
         return native_frame(_arrow(self.edges)), native_frame(_arrow(self.missing))
 

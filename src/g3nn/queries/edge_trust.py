@@ -14,7 +14,7 @@ from g3nn.graph.outcomes import Outcome
 from g3nn.graph.outcomes.labels import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.queries.genuine import Evidence, GenuineEdges
-from g3nn.queries.messages import MergedGroups
+from g3nn.queries.messages import beliefs_in_groups, merged_groups
 from g3nn.queries.scores import ObservedEdges
 from g3nn.training.plan import Plan
 from g3nn.training.room import near_labels
@@ -105,7 +105,7 @@ def _beliefs(task: NodeTask, featureless: bool, seed: int, device: str) -> np.nd
     else:
         answer = _by_features(task, outcome, seed, device)
         _, beliefs = outcome.groups(answer, _training_labels(task))
-    return MergedGroups.of(beliefs, task.edges).beliefs(beliefs)
+    return beliefs_in_groups(beliefs, merged_groups(beliefs, task.edges))
 
 
 def known_classes(task: NodeTask) -> np.ndarray:

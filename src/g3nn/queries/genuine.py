@@ -27,53 +27,6 @@ _CHUNK = 1 << 16
 """Pairs looked at together."""
 
 
-@dataclass(frozen=True, eq=False)
-class PairAttributes:
-    """Edges (2, E) between n nodes, and their features (n, d), if they have any."""
-
-    edges: np.ndarray
-    n: int
-    features: Matrix | None
-
-    @cached_property
-    def _reduced(self) -> np.ndarray | None:
-        """Features in few directions."""
-        return None if self.features is None else coordinates(self.features, _COORDINATES)
-
-    def fixed(self, pairs: np.ndarray) -> np.ndarray:
-        """(P, 1), without features (P, 0): how alike the features of both ends are."""
-        if self.features is None:
-            return np.zeros((pairs.shape[1], 0))
-        rows, parts = unit_rows(self.features), np.array_split(pairs, max(1, pairs.shape[1] // _CHUNK), axis=1)
-        alike = np.concatenate([row_dots(rows, part) for part in parts])
-        return (np.sign(alike) * np.sqrt(abs(alike)))[:, None]
-
-    def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
-        """(P, 2): how many neighbours both ends have, rare ones counting more; and how alike each end is to the
-        neighbours of the other. (P, 3) without features: the number of neighbours of both ends, and of the one that
-        has fewer, instead.
-
-        weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
-        """
-        adjacency = self.adjacency(weights)
-        degree = np.asarray(adjacency.sum(1)).ravel()
-        shared = np.log1p(row_dots(adjacency, pairs, 1 / np.log(2 + degree)))
-        if self._reduced is None:
-            left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
-            return np.stack([shared, left + right, np.minimum(left, right)], axis=1)
-        from g3nn.kernels import cpu_edges  # numba takes long to import.
-
-        near, alike = adjacency.astype(np.float32) @ self._reduced, np.empty(pairs.shape[1])
-        cpu_edges.ends_around(near, self._reduced, pairs[0], pairs[1], own, _ROUNDING, alike)
-        return np.stack([shared, alike], axis=1)
-
-    def adjacency(self, weights: np.ndarray) -> sp.csr_array:
-        """(n, n), symmetric: the weights (E,) of the edges."""
-        i, j = self.edges
-        ends = np.concatenate([i, j]), np.concatenate([j, i])
-        return sp.coo_array((np.concatenate([weights, weights]), ends), shape=(self.n, self.n)).tocsr()
-
-
 def coordinates(features: Matrix, size: int) -> np.ndarray:
     """(n, r) float32 with r <= size + 1: features of equal variance, or their leading directions if there are more
     than `size`, in rows of length one.
@@ -145,24 +98,52 @@ class Evidence:
         return NoisyEdges(self.task.edges, self.task.num_nodes)
 
     @cached_property
-    def _pairs(self) -> PairAttributes:
-        return PairAttributes(self.task.edges, self.task.num_nodes, None if self.featureless else self.task.features)
-
-    @cached_property
     def _chance(self) -> np.ndarray:
         return pairs_by_chance(ObservedEdges(self.task.edges, self.task.num_nodes, self.task.directed), self.seed)
 
     @cached_property
+    def _reduced(self) -> np.ndarray | None:
+        """(n, r): features in few directions."""
+        return None if self.featureless else coordinates(self.task.features, _COORDINATES)
+
+    @cached_property
     def _alike(self) -> tuple[np.ndarray, np.ndarray]:
-        """(E, 1) and (P, 1), without features (E, 0) and (P, 0)."""
-        alike = self._pairs.fixed(np.concatenate([self.task.edges, self._chance], axis=1))
+        """(E, 1) and (P, 1), without features (E, 0) and (P, 0): how alike the features of both ends are."""
+        pairs = np.concatenate([self.task.edges, self._chance], axis=1)
+        if self.featureless:
+            alike = np.zeros((pairs.shape[1], 0))
+        else:
+            rows, parts = unit_rows(self.task.features), np.array_split(pairs, max(1, pairs.shape[1] // _CHUNK), axis=1)
+            products = np.concatenate([row_dots(rows, part) for part in parts])
+            alike = (np.sign(products) * np.sqrt(abs(products)))[:, None]
         return alike[: self.task.num_edges], alike[self.task.num_edges :]
+
+    def around(self, pairs: np.ndarray, own: np.ndarray, weights: np.ndarray) -> np.ndarray:
+        """(P, 2): how many neighbours both ends have, rare ones counting more; and how alike each end is to the
+        neighbours of the other. (P, 3) without features: the number of neighbours of both ends, and of the one that
+        has fewer, instead.
+
+        weights: (E,), how much each edge counts; own: (P,), that of the edge of a pair, 0 where there is none.
+        """
+        (i, j), n = self.task.edges, self.task.num_nodes
+        ends = np.concatenate([i, j]), np.concatenate([j, i])
+        adjacency = sp.coo_array((np.concatenate([weights, weights]), ends), shape=(n, n)).tocsr()
+        degree = np.asarray(adjacency.sum(1)).ravel()
+        shared = np.log1p(row_dots(adjacency, pairs, 1 / np.log(2 + degree)))
+        if self._reduced is None:
+            left, right = np.log1p(np.maximum(degree[pairs] - own, 0))
+            return np.stack([shared, left + right, np.minimum(left, right)], axis=1)
+        from g3nn.kernels import cpu_edges  # numba takes long to import.
+
+        near, alike = adjacency.astype(np.float32) @ self._reduced, np.empty(pairs.shape[1])
+        cpu_edges.ends_around(near, self._reduced, pairs[0], pairs[1], own, _ROUNDING, alike)
+        return np.stack([shared, alike], axis=1)
 
     def _attributes(self, counted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(E, A) and (P, A): how alike both ends of edges and of pairs by chance are, if edges count so much (E,)."""
         ends = (self.task.edges, counted), (self._chance, np.zeros(self._chance.shape[1]))
         edges, chance = (
-            np.hstack([alike, self._pairs.around(pairs, own, counted)])
+            np.hstack([alike, self.around(pairs, own, counted)])
             for alike, (pairs, own) in zip(self._alike, ends, strict=True)
         )
         return edges, chance

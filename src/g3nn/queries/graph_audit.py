@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from g3nn.base.errors import DataError, Problems
-from g3nn.base.options import check, flag, integer, number
+from g3nn.base.options import check, flag, integer, number, pick
 from g3nn.base.parse import NO_EDGES, pair_array, to_numpy
 from g3nn.base.threads import enough_for
 from g3nn.graph.task import NodeTask
@@ -141,7 +141,7 @@ class GraphAudit:
         seed: int = 0,
         device: str = "auto",
         progress: Course | None = None,
-        **options: Any,
+        **options: object,
     ) -> GraphAudit:
         """Learn what the edges of a task look like.
 
@@ -154,7 +154,7 @@ class GraphAudit:
             check(options, [AuditOptions], problems)
             seeds, place = checked_seeds(1, seed, problems), checked_device(device, problems)
             check_graph(task, problems)
-        chosen, whole = AuditOptions(**options), seeds[0] % 2**63
+        chosen, whole = pick(options, AuditOptions), seeds[0] % 2**63
         judged = judged or Evidence(task, is_identity(task.features), whole).judge(beliefs, (_SHARE,))[0]
         learned = fit_scores(task, beliefs, chosen, whole, place, progress or Course())
         genuine = genuine_by_score(judged.log_odds, judged.by_chance) if len(judged.by_chance) else None

@@ -111,43 +111,36 @@ _DIGITS = 4
 """Of the shares by which classes are compared: rounding errors must not decide which are merged."""
 
 
-@dataclass(frozen=True, eq=False)
-class MergedGroups:
-    """group: (K,): the number of the group of each class. Few classes are groups of their own."""
+def merged_groups(beliefs: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(K,): the group of each class, by beliefs (n, K) and edges (2, E). Classes are alike if their nodes are linked to
+    the same classes; few classes are groups of their own.
 
-    group: np.ndarray
+    The profile of a class is the square roots of the shares of its edges that lead to each class, as beliefs have it;
+    Ward's method merges what is near. So classes that are linked to each other are merged first.
+    """
+    K = beliefs.shape[1]
+    if K <= MOST_GROUPS:
+        return np.arange(K)
+    i, j = edges
+    met = beliefs[i].T @ beliefs[j]
+    met = met + met.T
+    shares = met / np.maximum(met.sum(1, keepdims=True), np.finfo(np.float64).tiny)
+    found = fcluster(linkage(pdist(np.sqrt(shares).round(_DIGITS)), "ward"), MOST_GROUPS, "maxclust")
+    return np.unique(found, return_inverse=True)[1]
 
-    @classmethod
-    def of(cls, beliefs: np.ndarray, edges: np.ndarray) -> MergedGroups:
-        """From beliefs (n, K) and edges (2, E). Classes are alike if their nodes are linked to the same classes.
 
-        The profile of a class is the square roots of the shares of its edges that lead to each class, as beliefs have
-        it; Ward's method merges what is near. So classes that are linked to each other are merged first.
-        """
-        K = beliefs.shape[1]
-        if K <= MOST_GROUPS:
-            return cls(np.arange(K))
-        i, j = edges
-        met = beliefs[i].T @ beliefs[j]
-        met = met + met.T
-        shares = met / np.maximum(met.sum(1, keepdims=True), np.finfo(np.float64).tiny)
-        found = fcluster(linkage(pdist(np.sqrt(shares).round(_DIGITS)), "ward"), MOST_GROUPS, "maxclust")
-        return cls(np.unique(found, return_inverse=True)[1])
+def labels_in_groups(labels: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """(n,): the groups of labels (n,); -1 stays unknown. group: (K,), that of each class."""
+    return np.where(labels == UNKNOWN, UNKNOWN, group[labels])
 
-    @property
-    def count(self) -> int:
-        return int(self.group.max()) + 1
 
-    def codes(self, labels: np.ndarray) -> np.ndarray:
-        """The groups of classes (n,); -1 stays unknown."""
-        return np.where(labels == UNKNOWN, UNKNOWN, self.group[labels])
+def beliefs_in_groups(q: np.ndarray, group: np.ndarray) -> np.ndarray:
+    """(n, G): the probability of each group of classes. q: (n, K). group: (K,), that of each class."""
+    return q @ np.eye(int(group.max()) + 1)[group]
 
-    def beliefs(self, q: np.ndarray) -> np.ndarray:
-        """(n, G): the probability of each group."""
-        return q @ np.eye(self.count)[self.group]
 
-    def members(self, groups: np.ndarray, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """(n,): a class out of the group of each node, drawn from the beliefs q (n, K) about it."""
-        within = np.cumsum(np.where(self.group == groups[:, None], q, 0.0), axis=1)
-        drawn = rng.random((len(q), 1)) * within[:, -1:]
-        return (within <= drawn).sum(1)
+def drawn_classes(groups: np.ndarray, q: np.ndarray, group: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """(n,): a class out of the group (n,) of each node, drawn from the beliefs q (n, K) about it."""
+    within = np.cumsum(np.where(group == groups[:, None], q, 0.0), axis=1)
+    drawn = rng.random((len(q), 1)) * within[:, -1:]
+    return (within <= drawn).sum(1)

@@ -6,6 +6,7 @@ import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,6 @@ class Plan:
     spec: ModelSpec
     objective: Objective
     objective_name: str
-    training: TrainingOptions
     options: dict[str, object]
     seeds: tuple[int, ...]
     device: torch.device
@@ -96,7 +96,7 @@ class Plan:
         changes = {**own, **{name: value for name, value in given.items() if name in rules(Objective)}}
         target = Objective.named("elbo" if preset == checks.CUSTOM else preset, **changes)
         spec = spec.without_clear_channels(given)
-        return cls(spec, target, preset, pick(given, TrainingOptions), given, seeds, place)
+        return cls(spec, target, preset, given, seeds, place)
 
     def for_all_labels(self, epochs: int) -> Plan:
         """The same plan for training on every label, with nothing held back: a fixed number of epochs."""
@@ -115,9 +115,12 @@ class Plan:
         """How many steps over the graph the network takes; None: it needs the whole graph at once."""
         return self.spec.build(Sizes.of(task, self.options), Replicas(self.seeds[:1]), self.options).posterior.steps
 
-    def _trained_with(self, **changes: Any) -> Plan:
-        training = dataclasses.replace(self.training, **changes)
-        return dataclasses.replace(self, options={**self.options, **changes}, training=training)
+    def _trained_with(self, **changes: object) -> Plan:
+        return dataclasses.replace(self, options={**self.options, **changes})
+
+    @cached_property
+    def training(self) -> TrainingOptions:
+        return pick(self.options, TrainingOptions)
 
     def bytes_of_epoch(self, task: NodeTask) -> int:
         """About how much memory one replica takes on this graph."""

@@ -3,7 +3,7 @@ measured on a small graph of the same make."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -21,24 +21,16 @@ _PILOT_NODES, _PILOT_EDGES = 4_000, 40_000
 """The size of a small graph: large enough that what does not grow with a graph hardly counts."""
 
 
-@dataclass(frozen=True)
-class Fit:
-    """How a graph fits into memory. batch: labelled nodes of a step, 0 if the whole graph fits. needed: about how many
-    bytes the whole graph takes, usable: how many it may take; 0 where neither had to be known."""
-
-    batch: int
-    needed: int = 0
-    usable: int = 0
-
-
-def how_it_fits(plan: Plan, task: NodeTask) -> Fit:
-    """In batches only if that has to be. Raises an error if it has to be and this model cannot."""
+def how_it_fits(plan: Plan, task: NodeTask) -> tuple[int, int, int]:
+    """How many labelled nodes a step has, 0 if the whole graph fits; about how many bytes the whole graph takes, and
+    how many it may take, 0 where neither had to be known. In batches only if that has to be. Raises an error if it has
+    to be and this model cannot."""
     if plan.training.batch or surely_fits(task, plan.device):
-        return Fit(plan.training.batch)
+        return plan.training.batch, 0, 0
     small, times = pilot(task)
     needed, usable = int(times * plan.bytes_of_epoch(small)), usable_memory(plan.device)
     if needed <= usable:
-        return Fit(0, needed, usable)
+        return 0, needed, usable
     batches, problems = plan.in_batches(BATCH), Problems()
     check_batches(task, batches, problems)
     if problems.found:
@@ -46,7 +38,7 @@ def how_it_fits(plan: Plan, task: NodeTask) -> Fit:
             f"{plan.spec.name}: the whole graph takes about {gib(needed)} of memory and {gib(usable)} may be used, but "
             f"this model cannot be trained in batches. {', '.join(map(str, problems.found))}"
         )
-    return Fit(BATCH, needed, usable)
+    return BATCH, needed, usable
 
 
 def near_labels(plan: Plan, task: NodeTask) -> Plan | None:

@@ -8,6 +8,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from g3nn.kernels.adam import StackedAdam
 from g3nn.model.generative import GenerativeModel
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import moving_buffers
@@ -15,7 +16,6 @@ from g3nn.model.objective import Objective
 from g3nn.model.pairs import DrawsPairs, PairSource
 from g3nn.model.replicas import Noise, Replicas
 from g3nn.model.terms import TERM_NAMES
-from g3nn.training.adam import StackedAdam
 from g3nn.training.capture import Captured
 from g3nn.training.options import BEST, LAST, TrainingOptions
 from g3nn.training.track import Track

@@ -7,7 +7,7 @@ import pytest
 
 import g3nn
 from g3nn.base.errors import DeviceMemoryError, G3NNWarning
-from g3nn.estimator.effort import Memory
+from g3nn.estimator.effort import EFFORTS
 from g3nn.training import memory
 
 GRAPH = g3nn.synthetic(nodes=1000, classes=2, degree=8, features=8, homophily=0.9, signal=2.0, labels_per_class=80)
@@ -52,6 +52,6 @@ def test_enough_memory_is_not_worth_a_word(given):
 
 def test_who_is_left_out_is_told_even_if_all_others_fit():
     error = DeviceMemoryError("linkx: the whole graph takes about 9 GiB")
-    assert Memory(left_out={"linkx": error}).notes() == [
-        "left out for lack of memory: linkx: the whole graph takes about 9 GiB"
-    ]
+    effort = EFFORTS["quick"].limited(None, GRAPH, on_cpu=True)
+    effort.left_out["linkx"] = error
+    assert effort.memory_notes() == ["left out for lack of memory: linkx: the whole graph takes about 9 GiB"]

@@ -11,7 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 import g3nn
 from g3nn.kernels.sparse import row_dots
-from g3nn.queries.genuine import Evidence, PairAttributes
+from g3nn.queries.genuine import Evidence
 
 
 def injected(task, count, seed=0):
@@ -126,34 +126,38 @@ def test_the_same_seed_gives_the_same_answer(noisy):
     np.testing.assert_array_equal(first.probability, second.probability)
 
 
-class TestPairAttributes:
+class TestWhatIsAroundPairs:
     EDGES = np.array([[0, 0, 1, 2], [1, 2, 2, 3]])
+
+    @staticmethod
+    def around(edges, n, x):
+        features = np.ones((n, 1)) if x is None else x
+        task = g3nn.NodeTask.build(features, edges, np.arange(n) % 2, np.arange(n), None)
+        return Evidence(task, featureless=x is None).around
 
     def test_an_edge_is_left_out_of_what_is_around_its_ends(self):
         x = np.random.default_rng(0).normal(size=(5, 3))
         ones = np.ones(4)
-        full = PairAttributes(self.EDGES, 5, x)
-        without = PairAttributes(self.EDGES[:, 1:], 5, x)
-        seen = full.around(self.EDGES[:, :1], ones[:1], ones)
-        np.testing.assert_allclose(
-            seen[:, 1], without.around(self.EDGES[:, :1], np.zeros(1), ones[1:])[:, 1], rtol=1e-5
-        )
+        full = self.around(self.EDGES, 5, x)
+        without = self.around(self.EDGES[:, 1:], 5, x)
+        seen = full(self.EDGES[:, :1], ones[:1], ones)
+        np.testing.assert_allclose(seen[:, 1], without(self.EDGES[:, :1], np.zeros(1), ones[1:])[:, 1], rtol=1e-5)
 
     def test_who_has_no_other_neighbour_is_like_nobody(self):
         """Nodes 0 to 7 have one edge each, of a weight that single precision cannot hold."""
         x = np.random.default_rng(0).normal(size=(16, 3))
         edges, weights = np.stack([np.arange(8), np.arange(8, 16)]), np.full(8, 0.7)
-        seen = PairAttributes(edges, 16, x).around(edges, weights, weights)
+        seen = self.around(edges, 16, x)(edges, weights, weights)
         np.testing.assert_array_equal(seen[:, 1], 0)
 
     def test_common_neighbours_count_the_more_the_rarer(self):
-        shared = PairAttributes(self.EDGES, 5, None).around(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
+        shared = self.around(self.EDGES, 5, None)(np.array([[0, 0, 0], [1, 3, 4]]), np.zeros(3), np.ones(4))
         # 0 and 1 share node 2, which has three edges; 0 and 3 too; nobody shares anything with 4.
         np.testing.assert_allclose(shared[:, 0], np.log1p([1 / np.log(5), 1 / np.log(5), 0]))
 
     def test_without_features_degrees_count_without_the_edge_itself(self):
-        likeness = PairAttributes(self.EDGES, 5, None)
-        seen = likeness.around(self.EDGES[:, 2:], np.ones(2), np.ones(4))
+        around = self.around(self.EDGES, 5, None)
+        seen = around(self.EDGES[:, 2:], np.ones(2), np.ones(4))
         # Without the edge between them 1 has one neighbour and 2 has two; without theirs 2 has two and 3 none.
         np.testing.assert_allclose(seen[:, 1], [np.log(2) + np.log(3), np.log(3)])
         np.testing.assert_allclose(seen[:, 2], [np.log(2), 0], atol=1e-12)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from g3nn.queries.messages import MOST_GROUPS, MergedGroups
+from g3nn.queries.messages import MOST_GROUPS, beliefs_in_groups, drawn_classes, labels_in_groups, merged_groups
 
 COMMUNITIES, EACH = 10, 4
 
@@ -24,38 +24,38 @@ def many():
 
 def test_few_classes_are_groups_of_their_own():
     q = np.random.default_rng(0).dirichlet(np.ones(MOST_GROUPS), size=30)
-    merged = MergedGroups.of(q, np.zeros((2, 0), dtype=np.int64))
-    assert merged.group.tolist() == list(range(MOST_GROUPS))
-    assert np.array_equal(merged.beliefs(q), q)
+    group = merged_groups(q, np.zeros((2, 0), dtype=np.int64))
+    assert group.tolist() == list(range(MOST_GROUPS))
+    assert np.array_equal(beliefs_in_groups(q, group), q)
     groups = np.arange(30) % MOST_GROUPS
-    assert np.array_equal(merged.members(groups, q, np.random.default_rng(0)), groups)
+    assert np.array_equal(drawn_classes(groups, q, group, np.random.default_rng(0)), groups)
 
 
 def test_classes_of_a_community_are_merged(many):
     labels, community, edges = many
     q = np.eye(COMMUNITIES * EACH)[labels]
-    merged = MergedGroups.of(q, edges)
-    assert merged.count <= MOST_GROUPS
-    for group in range(merged.count):
-        assert len(set(community[np.isin(labels, np.flatnonzero(merged.group == group))])) == 1
-    codes = merged.codes(np.where(labels == 5, -1, labels))
+    group = merged_groups(q, edges)
+    assert group.max() < MOST_GROUPS
+    for one in range(group.max() + 1):
+        assert len(set(community[np.isin(labels, np.flatnonzero(group == one))])) == 1
+    codes = labels_in_groups(np.where(labels == 5, -1, labels), group)
     assert (codes[labels == 5] == -1).all()
-    assert np.array_equal(codes[labels != 5], merged.group[labels[labels != 5]])
-    np.testing.assert_allclose(merged.beliefs(q).argmax(1), merged.group[labels])
+    assert np.array_equal(codes[labels != 5], group[labels[labels != 5]])
+    np.testing.assert_allclose(beliefs_in_groups(q, group).argmax(1), group[labels])
 
 
 def test_a_class_without_edges_belongs_somewhere():
     q = np.eye(20)
-    merged = MergedGroups.of(q, np.array([[0, 2, 4], [1, 3, 5]]))
-    assert merged.group.shape == (20,)
-    assert merged.count <= MOST_GROUPS
+    group = merged_groups(q, np.array([[0, 2, 4], [1, 3, 5]]))
+    assert group.shape == (20,)
+    assert group.max() < MOST_GROUPS
 
 
 def test_drawn_classes_follow_the_beliefs_within_a_group():
-    merged = MergedGroups(np.array([0, 1, 0, 1]))
+    group = np.array([0, 1, 0, 1])
     q = np.tile([0.3, 0.4, 0.1, 0.2], (8000, 1))
     groups = np.arange(8000) % 2
-    drawn = merged.members(groups, q, np.random.default_rng(0))
-    assert np.array_equal(merged.group[drawn], groups)
+    drawn = drawn_classes(groups, q, group, np.random.default_rng(0))
+    assert np.array_equal(group[drawn], groups)
     assert (drawn[groups == 0] == 0).mean() == pytest.approx(0.75, abs=0.03)
     assert (drawn[groups == 1] == 1).mean() == pytest.approx(2 / 3, abs=0.03)

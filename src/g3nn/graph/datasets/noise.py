@@ -138,7 +138,7 @@ def _checked(task: NodeTask, given: dict[str, float], amount: Rule) -> None:
 
 
 def _check_classes(task: NodeTask, problems: Problems) -> None:
-    if task.outcome != Classes.name:
+    if not task.kind.exclusive:
         problems.add("task", f"labels of kind {task.outcome}", Classes.name)
     problems.raise_if_any()
 

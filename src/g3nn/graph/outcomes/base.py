@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from g3nn.graph.calibrate import Scaling
 from g3nn.graph.outcomes.labels import Labels, Split, has_label, is_known
 from g3nn.graph.outcomes.warps import Warp
 
-PanelModel = tuple[str, str, Mapping[str, Any]]
+PanelModel = tuple[str, str, Mapping[str, object]]
 """A model, an objective and options, as `g3nn.fit` takes them."""
 
 COVERAGE = 0.9

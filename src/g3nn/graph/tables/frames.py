@@ -16,7 +16,6 @@ import scipy.sparse as sp
 from g3nn.base.errors import Problems
 from g3nn.base.folders import check_new_folder, new_folder
 from g3nn.base.parse import UNKNOWN, is_frame
-from g3nn.graph.outcomes import Classes
 from g3nn.graph.tables.files import PARQUET_SUFFIXES, openpyxl_for
 from g3nn.graph.task import NodeTask
 from g3nn.kernels.sparse import is_binary
@@ -97,10 +96,11 @@ def library_of(frame: object) -> str:
     return "pandas" if library == "pyarrow" else library
 
 
-def native_frame(table: pa.Table, library: Any = "pandas") -> object:
+def native_frame(table: pa.Table, library: str = "pandas") -> object:
     """A data frame of a library; instead of pandas, where that is not installed, the Arrow table."""
     if library != "pandas":
-        return nw.from_arrow(table, backend=library).to_native()
+        backend: Any = library  # One of many that narwhals lists.
+        return nw.from_arrow(table, backend=backend).to_native()
     try:
         import pandas  # noqa: F401
     except ImportError:
@@ -120,7 +120,7 @@ def export(task: NodeTask, folder: str | Path) -> Path:
     """
     folder, problems = Path(folder), Problems()
     check_new_folder(folder, problems, "export")
-    if task.outcome != Classes.name:
+    if not task.kind.exclusive:
         problems.add("task", f"{task.name} with the outcome {task.outcome}", "labels that are classes")
     problems.raise_if_any()
     ids = pa.array([f"paper-{node}" for node in range(task.num_nodes)])

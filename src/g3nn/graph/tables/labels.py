@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from g3nn.base.errors import Problems
-from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Classes, Labels, Real, Tags, guessed_outcome, without_labels_of
+from g3nn.graph.outcomes import MANY_CLASSES, OUTCOMES, Labels, Outcome, guessed_outcome, without_labels_of
 from g3nn.graph.outcomes.labels import name_array
 from g3nn.graph.tables.cells import NULL_WORDS, is_text, known, label_values, means_text, plain
 from g3nn.graph.tables.files import Source
@@ -30,9 +30,10 @@ def read_labels(
         raw, first = plain(table[names[0]], source.typed), columns[names[0]]
         text = means_text(raw, first, source.typed)
         values = None if text else _numbers(label_values(first, source.typed))
-        outcome = guessed_outcome(len(names), values).name
-        if outcome != Tags.name and values is not None and np.isfinite(values).all() and (values % 1 == 0).all():
-            _remark_on_whole_numbers(source.place(names[0]), np.unique(values), outcome, remarks)
+        guessed = guessed_outcome(len(names), values)
+        if not guessed.flags and values is not None and np.isfinite(values).all() and (values % 1 == 0).all():
+            _remark_on_whole_numbers(source.place(names[0]), np.unique(values), guessed, remarks)
+        outcome = guessed.name
     rule = OUTCOMES[outcome]
     if not rule.flags and len(names) > 1:
         advice = 'Use outcome="tags" for several columns, or fit one model for each column.'
@@ -48,8 +49,7 @@ def read_labels(
     if rule.flags:
         values = np.concatenate([column.values for column in labels], axis=1)
         return outcome, Labels(name_array(names), values, flat=False)
-    if rule.exclusive or rule.name == Real.name:
-        _remark_on_minus_one(source.place(names[0]), labels[0], rule.exclusive, remarks)
+    _remark_on_minus_one(source.place(names[0]), labels[0], rule.exclusive, remarks)
     if rule.exclusive:
         _remark_on_classes(source.place(names[0]), labels[0], remarks)
     return outcome, labels[0]
@@ -69,16 +69,16 @@ def _known(source: Source, name: str, column: pa.Array, nulls: tuple[str, ...], 
     return cells
 
 
-def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: str, remarks: Remarks) -> None:
+def _remark_on_whole_numbers(place: str, values: np.ndarray, outcome: type[Outcome], remarks: Remarks) -> None:
     """Many whole numbers may be classes, numbers or counts; say what they are taken for."""
     if len(values) <= MANY_CLASSES:
         return
     found = f"{len(values)} whole numbers from {values[0]:g} to {values[-1]:g}"
-    if outcome == Classes.name:
+    if outcome.exclusive:
         done = "each is taken as a class of its own"
         advice = 'If they have an order, use outcome="real" (numbers) or outcome="counts".'
     else:
-        done = f"taken as {OUTCOMES[outcome].values_title}"
+        done = f"taken as {outcome.values_title}"
         advice = 'outcome="classes" takes each as a class of its own.'
     remarks.note(place, found, "classes, real values or counts", done, advice)
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from g3nn.training.adam import StackedAdam
+from g3nn.kernels.adam import StackedAdam
 
 LR = (0.1, 0.01, 0.003)
 DECAY = (0.0, 0.05, 0.5)
