@@ -111,8 +111,10 @@ def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
         "There are only 15 validation nodes, so every figure on validation is rough",
         "sbm-gcn one model",
         "2 replicas in all",
+        "This model was asked for; no other was tried.",
     ):
         assert words in text
+    assert "No other model was tried." in Tags(made(copy(fitted).set_params(model="auto"))).text
 
 
 def test_corrected_labels_are_not_said_to_be_held_back(fitted, made):
