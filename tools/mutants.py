@@ -94,8 +94,9 @@ class Copy:
         package = self.root / "src" / "g3nn"
         fitting = ((place, path) for place in mutant.places if (path := place.path(package)) is not None)
         place, path = next(fitting, (None, None))
-        tests = [test for test in mutant.tests if (self.root / test.partition("::")[0]).exists()]
-        if place is None or path is None or not tests:
+        files = [word for word in mutant.tests if (self.root / word.partition("::")[0]).exists()]
+        tests = [word for word in mutant.tests if word in files or not word.startswith("tests/")]
+        if place is None or path is None or not files:
             return Result(mutant.name, STALE, "", 0.0)
         path.write_text(path.read_text(encoding="utf-8").replace(place.before, place.after), encoding="utf-8")
         try:

@@ -48,7 +48,7 @@ SOURCES: dict[str, list[str]] = {
     "docs/labelling.md": [
         "python benchmarks/updating.py --table results/updating.jsonl",
         *3 * [LABELLING],
-        "three of the ten seeds",
+        "in a test",
     ],
     "docs/method.md": [STORES["paper"]],
     "docs/noise.md": [
@@ -68,19 +68,20 @@ SOURCES: dict[str, list[str]] = {
         "python benchmarks/any_graph.py --table results/any_graph.json",
     ],
     "docs/performance.md": ["results/speed-cpu.json results/speed-h200.json", "results/scale.json", "no record"],
-    "docs/reproduction.md": [*3 * [STORES["paper"]], *2 * ["no record"], *3 * [STORES["paper"]]],
+    "docs/reproduction.md": [*3 * [STORES["paper"]], *2 * ["in a test"], *3 * [STORES["paper"]]],
     "docs/scale.md": ["results/scale.json", "results/scale.json", "results/batches.json"],
 }
 """By document, what each of its tables of figures shows, in their order: a command, or records.
 
 elsewhere: measured on graphs that are not in this repository, as the text says. no record: the text says so.
-three of the ten seeds: means that no command prints.
+in a test: no command prints it, and a test below compares it with its record.
 """
 
 
 class Table(NamedTuple):
     document: str
     line: int
+    head: str
     rows: list[str]
 
 
@@ -96,7 +97,7 @@ def tables(document: Path) -> Iterator[Table]:
                 end += 1
             rows = lines[start + 1 : end]
             if sum("." in number for row in rows for number in NUMBER.findall(plain(row))) >= LEAST_DECIMALS:
-                yield Table(document.relative_to(ROOT).as_posix(), start, rows)
+                yield Table(document.relative_to(ROOT).as_posix(), start, lines[start - 1], rows)
 
 
 def plain(row: str) -> str:
@@ -205,6 +206,85 @@ def test_a_table_shows_what_was_recorded(table, source):
             if "." in text and not any(stands_for(text, value) for value in values):
                 wrong.append(f"{text} in {row}")
     assert wrong == []
+
+
+def record(name: str) -> Any:
+    return json.loads((ROOT / "results" / name).read_text())
+
+
+def figures_below(document: str, heading: str) -> list[list[float]]:
+    """The numbers of each row of the first table below this line."""
+    text = (ROOT / document).read_text().partition(heading)[2]
+    rows = re.search(r"^\|[-:| ]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
+    assert rows is not None
+    return [numbers(row) for row in rows[1].splitlines()]
+
+
+def test_damaged_inputs_and_kills_are_counted_as_recorded():
+    fuzzed = [[one["inputs"], len(one["findings"]), round(one["seconds"])] for one in record("fuzz.json")]
+    assert figures_below("docs/trust.md", "## Damaged and forged inputs") == fuzzed
+    killed = [
+        [one["kills"], one["hit"]["while"], len(one["faults"]), round(one["seconds"])] for one in record("kills.json")
+    ]
+    assert figures_below("docs/trust.md", "## Killed processes") == killed
+
+
+def test_wrong_answers_cost_what_was_recorded():
+    """The same seeds with wrong answers and with right ones."""
+    runs = [one for one in record("labelling.json") if "learner" in one and one["last"] == 20]
+    ends: dict[tuple[Any, ...], float] = {
+        tuple(one[name] for name in ("graph", "learner", "wrong", "seed")): one["accuracy"]["20"]
+        for one in runs
+        if one["strategy"] == "default"
+    }
+    seeds = {seed for _, _, wrong, seed in ends if wrong}
+    assert len(seeds) == 3
+    expected = [
+        [round(fmean(ends[graph, learner, wrong, seed] for seed in seeds), 3) for learner, wrong in COMPARED]
+        for graph in ("cora", "citeseer", "pubmed", "amazon_photo", "chameleon_filtered", "actor")
+    ]
+    rows = figures_below("docs/labelling.md", "With one answer in ten wrong")
+    assert [row[-4:] for row in rows] == expected
+
+
+COMPARED = [(learner, wrong) for learner in ("gcn-128", "small") for wrong in (0.1, 0.0)]
+
+
+def test_all_cells_that_differ_from_the_published_ones_are_explained():
+    cells = json.loads(printed(STORES["paper"] + " --format json"))["cells"]
+    released = [cell["difference"] for cell in cells if cell["objective"] == "released"]
+    recorded = [round(difference, 3) for difference in released if abs(difference) > 0.010]
+    shown = [
+        float(number)
+        for table in ALL_TABLES
+        if table.document == "docs/reproduction.md" and "difference" in table.head
+        for row in table.rows
+        for number in re.findall(r"[-+]0\.\d+", row.split("|")[2])
+    ]
+    assert sorted(shown) == sorted(recorded)
+
+
+def test_seconds_of_fits_that_were_alone_on_a_device():
+    text = (ROOT / "docs" / "own-data-figures.md").read_text()
+    found = re.findall(r"(\w+) (\d+) s\b", text.partition("results/default_alone.json")[2].partition("\n\n")[0])
+    assert found == [(one["graph"], f"{one['seconds']:.0f}") for one in record("default_alone.json")]
+
+
+SENTENCES = {
+    ("docs/own-data-figures.md", "results/classifier.json"): ("0.024", "0.034", "0.017", "0.031", "0.036", "0.042"),
+    ("docs/scale.md", "results/large_tables.json"): ("95.8 %", "12.6 GiB"),
+    ("docs/label-noise.md", "results/judged_labels.json"): ("0.034", "0.191"),
+    ("docs/noise.md", "results/adaptive_attack_short.json"): ("0.791", "0.831", "0.806", "0.805"),
+}
+"""By document and the record that a paragraph names, what the paragraph shows of it."""
+
+
+@pytest.mark.parametrize(("document", "source"), SENTENCES)
+def test_a_sentence_shows_what_was_recorded(document, source):
+    paragraphs = [" ".join(text.split()) for text in (ROOT / document).read_text().split("\n\n") if source in text]
+    for shown in SENTENCES[document, source]:
+        assert any(shown in text for text in paragraphs), shown
+        assert any(stands_for(shown.split()[0], value) for value in allowed(source, "")), shown
 
 
 README_SOURCES = {

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import sklearn  # Its parts are imported where they are used: they take long.
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import r2_score
 from sklearn.utils import Tags as SklearnTags
 
 from g3nn.base.errors import DataError, G3NNError, Problems
@@ -47,7 +47,8 @@ def explained(answers: np.ndarray, y: object, weight: npt.ArrayLike | None) -> f
     values, answers = _numbers(y), answers.reshape(len(answers), -1)
     weight = _checked(answers, values, ~np.isnan(values).all(axis=1), weight)
     columns = zip(values.T, answers.T, (~np.isnan(values)).T, strict=True)
-    return float(np.mean([r2_score(v[known], a[known], sample_weight=weight[known]) for v, a, known in columns]))
+    score = sklearn.metrics.r2_score
+    return float(np.mean([score(v[known], a[known], sample_weight=weight[known]) for v, a, known in columns]))
 
 
 def _checked(answers: np.ndarray, values: np.ndarray, known: np.ndarray, weight: npt.ArrayLike | None) -> np.ndarray:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
+import sklearn  # Its parts are imported where they are used: they take long.
 
 from g3nn.base.parse import Matrix
 from g3nn.kernels.sparse import normalised_adjacency
@@ -43,7 +43,7 @@ class Likeness:
         rows = _begun(features, n, rng)
         for _ in range(_HOPS):
             rows = adjacency @ rows
-        rows = normalize(rows - rows.mean(0))
+        rows = sklearn.preprocessing.normalize(rows - rows.mean(0))
         targets, most = np.arange(n), int(np.clip(_CELLS // max(n, 1), *_TARGETS))
         if n > most:
             targets = np.sort(rng.choice(n, most, replace=False))
@@ -87,10 +87,10 @@ def _begun(features: Matrix | None, n: int, rng: np.random.Generator) -> np.ndar
     if features is None:
         return rng.standard_normal((n, _SIZE), dtype=np.float32) / np.float32(np.sqrt(_SIZE))
     if sp.issparse(features):
-        rows: Matrix = normalize(sp.csr_array(features))
+        rows: Matrix = sklearn.preprocessing.normalize(sp.csr_array(features))
     else:
         deviation = features.std(0)
-        rows = normalize((features - features.mean(0)) / np.where(deviation > 0, deviation, 1.0))
+        rows = sklearn.preprocessing.normalize((features - features.mean(0)) / np.where(deviation > 0, deviation, 1.0))
     if rows.shape[1] > _SIZE:
         rows = rows @ (rng.standard_normal((rows.shape[1], _SIZE), dtype=np.float32) / np.float32(np.sqrt(_SIZE)))
     elif sp.issparse(rows):

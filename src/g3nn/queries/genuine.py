@@ -8,10 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn  # Its parts are imported where they are used: they take long.
 from scipy.special import expit, logit
 from scipy.stats import entropy
-from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.utils.extmath import randomized_svd
 
 from g3nn.base.parse import Matrix
@@ -44,18 +43,18 @@ def coordinates(features: Matrix, size: int) -> np.ndarray:
         reduced = scaled.toarray() if sparse else scaled
     if not sparse:
         reduced = np.concatenate([reduced, np.ones((len(reduced), 1))], axis=1)
-    return np.ascontiguousarray(normalize(reduced), dtype=np.float32)
+    return np.ascontiguousarray(sklearn.preprocessing.normalize(reduced), dtype=np.float32)
 
 
 def unit_rows(features: Matrix) -> Matrix:
     """(n, d): features of equal variance, in rows of length one; dense ones are centred."""
-    return normalize(_scaled(features))
+    return sklearn.preprocessing.normalize(_scaled(features))
 
 
 def _scaled(features: Matrix) -> Matrix:
     sparse = sp.issparse(features)
-    scaled = StandardScaler(with_mean=not sparse).fit_transform(features)
-    return normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
+    scaled = sklearn.preprocessing.StandardScaler(with_mean=not sparse).fit_transform(features)
+    return sklearn.preprocessing.normalize(scaled) if sparse else scaled / np.sqrt(features.shape[1])
 
 
 _ROUNDS = 4
@@ -232,5 +231,5 @@ def density_ratio(
     kind = np.concatenate([np.ones(len(some)), np.zeros(len(chance))])
     counts = np.concatenate([weights[some] / weights[some].sum(), np.full(len(chance), 1 / len(chance))]) * len(some)
     rows = (np.concatenate([edges[some], chance]) - centre) / spread
-    model = LogisticRegression(max_iter=500).fit(rows, kind, sample_weight=counts)
+    model = sklearn.linear_model.LogisticRegression(max_iter=500).fit(rows, kind, sample_weight=counts)
     return lambda attributes: np.asarray(model.decision_function((attributes - centre) / spread))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import sklearn  # Its parts are imported where they are used: they take long.
 from scipy.special import expit, logit
-from sklearn.isotonic import IsotonicRegression
 
 from g3nn.base.parse import encode
 
@@ -136,7 +136,7 @@ def genuine_by_score(edges: np.ndarray, chance: np.ndarray, weights: np.ndarray 
     score = np.concatenate([edges, chance])
     kind = np.repeat([1.0, 0.0], [len(edges), len(chance)])
     counts = np.concatenate([np.full(len(edges), 1 / len(edges)), weights / weights.sum()])
-    observed = IsotonicRegression(y_min=0, y_max=1).fit_transform(score, kind, sample_weight=counts)
+    observed = sklearn.isotonic.IsotonicRegression(y_min=0, y_max=1).fit_transform(score, kind, sample_weight=counts)
     # Between the centres of two levels the probability rises linearly.
     level, place = np.unique(observed, return_inverse=True)
     centre = np.bincount(place, counts * score) / np.bincount(place, counts)

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn  # Its parts are imported where they are used: they take long.
 from scipy.optimize import brentq
 from scipy.special import expit
-from sklearn.cluster import MiniBatchKMeans
 
 from g3nn.base.parse import decode, distinct
 from g3nn.graph.datasets.random_graph import uniform_pairs
@@ -47,7 +47,7 @@ class Cells:
     @classmethod
     def near(cls, vectors: np.ndarray, count: int) -> Cells:
         """About `count` cells of nodes whose vectors (n, h) are near each other, none of them very large."""
-        means = MiniBatchKMeans(count, batch_size=4096, max_iter=20, n_init=1, random_state=0)
+        means = sklearn.cluster.MiniBatchKMeans(count, batch_size=4096, max_iter=20, n_init=1, random_state=0)
         cluster = means.fit_predict(vectors).astype(np.int64)
         order, size = np.argsort(cluster, kind="stable"), np.bincount(cluster)
         # A tile of two large clusters would be too much to look at, so they are cut into several cells.

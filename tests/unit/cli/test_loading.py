@@ -81,6 +81,13 @@ def test_training_and_tables_of_trainings_come_without_scikit_learn(tmp_path):
     assert "sklearn" not in loaded
 
 
+@pytest.mark.slow
+def test_an_estimator_is_made_without_what_a_fit_needs():
+    parts = ("numba", "torch_geometric", "sklearn.ensemble", "sklearn.linear_model", "sklearn.metrics")
+    code = f"import sys, g3nn; g3nn.G3NNClassifier(); print([name for name in {parts} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
 def complete(folder: Path, line: str) -> list[str]:
     words = {"COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1), "_G3NN_COMPLETE": "complete_bash"}
     out, loaded = run(folder, **words)

@@ -184,6 +184,19 @@ class TestMixture:
         assert (left.weight, left.isolated_weight) == (1, 1)
 
 
+def test_every_model_that_was_tried_is_a_reason_for_doubt(graph, small_panel, monkeypatch):
+    counted = []
+
+    def listening(self, scaling, answer, labels, tried, weighed):
+        counted.append(tried)
+        return scaling
+
+    monkeypatch.setattr(Classes, "with_doubt", listening)
+    found = small_panel(epochs=2).fit(graph.X, graph.y, graph.edges, val=graph.val)
+    assert len(found.panel_) > 1
+    assert set(counted) == {len(found.panel_)}
+
+
 def test_a_network_is_judged_by_less_than_its_loss_since_validation_nodes_ended_its_training():
     """By half the logarithm of the nodes of each replica, as in the criterion of Schwarz; others are not."""
     network, trees = object.__new__(Network), object.__new__(Tabular)

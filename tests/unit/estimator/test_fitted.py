@@ -275,6 +275,8 @@ def test_label_propagation_answers_in_its_own_graph_only(graph, quick):
     assert classifier.predict(Nodes(graph.X, graph.edges)[:3]).shape == (3,)
     known = classifier.fitted_.seen[0]
     assert classifier.predict(graph.X[:1], np.array([[150], [known]])) == graph.y[known]
+    first, second = classifier.predict_proba(graph.X[:2])
+    np.testing.assert_array_equal(first, second, "nothing is known of new nodes without edges")
     with pytest.raises(InputError, match="Fit again with the new nodes"):
         classifier.predict(Nodes(graph.X[:5], None))
 

@@ -9,10 +9,13 @@ from torch_geometric.data import HeteroData
 
 from g3nn.base.errors import InputError, Problems
 from g3nn.estimator import G3NNClassifier, Nodes
+from g3nn.estimator.effort import EFFORTS
+from g3nn.estimator.fitting import _search
 from g3nn.estimator.problem import fingerprint, read_problem
 from g3nn.graph.features import FeatureTable
 from g3nn.graph.given import Given, take_apart
 from g3nn.graph.task import NodeTask
+from g3nn.training.progress import Course
 
 X = np.eye(8)
 Y = np.array([0, 0, 0, 1, 1, 1, -1, -1])
@@ -64,6 +67,14 @@ def test_replicas_have_folds_of_their_own_unless_there_are_many_labels_or_an_est
     assert not request(X, some, pairs, prior=LogisticRegression()).folds
     assert "trees-neighbours" in [one.name for one in request(X, some, pairs).simple]
     assert request(X, some, pairs, model="gcn").simple == ()
+
+
+@pytest.mark.parametrize("effort", EFFORTS)
+def test_no_fold_chooses_alone(effort):
+    pairs = np.stack([np.arange(600), (np.arange(600) + 1) % 600])
+    folded = request(np.eye(2)[np.arange(600) % 2], np.arange(600) % 2, pairs, effort=effort)
+    assert folded.folds
+    assert _search(folded, Course(), []).effort.replicas == max(2, EFFORTS[effort].replicas)
 
 
 def test_every_problem_is_in_one_message():

@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 import g3nn
 from g3nn.base.errors import InputError
 from g3nn.estimator import G3NNClassifier, load_model
+from g3nn.graph.calibrate import wilson_interval
 from g3nn.pages import layout, model_graph, model_page, model_views, write_model_report
 from g3nn.queries import AuditTables
 
@@ -111,8 +112,10 @@ def test_the_page_says_what_was_fitted_and_how_well(fitted, audit, made):
         "There are only 15 validation nodes, so every figure on validation is rough",
         "sbm-gcn one model",
         "2 replicas in all",
+        "This model was asked for; no other was tried.",
     ):
         assert words in text
+    assert "No other model was tried." in Tags(made(copy(fitted).set_params(model="auto"))).text
 
 
 def test_corrected_labels_are_not_said_to_be_held_back(fitted, made):
@@ -278,7 +281,8 @@ def test_what_the_validation_nodes_say(fitted, made):
     assert counts.trace() / len(labels) == accuracy
     assert sum(nodes for _, _, nodes, _, _ in data["degrees"]) == 15
     assert sum(nodes for _, _, nodes, *_ in data["reliability"]) == 15
-    assert all(low <= found <= high for *_, found, _, low, high in data["reliability"])
+    for *_, nodes, found, _, low, high in data["reliability"]:
+        np.testing.assert_allclose([low, high], wilson_interval(found, nodes), atol=1e-5)
     assert data["curves"]["epochs"] == [1, 2, 3, 4]
     assert {"val_loss", "val_accuracy", "graph"} <= set(data["curves"]["terms"])
     assert [row[1] for row in data["panel"]["rows"]] == ["sbm-gcn"]

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn  # Its parts are imported where they are used: they take long.
 from sklearn.base import BaseEstimator, clone
-from sklearn.feature_selection import f_classif, f_regression
-from sklearn.pipeline import Pipeline
 from sklearn.utils.sparsefuncs import min_max_axis
 
 from g3nn.base.errors import G3NNError, InputError, Problem
@@ -189,7 +188,8 @@ class _Learner:
         most = _MOST_FOR_TREES if is_boosted(self.estimator) else _MOST_COLUMNS
         if len(columns) > most:
             with np.errstate(divide="ignore", invalid="ignore"):
-                score, _ = (f_classif if self.classes else f_regression)(rows[:, columns], values)
+                tests = sklearn.feature_selection
+                score, _ = (tests.f_classif if self.classes else tests.f_regression)(rows[:, columns], values)
             best = np.argsort(-np.nan_to_num(score), kind="stable")[:most]
             columns = np.sort(columns[best])
         return columns
@@ -200,7 +200,7 @@ class _Learner:
             name for name, value in estimator.get_params().items() if name.endswith("random_state") and value is None
         ]
         estimator.set_params(**dict.fromkeys(free, self.seed))
-        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+        prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, sklearn.pipeline.Pipeline) else ""
         try:
             estimator.fit(rows, values, **({} if weights is None else {f"{prefix}sample_weight": weights}))
         except Exception as error:

@@ -9,14 +9,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn  # Its parts are imported where they are used: they take long.
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator, is_classifier, is_regressor
-from sklearn.decomposition import TruncatedSVD
-from sklearn.dummy import DummyClassifier, DummyRegressor
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from g3nn.base.errors import Problems, any_of
 from g3nn.base.parse import Matrix
@@ -51,7 +46,7 @@ class Neighbourhood:
         cells = features.nnz / n * (n + 2 * edges.shape[1]) if sp.issparse(features) else 2 * n * d
         if cells <= _MOST_CELLS:
             return cls(None, 1, directed=directed)
-        svd = TruncatedSVD(min(_COMPONENTS, n), random_state=seed).fit(features)
+        svd = sklearn.decomposition.TruncatedSVD(min(_COMPONENTS, n), random_state=seed).fit(features)
         return cls(svd.components_.T.astype(np.float32), 2, directed=directed)
 
     def apply(self, features: Matrix, edges: np.ndarray, weights: np.ndarray | None = None) -> Matrix:
@@ -89,25 +84,25 @@ _ITERATIONS = 1000
 
 
 def boosted_trees(outcome: type[Outcome]) -> BaseEstimator:
-    kind = HistGradientBoostingClassifier if outcome.learner == "classifier" else HistGradientBoostingRegressor
-    return kind(max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
+    return _boosted()[outcome.learner](max_leaf_nodes=15, l2_regularization=1.0, max_features=0.3, early_stopping=False)
 
 
 def scaled_linear(outcome: type[Outcome], penalty: float = 1.0, labels: int = 1) -> BaseEstimator:
     """penalty: of the squares of coefficients, as a multiple of the usual one, beside the summed loss of the labels."""
     if outcome.learner == "classifier":
-        last = LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
+        last = sklearn.linear_model.LogisticRegression(C=1 / penalty, max_iter=_ITERATIONS)
     elif outcome.of_rates:
         # Its loss is a mean.
-        last = PoissonRegressor(alpha=penalty / max(labels, 1), max_iter=_ITERATIONS)
+        last = sklearn.linear_model.PoissonRegressor(alpha=penalty / max(labels, 1), max_iter=_ITERATIONS)
     else:
-        last = Ridge(alpha=penalty)
-    return make_pipeline(StandardScaler(), last)
+        last = sklearn.linear_model.Ridge(alpha=penalty)
+    return sklearn.pipeline.make_pipeline(sklearn.preprocessing.StandardScaler(), last)
 
 
 def base_rate(outcome: type[Outcome]) -> BaseEstimator:
     """The same for all nodes: how frequent classes are, or the mean."""
-    return DummyClassifier(strategy="prior") if outcome.learner == "classifier" else DummyRegressor()
+    dummy = sklearn.dummy
+    return dummy.DummyClassifier(strategy="prior") if outcome.learner == "classifier" else dummy.DummyRegressor()
 
 
 NAMED: dict[str, Callable[[type[Outcome]], BaseEstimator]] = {"trees": boosted_trees, "linear-model": scaled_linear}
@@ -238,11 +233,17 @@ def _by_rows(X: Matrix, width: int, scores: Callable[[Any], np.ndarray]) -> np.n
     return np.concatenate([scores(X[first : first + size]) for first in range(0, max(1, X.shape[0]), size)])
 
 
-_BOOSTED = (HistGradientBoostingClassifier, HistGradientBoostingRegressor)
-_LINEAR: dict[str, tuple[type, ...]] = {
-    "classifier": (LogisticRegression,),
-    "regressor": (Ridge, LinearRegression, ElasticNet, Lasso, PoissonRegressor),
-}
+def _boosted() -> dict[str, type]:
+    trees = sklearn.ensemble
+    return {"classifier": trees.HistGradientBoostingClassifier, "regressor": trees.HistGradientBoostingRegressor}
+
+
+def _linear() -> dict[str, tuple[type, ...]]:
+    kinds = sklearn.linear_model
+    regressors = (kinds.Ridge, kinds.LinearRegression, kinds.ElasticNet, kinds.Lasso, kinds.PoissonRegressor)
+    return {"classifier": (kinds.LogisticRegression,), "regressor": regressors}
+
+
 _LOGARITHMIC = ("poisson", "gamma")
 """Losses of boosted trees whose scores are logarithms of means."""
 
@@ -279,22 +280,22 @@ def check_feature_model(estimator: object, outcome: type[Outcome], problems: Pro
                 )
                 problems.add("prior", f"{name} with {option}", f"{option} at its default", advice)
     elif not _is_linear(estimator):
-        kept = [kind.__name__ for kind in _LINEAR[wanted]]
+        kept = [kind.__name__ for kind in _linear()[wanted]]
         names = any_of([f"HistGradientBoosting{wanted.capitalize()}", *kept])
         advice = "A model is saved as plain arrays, which are known for these only."
         given = " and ".join(type(step).__name__ for step in _steps(estimator)) or "nothing"
-        given = f"a pipeline of {given}" if isinstance(estimator, Pipeline) else given
+        given = f"a pipeline of {given}" if isinstance(estimator, sklearn.pipeline.Pipeline) else given
         allowed = f"{names}, or a pipeline of StandardScaler and {any_of(kept)}"
         problems.add("prior", f"{given}, which cannot be saved without pickle", allowed, advice)
 
 
 def is_boosted(estimator: BaseEstimator) -> bool:
-    return type(estimator) in _BOOSTED
+    return type(estimator) in _boosted().values()
 
 
 def centres(estimator: BaseEstimator) -> bool:
     """Whether it subtracts the mean of each column, so that nothing stays sparse."""
-    return any(isinstance(step, StandardScaler) and step.with_mean for step in _steps(estimator))
+    return any(isinstance(step, sklearn.preprocessing.StandardScaler) and step.with_mean for step in _steps(estimator))
 
 
 def estimator_name(estimator: BaseEstimator) -> str:
@@ -303,13 +304,14 @@ def estimator_name(estimator: BaseEstimator) -> str:
 
 
 def _steps(estimator: BaseEstimator) -> list[Any]:
-    return [step for _, step in estimator.steps] if isinstance(estimator, Pipeline) else [estimator]
+    return [step for _, step in estimator.steps] if isinstance(estimator, sklearn.pipeline.Pipeline) else [estimator]
 
 
 def _is_linear(estimator: BaseEstimator) -> bool:
     """A linear model, on its own or after scalers."""
     *scalers, last = _steps(estimator) or [None]
-    return type(last) in sum(_LINEAR.values(), ()) and all(type(step) is StandardScaler for step in scalers)
+    scaled = all(type(step) is sklearn.preprocessing.StandardScaler for step in scalers)
+    return scaled and type(last) in sum(_linear().values(), ())
 
 
 def converted(estimator: BaseEstimator) -> FeatureModel:
@@ -321,15 +323,15 @@ def converted(estimator: BaseEstimator) -> FeatureModel:
         baseline = np.array(estimator._baseline_prediction, dtype=np.float64).ravel()
         link = "log" if estimator.loss in _LOGARITHMIC else "identity"
         return Trees.of(trees, baseline, _classifier_link(baseline) if is_classifier(estimator) else link)
-    if isinstance(estimator, DummyClassifier | DummyRegressor):
-        classifies = isinstance(estimator, DummyClassifier)
+    if isinstance(estimator, sklearn.dummy.DummyClassifier | sklearn.dummy.DummyRegressor):
+        classifies = is_classifier(estimator)
         return Linear.constant(
             estimator.n_features_in_, np.ravel(estimator.class_prior_ if classifies else estimator.constant_)
         )
     *scalers, last = _steps(estimator)
     coef = np.array(last.coef_, dtype=np.float64, ndmin=2).T
     intercept = np.zeros(coef.shape[1]) + last.intercept_
-    link = "log" if isinstance(last, PoissonRegressor) else "identity"
+    link = "log" if isinstance(last, sklearn.linear_model.PoissonRegressor) else "identity"
     model = Linear(coef, intercept, _classifier_link(intercept) if is_classifier(last) else link)
     for scaler in reversed(scalers):
         d = scaler.n_features_in_

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,7 +14,9 @@ from g3nn.graph.task import NodeTask
 from g3nn.kernels import Pattern
 from g3nn.kernels.sparse import SparseMatrix
 from g3nn.model.inputs import Inputs, Rowwise
-from g3nn.training.batches.sampling import GraphRows, Neighbourhood
+
+if TYPE_CHECKING:
+    from g3nn.training.batches.sampling import GraphRows, Neighbourhood
 
 
 @dataclass(frozen=True, eq=False)

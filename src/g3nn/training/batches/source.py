@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,7 +27,9 @@ from g3nn.model.likelihoods import Pairs
 from g3nn.model.pairs import MISSING, OBSERVED
 from g3nn.model.replicas import Noise
 from g3nn.training.batches.sampled import Sampled, SampledHop
-from g3nn.training.batches.sampling import GraphRows, Neighbourhood, Sampler
+
+if TYPE_CHECKING:
+    from g3nn.training.batches.sampling import Neighbourhood
 
 T = TypeVar("T")
 
@@ -171,6 +173,8 @@ class BatchSource:
         self.task, self.outcome, self.device, self.dtype = task, outcome, device, dtype
         self.fan_out = fan_out
         self.place = place = device if on_device else torch.device("cpu")
+        from g3nn.training.batches.sampling import GraphRows, Sampler  # numba takes long to import.
+
         self.rows = GraphRows.of(task.edges, task.num_nodes, task.weights, place)
         self._sampler = Sampler(self.rows.pattern)
         self._x = FeatureRows(task.features, device, dtype, on_device)

@@ -115,3 +115,4 @@ def test_kinds_of_nodes_that_never_have_a_label():
     tables = FittedTables.of(graph)
     assert FittedTables.from_json(tables.to_json()).never == graph.never.tolist()
     assert read_graph(table.slice(0, 158)).notes == ()
+    assert read_graph(table.slice(0, 164)).notes == (), "of 14 nodes 9 would have a label"
