@@ -1,0 +1,60 @@
+"""What to look at before the figures of a page are believed: columns that mean something else than they seem to, and
+what simple models reach."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from operator import itemgetter
+
+from g3nn.graph.tables.traps import CODE, ID, LEAK
+from g3nn.pages.described import clean
+from g3nn.pages.model import FittedModel
+from g3nn.pages.model_views import Columns, table
+
+_TRAPS = {
+    LEAK: ("decides the label alone", "leave it out if it is only known once the label is"),
+    ID: ("whole numbers that differ like ids", "leave it out"),
+    CODE: ("a few whole numbers, like codes", "read it as categories, or leave it out"),
+}
+_SIMPLE = {
+    "base-rate": "the same answer for every node",
+    "label-propagation": "given labels, passed along the edges",
+    "linear": "a node's columns, each with its own weight",
+    "trees": "a node's columns in any combination",
+}
+_AROUND = "-neighbours"
+
+
+def traps(fitted: FittedModel) -> dict[str, object] | None:
+    """Columns of the node table that are seldom meant as they are read, and what each is worth alone."""
+    if fitted.tables is None or not fitted.tables.traps:
+        return None
+    worth: Columns = {"right alone": 3, "most frequent label": 3}
+    if not fitted.outcome.pooled:
+        worth = {"variance explained alone": 3}
+    rows = [[clean(one.column), *_TRAPS[one.kind], *one[2 : 2 + len(worth)]] for one in fitted.tables.traps]
+    return table("Columns to look at", {"column": None, "what it is": None, "advice": None, **worth}, rows)
+
+
+def leaks(fitted: FittedModel) -> list[str]:
+    """The columns that decide the label alone."""
+    found = () if fitted.tables is None else fitted.tables.traps
+    return [clean(one.column) for one in found if one.kind == LEAK]
+
+
+def simple_models(panel: Sequence[object], fitted: FittedModel, score: str) -> dict[str, object] | None:
+    """The best of each kind of simple model and the answers, the highest score first; None if none was tried."""
+    tried = [one for one in map(vars, panel) if one["simple"] and math.isfinite(one["val_score"] + one["val_loss"])]
+    if not tried:
+        return None
+    best = {one["model"]: one for one in sorted(tried, key=itemgetter("val_score"))}
+    rows = [[name, _in_words(name), one["val_score"], one["val_loss"]] for name, one in best.items()]
+    answers = ["the answers of this page", fitted.model, fitted.val_score, fitted.val_loss, "chosen"]
+    ranked = sorted([*rows, answers], key=itemgetter(2), reverse=True)
+    return table("Simple models", {"model": None, "what it is": None, score: 3, "loss": 3}, ranked)
+
+
+def _in_words(model: str) -> str:
+    alone = _SIMPLE.get(model.removesuffix(_AROUND), "")
+    return f"{alone}; and those of its neighbours" if model.endswith(_AROUND) else alone
