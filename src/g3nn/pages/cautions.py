@@ -20,10 +20,11 @@ _TRAPS = {
 _SIMPLE = {
     "base-rate": "the same answer for every node",
     "label-propagation": "given labels, passed along the edges",
-    "linear": "a node's columns, each with its own weight",
-    "trees": "a node's columns in any combination",
+    "linear": "columns of the node, each with its own weight",
+    "linear-neighbours": "columns of the node and its neighbours, each with its own weight",
+    "trees": "columns of the node, in any combination",
+    "trees-neighbours": "columns of the node and its neighbours, in any combination",
 }
-_AROUND = "-neighbours"
 
 
 def traps(fitted: FittedModel) -> dict[str, object] | None:
@@ -49,12 +50,7 @@ def simple_models(panel: Sequence[object], fitted: FittedModel, score: str) -> d
     if not tried:
         return None
     best = {one["model"]: one for one in sorted(tried, key=itemgetter("val_score"))}
-    rows = [[name, _in_words(name), one["val_score"], one["val_loss"]] for name, one in best.items()]
+    rows = [[name, _SIMPLE.get(name, ""), one["val_score"], one["val_loss"]] for name, one in best.items()]
     answers = ["the answers of this page", fitted.model, fitted.val_score, fitted.val_loss, "chosen"]
     ranked = sorted([*rows, answers], key=itemgetter(2), reverse=True)
     return table("Simple models", {"model": None, "what it is": None, score: 3, "loss": 3}, ranked)
-
-
-def _in_words(model: str) -> str:
-    alone = _SIMPLE.get(model.removesuffix(_AROUND), "")
-    return f"{alone}; and those of its neighbours" if model.endswith(_AROUND) else alone
