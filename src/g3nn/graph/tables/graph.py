@@ -251,7 +251,7 @@ def read_tables(
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
     )
     edge_columns = EdgeColumns(source, target, weight)
-    read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, ()
+    read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()
     labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
