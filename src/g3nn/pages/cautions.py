@@ -7,15 +7,14 @@ import math
 from collections.abc import Sequence
 from operator import itemgetter
 
-from g3nn.graph.tables.traps import CODE, ID, LEAK
 from g3nn.pages.described import clean
 from g3nn.pages.model import FittedModel
 from g3nn.pages.model_views import Columns, table
 
 _TRAPS = {
-    LEAK: ("decides the label alone", "leave it out if it is only known once the label is"),
-    ID: ("whole numbers that differ like ids", "leave it out"),
-    CODE: ("a few whole numbers, like codes", "read it as categories, or leave it out"),
+    "leak": ("decides the label alone", "leave it out if it is only known once the label is"),
+    "id": ("whole numbers that differ like ids", "leave it out"),
+    "code": ("a few whole numbers, like codes", "read it as categories, or leave it out"),
 }
 _SIMPLE = {
     "base-rate": "the same answer for every node",
@@ -28,20 +27,15 @@ _SIMPLE = {
 
 
 def traps(fitted: FittedModel) -> dict[str, object] | None:
-    """Columns of the node table that are seldom meant as they are read, and what each is worth alone."""
+    """Columns of the node table that are seldom meant as they are read, and what each is worth alone. leaks: those that
+    decide the label."""
     if fitted.tables is None or not fitted.tables.traps:
         return None
-    worth: Columns = {"right alone": 3, "most frequent label": 3}
-    if not fitted.outcome.pooled:
-        worth = {"variance explained alone": 3}
+    pooled = fitted.outcome.pooled
+    worth: Columns = {"right alone": 3, "most frequent label": 3} if pooled else {"variance explained alone": 3}
     rows = [[clean(one.column), *_TRAPS[one.kind], *one[2 : 2 + len(worth)]] for one in fitted.tables.traps]
-    return table("Columns to look at", {"column": None, "what it is": None, "advice": None, **worth}, rows)
-
-
-def leaks(fitted: FittedModel) -> list[str]:
-    """The columns that decide the label alone."""
-    found = () if fitted.tables is None else fitted.tables.traps
-    return [clean(one.column) for one in found if one.kind == LEAK]
+    shown = table("Columns to look at", {"column": None, "what it is": None, "advice": None, **worth}, rows)
+    return {**shown, "leaks": [clean(one.column) for one in fitted.tables.traps if one.kind == "leak"]}
 
 
 def simple_models(panel: Sequence[object], fitted: FittedModel, score: str) -> dict[str, object] | None:

@@ -15,7 +15,7 @@ from g3nn.base.version import __version__
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
-from g3nn.pages.cautions import leaks, simple_models, traps
+from g3nn.pages.cautions import simple_models, traps
 from g3nn.pages.described import Described, clean, described
 from g3nn.pages.model import FittedEstimator, FittedModel, Member
 from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, edge_probabilities, embedded
@@ -95,7 +95,6 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
         view=view,
         graph=graph,
         fitted=fitted,
-        leaks=leaks(fitted),
         kept=not fitted.refitted and bool(np.isin(task.val, fitted.seen).any()),
         alone=_isolated_answer(fitted.answerer.members),
         evaluations={where: measured for where, measured in evaluations.items() if measured is not None},

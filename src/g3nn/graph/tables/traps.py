@@ -4,7 +4,7 @@ are read as quantities, and kinds of nodes that never have a label."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,7 +30,7 @@ answer; or if it explains so much of the variance."""
 _MISSING = -1e30
 _EXPECTED = 10.0
 """Labels that a kind of nodes would have if it had its share of them."""
-LEAK, ID, CODE = "leak", "id", "code"
+Kind = Literal["leak", "id", "code"]
 
 
 class Worth(NamedTuple):
@@ -47,7 +47,7 @@ class Trap(NamedTuple):
     """A column that decides the label, or an id or a code that is read as a quantity. The rest is as in `Worth`."""
 
     column: str
-    kind: str
+    kind: Kind
     score: float | None
     simplest: float | None
 
@@ -61,11 +61,11 @@ def remark_on_traps(
         if isinstance(how, Text):
             continue
         place, values, worth = f"{nodes.name}, column {column!r}", schema.values(nodes.features, column), Worth()
-        kind, what = _no_quantity(column, values) if isinstance(how, Number) and how.kind == "numeric" else ("", "")
+        kind, what = _no_quantity(column, values) if isinstance(how, Number) and how.kind == "numeric" else (None, "")
         if labels is not None:
             worth = _worth(values, labels, OUTCOMES[nodes.columns.outcome], bool(kind))
         if worth.decides:
-            kind, found = LEAK, f"it decides the label, {worth.found}"
+            kind, found = "leak", f"it decides the label, {worth.found}"
             advice = f"If it is not known before the label is, ignore=[{column!r}] leaves it out."
             remarks.note(place, found, "columns that say less", "used like others", advice)
         elif kind:
@@ -119,17 +119,17 @@ def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bo
     return Worth(score, simplest, words, score >= max(_DECIDES, 1 - _LEFT * (1 - simplest)))
 
 
-def _no_quantity(column: str, values: np.ndarray) -> tuple[str, str]:
+def _no_quantity(column: str, values: np.ndarray) -> tuple[Kind | None, str]:
     """Which trap whole numbers are, and why: most of them differ, or a few have gaps; else nothing."""
     values = values[~np.isnan(values)]
     if not (values % 1 == 0).all():
-        return "", ""
+        return None, ""
     distinct, rows = np.unique(values, return_counts=True)
     reach = distinct[-1] - distinct[0] + 1
     if len(distinct) >= max(_FEWEST, _ALMOST * len(values)):
         like_ids = re.search(_ID, column) or reach <= len(values) / _ALMOST
-        return (ID, "whole numbers that differ like ids") if like_ids else ("", "")
+        return ("id", "whole numbers that differ like ids") if like_ids else (None, "")
     few = 2 < len(distinct) <= min(MOST_CATEGORIES, len(values) / _ROWS)
     gaps = reach > 3 * len(distinct) and rows.min() >= _ROWS
     like_codes = few and (gaps or re.search(_CODE, column))
-    return (CODE, f"{len(distinct)} whole numbers, like codes") if like_codes else ("", "")
+    return ("code", f"{len(distinct)} whole numbers, like codes") if like_codes else (None, "")
