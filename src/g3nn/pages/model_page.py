@@ -15,6 +15,7 @@ from g3nn.base.version import __version__
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
+from g3nn.pages.cautions import simple_models, traps
 from g3nn.pages.described import Described, clean, described
 from g3nn.pages.model import FittedEstimator, FittedModel, Member
 from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, edge_probabilities, embedded
@@ -79,6 +80,8 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
             "table": view.table(scores),
             "panel": _panel(estimator.panel_, view.outcome.score_title),
             "schema": _schema(fitted),
+            "traps": traps(fitted),
+            "simple": simple_models(estimator.panel_, fitted, view.outcome.score_title),
             "labels": _labels(estimator, about),
             "score": {"key": view.outcome.score_key, "title": view.outcome.score_title},
             "graph": graph,

@@ -21,6 +21,9 @@ ALPHA = 0.1
 MOST_BELIEFS = 8
 """Of each node this many classes, tags or columns are embedded, the likeliest classes and tags."""
 
+UNEQUAL = 0.8
+"""Beyond this share of the labels, a page says what always answering the most frequent class would reach."""
+
 MOST_CONFUSED = 20
 """A confusion matrix has at most this many rows; the classes with the fewest errors share the last one."""
 
@@ -82,6 +85,9 @@ class ClassView(AnswerView):
         self.key, self.doubt, self.most_entropy = self.answers, _entropy(self.mean), math.log(len(self.names))
         self.full_sets = len(self.labels) < math.ceil(1 / ALPHA) - 1
         self.unseen = [name for k, name in enumerate(self.names) if k not in self.labels]
+        given = np.bincount(self.task.labels[np.concatenate([self.task.train, self.task.val])])
+        share = given.max() / given.sum()
+        self.unequal = (self.names[given.argmax()], share) if share > UNEQUAL else None
 
     def beliefs(self, nodes: np.ndarray) -> dict[str, object]:
         """The classes of a node's set come first, then the likeliest. Entropy is a share of the highest possible."""

@@ -19,6 +19,7 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.graph import NodeColumns, TableGraph, load_nodes
 from g3nn.graph.tables.remarks import Remarks
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
+from g3nn.graph.tables.traps import Trap
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class FittedTables:
     read:  how each column of the node table was read.
     test, test_values: the test nodes by number, and their labels as numbers, which the fit did not see.
     never: nodes of kinds that never have a label, by number.
+    traps: columns that are seldom meant as they are read.
     """
 
     node_columns: NodeColumns
@@ -42,6 +44,7 @@ class FittedTables:
     test: list[int]
     test_values: list[object]
     never: list[int] = field(default_factory=list)
+    traps: tuple[Trap, ...] = ()
 
     @classmethod
     def of(cls, graph: TableGraph) -> FittedTables:
@@ -51,7 +54,7 @@ class FittedTables:
         # Edges that counted alike in the fit will do so later.
         links = replace(graph.edge_columns, weight=graph.edge_columns.weight or NO_WEIGHT)
         known = (nodes.columns, links, graph.schema, ids, whole, nodes.typed, graph.columns, test, held_out)
-        return cls(*known, never=graph.never.tolist())
+        return cls(*known, never=graph.never.tolist(), traps=graph.traps)
 
     @cached_property
     def node_ids(self) -> pa.Array:
@@ -61,9 +64,8 @@ class FittedTables:
     def to_json(self) -> dict[str, object]:
         """As plain lists, mappings, numbers and texts."""
         content: dict[str, object] = json.loads(json.dumps(asdict(self)))
-        if not self.never:
-            del content["never"]  # As earlier versions wrote it.
-        return content
+        # Where there is none it is as earlier versions wrote it.
+        return {name: value for name, value in content.items() if value or name not in ("never", "traps")}
 
     @classmethod
     def from_json(cls, content: object) -> FittedTables:

@@ -23,7 +23,7 @@ from g3nn.graph.tables.files import Source
 from g3nn.graph.tables.labels import AUTO, check_split, read_labels
 from g3nn.graph.tables.remarks import Remarks, counted, listed
 from g3nn.graph.tables.schema import ColumnRead, FeatureSchema
-from g3nn.graph.tables.traps import remark_on_traps
+from g3nn.graph.tables.traps import Trap, remark_on_traps
 
 SPLIT = "split"
 
@@ -150,7 +150,7 @@ class TableGraph:
     val:      labelled nodes for validation, None if a share of them is to be split off.
     test:     labelled nodes to evaluate the answers on.
     notes:    what was unusual about the tables and what was done about it.
-    never:    nodes of kinds that never have a label.
+    never:    nodes of kinds that never have a label. traps: columns that are seldom meant as they are read.
     """
 
     nodes: NodeTable
@@ -165,6 +165,7 @@ class TableGraph:
     test: np.ndarray
     notes: tuple[str, ...] = ()
     never: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    traps: tuple[Trap, ...] = ()
 
     @property
     def outcome(self) -> str:
@@ -250,7 +251,7 @@ def read_tables(
         nulls=("", *na) if keep_na else (*NULL_WORDS, *na),
     )
     edge_columns = EdgeColumns(source, target, weight)
-    read, links, schema, pairs, weights = None, None, None, NO_EDGES, None
+    read, links, schema, pairs, weights, traps = None, None, None, NO_EDGES, None, tuple[Trap, ...]()
     labels, val, test, never = None, None, np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
     with remarks.of_table("nodes"):
         read = load_nodes(nodes, columns, remarks)
@@ -262,7 +263,7 @@ def read_tables(
         if read.labels is not None:
             labels, val, test = check_split(read.name, read.labels, read.split, columns.outcome, remarks)
         schema = FeatureSchema.fit(read.name, read.features, read.typed, columns.chosen, columns.nulls, remarks)
-        never = remark_on_traps(read, schema, labels, remarks)
+        traps, never = remark_on_traps(read, schema, labels, remarks)
         # Where something is wrong, columns may not have been looked at.
         if not schema.columns and not remarks.found:
             found, allowed = "no column that describes the nodes", "at least one column besides ids and labels"
@@ -280,5 +281,5 @@ def read_tables(
     remarks.raise_if_any()
     assert read is not None
     assert schema is not None
-    features, notes = schema.encode(read.features), tuple(remarks.notes)
-    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, notes, never)
+    features, noted = schema.encode(read.features), (tuple(remarks.notes), never, traps)
+    return TableGraph(read, schema, features, pairs, weights, edge_columns, directed, labels, val, test, *noted)

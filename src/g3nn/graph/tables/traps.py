@@ -4,7 +4,7 @@ are read as quantities, and kinds of nodes that never have a label."""
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -30,29 +30,53 @@ answer; or if it explains so much of the variance."""
 _MISSING = -1e30
 _EXPECTED = 10.0
 """Labels that a kind of nodes would have if it had its share of them."""
+Kind = Literal["leak", "id", "code"]
 
 
-def remark_on_traps(nodes: NodeTable, schema: FeatureSchema, labels: Labels | None, remarks: Remarks) -> np.ndarray:
-    """The nodes of kinds that never have a label. labels: without those of test nodes."""
-    never = np.zeros(nodes.num_nodes, dtype=bool)
+class Worth(NamedTuple):
+    """What a column is worth alone. score: on labels that were not seen, the share that is right or the variance that
+    is explained; simplest: of the most frequent label, 0 for numbers; None where not measured. found: both in words."""
+
+    score: float | None = None
+    simplest: float | None = None
+    found: str = ""
+    decides: bool = False
+
+
+class Trap(NamedTuple):
+    """A column that decides the label, or an id or a code that is read as a quantity. The rest is as in `Worth`."""
+
+    column: str
+    kind: Kind
+    score: float | None
+    simplest: float | None
+
+
+def remark_on_traps(
+    nodes: NodeTable, schema: FeatureSchema, labels: Labels | None, remarks: Remarks
+) -> tuple[tuple[Trap, ...], np.ndarray]:
+    """The traps, and the nodes of kinds that never have a label. labels: without those of test nodes."""
+    traps, never = list[Trap](), np.zeros(nodes.num_nodes, dtype=bool)
     for column, how in list(schema.columns.items())[:_MOST_COLUMNS]:
         if isinstance(how, Text):
             continue
-        place, values = f"{nodes.name}, column {column!r}", schema.values(nodes.features, column)
-        worth, decides = "", False
-        what = _no_quantity(column, values) if isinstance(how, Number) and how.kind == "numeric" else ""
+        place, values, worth = f"{nodes.name}, column {column!r}", schema.values(nodes.features, column), Worth()
+        kind, what = _no_quantity(column, values) if isinstance(how, Number) and how.kind == "numeric" else (None, "")
         if labels is not None:
-            worth, decides = _worth(values, labels, OUTCOMES[nodes.columns.outcome], bool(what))
-        if decides:
+            worth = _worth(values, labels, OUTCOMES[nodes.columns.outcome], bool(kind))
+        if worth.decides:
+            kind, found = "leak", f"it decides the label, {worth.found}"
             advice = f"If it is not known before the label is, ignore=[{column!r}] leaves it out."
-            remarks.note(place, f"it decides the label, {worth}", "columns that say less", "used like others", advice)
-        elif what:
+            remarks.note(place, found, "columns that say less", "used like others", advice)
+        elif kind:
             advice = f"ignore=[{column!r}] leaves it out, categorical=[{column!r}] reads categories."
-            found = ", ".join(filter(None, (what, worth)))
+            found = ", ".join(filter(None, (what, worth.found)))
             remarks.note(place, found, "numbers that are quantities", "read as a quantity", advice)
+        if kind:
+            traps.append(Trap(column, kind, worth.score, worth.simplest))
         if isinstance(how, Category) and nodes.labels is not None:
             never |= _never_labelled(place, how, values, nodes.labels, remarks)
-    return np.flatnonzero(never)
+    return tuple(traps), np.flatnonzero(never)
 
 
 def _never_labelled(place: str, how: Category, values: np.ndarray, labels: Labels, remarks: Remarks) -> np.ndarray:
@@ -70,9 +94,9 @@ def _never_labelled(place: str, how: Category, values: np.ndarray, labels: Label
     return np.isin(values, lacking)
 
 
-def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bool) -> tuple[str, bool]:
-    """How well a tree with this column alone answers for labels that it has not seen, in words, and whether it decides
-    the label; of several tags, the one that it answers best. Nothing if it does not, unless it is asked."""
+def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bool) -> Worth:
+    """How well a tree with this column alone answers for labels that it has not seen, and whether it decides the label;
+    of several tags, the one that it answers best. Nothing if it does not, unless it is asked."""
     from sklearn.model_selection import KFold, cross_val_score
     from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -90,22 +114,25 @@ def _worth(values: np.ndarray, labels: Labels, outcome: type[Outcome], asked: bo
             found.append((score, simplest))
     score, simplest = max(found, key=lambda one: one[0] - one[1])
     if len(found) == 1:
-        return "", False
+        return Worth()
     if not outcome.pooled:
-        return f"alone it explains {max(score, 0):.1%} of the variance of the labels", score >= _EXPLAINS
+        score = max(score, 0.0)
+        return Worth(score, 0.0, f"alone it explains {score:.1%} of the variance of the labels", score >= _EXPLAINS)
     words = f"alone it is right about {score:.1%} of the labels, and the most frequent one is {simplest:.1%}"
-    return words, score >= max(_DECIDES, 1 - _LEFT * (1 - simplest))
+    return Worth(score, simplest, words, score >= max(_DECIDES, 1 - _LEFT * (1 - simplest)))
 
 
-def _no_quantity(column: str, values: np.ndarray) -> str:
-    """Why whole numbers are probably no quantities: most of them differ, or a few have gaps; else nothing."""
+def _no_quantity(column: str, values: np.ndarray) -> tuple[Kind | None, str]:
+    """Which trap whole numbers are, and why: most of them differ, or a few have gaps; else nothing."""
     values = values[~np.isnan(values)]
     if not (values % 1 == 0).all():
-        return ""
+        return None, ""
     distinct, rows = np.unique(values, return_counts=True)
     reach = distinct[-1] - distinct[0] + 1
     if len(distinct) >= max(_FEWEST, _ALMOST * len(values)):
-        return "whole numbers that differ like ids" if re.search(_ID, column) or reach <= len(values) / _ALMOST else ""
+        like_ids = re.search(_ID, column) or reach <= len(values) / _ALMOST
+        return ("id", "whole numbers that differ like ids") if like_ids else (None, "")
     few = 2 < len(distinct) <= min(MOST_CATEGORIES, len(values) / _ROWS)
     gaps = reach > 3 * len(distinct) and rows.min() >= _ROWS
-    return f"{len(distinct)} whole numbers, like codes" if few and (gaps or re.search(_CODE, column)) else ""
+    like_codes = few and (gaps or re.search(_CODE, column))
+    return ("code", f"{len(distinct)} whole numbers, like codes") if like_codes else (None, "")

@@ -84,6 +84,8 @@
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
   fill("schema-table", data.schema && tables.simple(data.schema));
+  fill("columns-table", data.traps && tables.simple(data.traps));
+  fill("simple-table", data.simple && tables.simple(data.simple));
   fill("labels-table", data.labels?.rows.length && tables.simple(data.labels));
   fill("models-body", ...models(data.panel));
   fill("validation-body", judged.length ? element("div", { class: "pairs judged" }, ...judged) : null,

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from small_tables import read_graph
 
+from g3nn.base.errors import DataError
 from g3nn.graph.tables.fitted_tables import FittedTables
 
 N = 200
@@ -116,3 +117,19 @@ def test_kinds_of_nodes_that_never_have_a_label():
     assert FittedTables.from_json(tables.to_json()).never == graph.never.tolist()
     assert read_graph(table.slice(0, 158)).notes == ()
     assert read_graph(table.slice(0, 164)).notes == (), "of 14 nodes 9 would have a label"
+
+
+def test_traps_are_kept_with_a_model():
+    table = {"y": Y, "x": CLASSES + 1, "link_type": RNG.integers(0, 4, N), "noise": RNG.normal(size=N)}
+    tables = FittedTables.of(read_graph(pa.table(table)))
+    leak, code = tables.traps
+    assert (leak.column, leak.kind, code.column, code.kind) == ("x", "leak", "link_type", "code")
+    assert leak.score > 0.98
+    assert code.score < 0.6
+    assert leak.simplest == code.simplest == pytest.approx(np.bincount(CLASSES).max() / N)
+    content = tables.to_json()
+    assert FittedTables.from_json(content) == tables
+    with pytest.raises(DataError, match="traps"):
+        FittedTables.from_json({**content, "traps": [["x", "other", 1.0, 0.5]]})
+    without = FittedTables.of(read_graph(pa.table({"y": Y, "noise": table["noise"]}))).to_json()
+    assert not {"traps", "never"} & set(without)
