@@ -123,6 +123,7 @@ def _fitted(
         means=means,
         key=fingerprint(problem.features),
         structural=problem.structural,
+        filled=problem.features.blanks,
         seed=problem.seeds[0],
         unit=1.0 if problem.edge_weights is None else float(problem.edge_weights.mean()),
         prior=search.prior,
