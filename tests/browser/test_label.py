@@ -18,6 +18,7 @@ from g3nn.labelling.project import Project
 pytestmark = pytest.mark.slow
 
 SUPPORT = Path(__file__).parents[1] / "support"
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text(encoding="utf-8")
 CLASSES = ("art", "law", "tea")
 READY = """(before) => document.querySelector(".question").ariaBusy === "false"
     && document.getElementById("id").textContent !== before && document.getElementById("id").textContent"""
@@ -26,10 +27,10 @@ READY = """(before) => document.querySelector(".question").ariaBusy === "false"
 class Server:
     """The server of a project, in a process of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *classes: str) -> None:
         path = os.pathsep.join([str(SUPPORT), *filter(None, sys.path)])
         self.process = subprocess.Popen(
-            [sys.executable, str(SUPPORT / "label_desk.py"), str(folder)],
+            [sys.executable, str(SUPPORT / "label_desk.py"), str(folder), *classes],
             stdout=subprocess.PIPE,
             text=True,
             env=os.environ | {"PYTHONPATH": path},
@@ -47,8 +48,8 @@ class Server:
 def start(tmp_path):
     running = []
 
-    def begin() -> Server:
-        running.append(Server(tmp_path))
+    def begin(*classes: str) -> Server:
+        running.append(Server(tmp_path, *classes))
         return running[-1]
 
     yield begin
@@ -87,8 +88,18 @@ def press(page, *keys):
     return answered
 
 
-def digit(node):
-    return str(1 + int(node[1:]) % 3)
+def turn(node, more=0):
+    """What the node is, or what one may take it for."""
+    return CLASSES[(int(node[1:]) + more) % 3]
+
+
+def digit(page, name):
+    """The key that chooses a class in the question that is shown."""
+    return page.locator(f'.class[data-name="{name}"] kbd').inner_text()
+
+
+def choose(page, name=None):
+    return press(page, digit(page, name or turn(page.node)))
 
 
 def saved(folder):
@@ -99,7 +110,7 @@ def saved(folder):
 def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     server = start()
     page = visit(server)
-    given = {press(page, digit(page.node)): None for _ in range(15)}
+    given = {choose(page): None for _ in range(15)}
     waiting = page.node
     server.kill()
     assert len(saved(tmp_path)) == 15
@@ -111,7 +122,7 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     page = visit(server)
     assert page.locator("#place").inner_text() == "15 labels given"
     while len(given) < 30:
-        given[press(page, digit(page.node))] = None
+        given[choose(page)] = None
     assert waiting in given or page.node != waiting
     wrong = list(given)[-5:]
     for node in wrong:
@@ -119,9 +130,8 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
         page.keyboard.press("Enter")
         page.wait_for_function("(node) => document.getElementById('id').textContent === node", arg=node)
         page.node = node
-        press(page, str(1 + int(digit(node)) % 3))
-    expected = {node: CLASSES[int(digit(node)) - 1] for node in given}
-    expected |= {node: CLASSES[int(digit(node)) % 3] for node in wrong}
+        choose(page, turn(node, 1))
+    expected = {node: turn(node) for node in given} | {node: turn(node, 1) for node in wrong}
     assert saved(tmp_path) == expected
 
     again = page.locator("#doubted")
@@ -130,13 +140,13 @@ def test_thirty_nodes_five_corrections_and_a_kill(tmp_path, start, visit):
     again.click()
     assert again.get_attribute("aria-pressed") == "true"
     rows = page.locator("#answers tbody tr")
-    rows.filter(has_text="nodes like it are rather").nth(4).wait_for()
+    rows.filter(has_text=re.compile("nodes like it are rather.*; wrong with probability 0.75")).nth(4).wait_for()
     assert rows.count() == 5
     rows.first.get_by_role("button", name=re.compile("^Look again: ")).click()
     page.wait_for_function("(nodes) => nodes.includes(document.getElementById('id').textContent)", arg=wrong)
     node = page.node = page.locator("#id").inner_text()
-    press(page, digit(node))
-    expected[node] = CLASSES[int(digit(node)) - 1]
+    choose(page)
+    expected[node] = turn(node)
     assert saved(tmp_path) == expected
     again.filter(has_text="(4)").wait_for()
     server.kill()
@@ -163,7 +173,7 @@ def test_everything_by_keyboard(tmp_path, start, visit):
     page.keyboard.press("n")
     page.keyboard.type("1 <b>note</b>")
     page.keyboard.press("Escape")
-    press(page, "4")
+    choose(page, "jazz")
     unknown = press(page, "d")
     skipped = press(page, "s")
     assert saved(tmp_path) == {first: "law", new: "jazz", unknown: None}
@@ -185,12 +195,12 @@ def test_two_people_one_of_them_on_a_phone(start, visit):
     for _ in range(6):
         for one, seen in zip(pages, shown, strict=True):
             assert one.node not in {other.node for other in pages if other is not one}
-            seen.append(press(one, digit(one.node)))
+            seen.append(choose(one))
     assert len({*shown[0], *shown[1]}) == 12
     assert re.fullmatch(r"<b>Person</b> \d+", page.locator("#title").inner_text())
     assert page.locator("main b").count() == 0
     page.wait_for_function("() => document.getElementById('learner').textContent.includes('learned from')")
-    press(page, digit(page.node))
+    choose(page)
     page.wait_for_selector("#why li, #guess .note")
     assert page.evaluate("document.scrollingElement.scrollWidth") <= 390
     assert nameless_controls(page) == 0
@@ -213,3 +223,87 @@ def test_a_list_stays_under_the_pointer_when_the_question_above_it_grows(start, 
     }""")
     page.mouse.up()
     assert button.get_attribute("aria-pressed") == "true"
+
+
+KEYS = """() => Object.fromEntries([...document.querySelectorAll(".class[aria-keyshortcuts]")].map(
+    (one) => [one.getAttribute("aria-keyshortcuts"), one.dataset.name]))"""
+
+
+def test_keys_go_to_the_likeliest_classes_and_stay_while_a_question_is_shown(start, visit):
+    names = [f"class-{letter}" for letter in "abcdefghijklmn"]
+    server = start(*names)
+    page = visit(server)
+    in_order = {str(1 + place): name for place, name in enumerate(names[:9])}
+    assert page.evaluate(KEYS) == in_order
+    for name in (names[13], names[11], names[13]):
+        page.locator("#search").fill(name)
+        press(page, "Enter")
+    page.wait_for_function("() => document.getElementById('learner').textContent === 'learned from 3 labels'")
+    # Keys do not change for a guess that comes while the question is open, nor tell of one that is hidden.
+    while page.evaluate(KEYS) == in_order:
+        press(page, "s")
+    likely = {"1": names[13], "2": names[11]} | {str(3 + place): name for place, name in enumerate(names[:7])}
+    assert page.evaluate(KEYS) == likely
+    assert page.locator("#guess li kbd").all_inner_texts() == ["1", "2"]
+    assert page.locator(".class kbd:visible").count() == 9
+
+    other = visit(server)
+    press(other, "/", "n", "e", "w", "Enter", "Enter")
+    page.locator("#finish").click()
+    page.locator('.class[data-name="new"]').wait_for()
+    assert page.evaluate(KEYS) == likely
+    assert "key 1." in page.locator("#announce").inner_text()
+    press(page, "1")
+    assert page.locator("#said").inner_text().endswith("The model guessed so too (0.67).")
+    assert page.complaints == []
+
+
+COLOURS = """(count) => {
+    const probe = document.createElement("p");
+    const edge = Object.assign(document.createElement("p"), { id: "probe" });
+    document.querySelector("main").append(probe, edge);
+    const found = Array.from({ length: count }, (_, place) => {
+        probe.style.color = palette.colour(place);
+        const one = edge.appendChild(document.createElement("span"));
+        one.style.color = palette.colour(place);
+        one.textContent = place;
+        const [lightness, chroma, hue] = getComputedStyle(probe).color.match(/[0-9.]+/g).map(Number);
+        return [lightness, chroma * Math.cos(hue * Math.PI / 180), chroma * Math.sin(hue * Math.PI / 180)];
+    });
+    const apart = (one, other) => Math.hypot(...one.map((part, axis) => part - other[axis]));
+    return Math.min(...found.flatMap((one, place) => found.slice(0, place).map((other) => apart(one, other))));
+}"""
+
+
+@pytest.mark.parametrize(("count", "apart"), [(14, 0.1), (60, 0.05)])
+def test_many_classes_are_all_in_view_and_differ(start, visit, count, apart):
+    names = [f"class {place} of them" for place in range(count)]
+    page = visit(start(*names), viewport={"width": 1280, "height": 900})
+    for scheme, width in (("light", 1280), ("dark", 1280), ("light", 390)):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+        # None is behind the edge of a box that scrolls.
+        hidden = page.eval_on_selector_all(
+            ".class",
+            """(buttons) => buttons.filter((one) => {
+                const [own, around] = [one, one.parentElement].map((box) => box.getBoundingClientRect());
+                return own.bottom > around.bottom + 1 || own.right > around.right + 1 || !own.width;
+            }).length""",
+        )
+        assert (page.locator(".class").count(), hidden) == (count, 0)
+        low = page.evaluate(CONTRAST, 4.5)
+        assert (low["texts"] > count, low["low"]) == (True, [])
+        # A mark needs less contrast than a text; the same measure is taken of the colours as if they were text.
+        assert page.evaluate(COLOURS, count) > apart
+        marks = page.evaluate(CONTRAST, 3.0)
+        page.evaluate("() => document.getElementById('probe').remove()")
+        assert marks["low"] == []
+    # On a desk the buttons stay beside a long text; where they would cover it, they follow it.
+    page.set_viewport_size({"width": 1280, "height": 900})
+    assert page.locator(".answering").evaluate("(one) => getComputedStyle(one).position") == (
+        "sticky" if count == 14 else "static"
+    )
+    page.locator("#search").fill("13")
+    assert page.locator(".class:visible .word").all_inner_texts()[0] == names[13]
+    assert page.complaints == []

@@ -1,6 +1,6 @@
 """A labelling project on small tables, with a learner that takes no time: it counts the labels of neighbours.
 
-python label_desk.py FOLDER    # serves the project there until it is killed
+python label_desk.py FOLDER [CLASS ...]    # serves the project there until it is killed
 """
 
 from __future__ import annotations
@@ -94,18 +94,18 @@ def status_of(app: Any, address: bytes, verb: str = "GET", body: bytes = b"") ->
     return found[0]
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, classes: list[str]) -> None:
     """Real processes, a real socket, and a learner in the background."""
     desk = desk_of(
         folder,
         Background(partial(Counting, 60), folder / "project" / "result", "quick"),
         name=[f"<b>Person</b> {i}" for i in range(60)],
     )
-    desk.project.add_classes(["art", "law", "tea"])
+    desk.project.add_classes(classes or ["art", "law", "tea"])
     listener = listening(0)
     ready = partial(print, f"http://127.0.0.1:{listener.getsockname()[1]}/{TOKEN}/", flush=True)
     serve(app_of(desk), listener, ready)
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), sys.argv[2:])

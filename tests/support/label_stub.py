@@ -25,8 +25,8 @@ class Counting:
         classes, counts = np.unique(list(known.labels.values()), return_counts=True)
         p = np.tile(counts / counts.sum(), (self.nodes, 1)).astype(np.float32)
         order = np.setdiff1d(np.arange(self.nodes), list(known.labels))
-        turns = {row: (label, self.TURNS[row % 3]) for row, label in known.labels.items()}
-        doubted = {row: both for row, both in turns.items() if both[0] != both[1]}
+        turns = {row: (label, self.TURNS[row % 3], 0.75) for row, label in known.labels.items()}
+        doubted = {row: doubt for row, doubt in turns.items() if doubt[0] != doubt[1]}
         return Beliefs(classes.tolist(), p, order, len(known.labels), doubted)
 
     def why(self, row: int) -> Why:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
 from g3nn.base.parse import Edges, Matrix, edges_of_new, read_edges, read_weighted_edges
@@ -40,7 +41,8 @@ class Fitted:
     answers:  those for the fitted nodes, before calibration.
     features: the names of the feature columns. form: what is done to their values before anything else. means: of the
               columns in this form, where missing values are filled in.
-    key:      the fingerprint of the features as they came. structural: whether they were made from the edges.
+    key:      the fingerprint of the features as they came. structural: whether they were made from the edges. filled:
+              (n, d), which values were missing and filled in; None if none was.
     seed:     what everything random that follows a fit begins with.
     unit:     the mean of the weights of the edges, as they came; 1 without weights.
     prior:    where an estimator was the label prior, what it learned; the beliefs of the task come from it.
@@ -69,6 +71,7 @@ class Fitted:
     structural: bool
     seed: int
     unit: float
+    filled: sp.csr_array | None = None
     prior: CrossFitted | None = None
     tables: FittedTables | None = None
     labels: JudgedLabels | None = None

@@ -292,6 +292,8 @@ def _check_answers(fitted: Fitted) -> None:
     sound = sound and (outcome.name, outcome.columns) == (task.outcome, task.num_classes)
     if not sound or answers.answer.shape[:1] != (task.num_nodes,):
         raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
+    if fitted.filled is not None and fitted.filled.shape != task.features.shape:
+        raise ValueError(f"values that were filled in, which are not among {task.num_features} features of each node")
     for calibration in fitted.answerer.calibrations.values():
         mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
         if mean.shape != (1, task.num_classes):
@@ -327,8 +329,11 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 
 
 def _fields(value: Any, *without: str) -> Json:
-    """The fields of a dataclass by name; without scales if values are taken as they are, as files once were."""
+    """The fields of a dataclass by name; without scales if values are taken as they are, and without what was filled in
+    if nothing was, as files once were."""
     found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
+    if found.get("filled", value) is None:
+        del found["filled"]
     return {name: part for name, part in found.items() if name != "warps" or part}
 
 

@@ -338,7 +338,7 @@ class Explanation(NamedTuple):
 
     The answer is the log-probability of the likeliest class, the probability of the likeliest tag, or the expected
     number. neighbours: by leaving out one edge at a time. features: (name, gradient times value) of the node itself, a
-    first-order estimate.
+    first-order estimate; not of values that were missing and filled in.
     """
 
     neighbours: list[Neighbour]
@@ -385,6 +385,8 @@ def _features(fitted: Fitted, nodes: np.ndarray) -> list[list[tuple[str, float]]
         for member in fitted.answerer.members:
             if isinstance(member, Network) and member.weight:
                 pulls += member.weight * _pulls(fitted, member, nodes, outcome)
+    if fitted.filled is not None:
+        pulls[fitted.filled[nodes].toarray() != 0] = 0.0
     names, found = fitted.features or tuple(map(str, range(shape[1]))), []
     for pull in pulls:
         order = np.argsort(-np.abs(pull), kind="stable")

@@ -44,6 +44,18 @@ class FeatureTable:
         """(d,): how many values of each column are missing."""
         return counts_in_columns(self.matrix, np.isnan)
 
+    @property
+    def blanks(self) -> sp.csr_array | None:
+        """(n, d) booleans: where a value is missing; None if none is."""
+        if not self.missing.any():
+            return None
+        if not sp.issparse(self.matrix):
+            return sp.csr_array(np.isnan(self.matrix))
+        found = sp.csr_array(self.matrix)
+        found = sp.csr_array((np.isnan(found.data), found.indices, found.indptr), shape=found.shape)
+        found.eliminate_zeros()
+        return found
+
     def at(self, nodes: np.ndarray) -> FeatureTable:
         return self if len(nodes) == self.num_nodes else replace(self, matrix=self.matrix[nodes])
 

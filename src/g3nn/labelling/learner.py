@@ -36,17 +36,20 @@ MOST_REASONS = 6
 MOST_EDGES = 12
 
 
+Doubt = tuple[str, str, float]
+
+
 @dataclass(frozen=True, eq=False)
 class Beliefs:
     """What a model predicts. classes: names. probabilities: (n, K). order: rows worth asking about, the best first.
-    learned_from: the number of its labels. doubted: by row, a label that other labels contradict, and
-    the class that they say instead; the most doubtful first."""
+    learned_from: the number of its labels. doubted: by row, a label that other labels contradict,
+    the class that they say instead, and how probably the label is wrong; the most doubtful first."""
 
     classes: list[str]
     probabilities: np.ndarray
     order: np.ndarray
     learned_from: int
-    doubted: Mapping[int, tuple[str, str]] = field(default_factory=dict)
+    doubted: Mapping[int, Doubt] = field(default_factory=dict)
 
     def guess(self, row: int) -> tuple[str, float]:
         best = int(self.probabilities[row].argmax())
@@ -106,7 +109,8 @@ class ClassifierLearner:
         labelled = np.fromiter(known.labels, np.int64, len(known.labels))
         order = _order(self.classifier, probabilities, labelled)
         most = max(1, int(DOUBTED * len(known.labels)))
-        doubted = {one.number: (str(one.label), str(one.instead)) for one in self.classifier.suggest_labels(most)}
+        found = self.classifier.suggest_labels(most)
+        doubted = {one.number: (str(one.label), str(one.instead), one.score) for one in found}
         return Beliefs(classes, probabilities, order, len(known.labels), doubted)
 
     def _goes_on(self, known: Known) -> bool:

@@ -97,7 +97,8 @@ def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json
     """The estimate now, and how it got there.
 
     current: as `Project.current` has it. A guess is right if it is what people say of the node by now. curve: after so
-    many labels, [labels, share, low, high] of the questions put by chance, and asked: [labels, share] of all.
+    many labels, [labels, share, low, high] of the questions put by chance, and asked: [labels, share] of all. The share
+    of n questions put by chance of which r were guessed right is the expected one, (r + 1) / (n + 2): few are no proof.
     """
     labelled = enumerate((answer for answer in current if answer.label is not None), 1)
     asked = [
@@ -106,7 +107,8 @@ def progress(current: Sequence[Answer], opinions: Mapping[str, Opinion]) -> Json
         if one.guess is not None and one.how in (CHOSEN, RANDOM)
     ]
     by_chance = [point for point in asked if point[2] == RANDOM]
-    curve = [(labels, share, *_interval(share, size)) for labels, share, size in _shares(by_chance)]
+    shares = _shares(by_chance)
+    curve = [(labels, (share * size + 1) / (size + 2), *_interval(share, size)) for labels, share, size in shares]
     last = [right for _, right, _ in by_chance[-WINDOW:]]
     return {
         "every": EVERY,

@@ -12,7 +12,7 @@ import numpy as np
 
 from g3nn.base.errors import Problems, refuse
 from g3nn.labelling.background import Background
-from g3nn.labelling.learner import Beliefs, Doubts, Why
+from g3nn.labelling.learner import Beliefs, Doubt, Doubts, Why
 from g3nn.labelling.opinions import EVERY, Opinion, opinions, progress, told
 from g3nn.labelling.project import ADD, CHOSEN, CORRECTION, LABEL, RANDOM, REMOVE, SKIP, Answer, Json, Lease, Project
 from g3nn.labelling.records import Records
@@ -24,7 +24,7 @@ LEASE = 300.0
 DISPUTED, DOUBTED = "disputed", "doubted"
 """Which answers are listed: those about which people disagree, and those that other labels contradict."""
 
-MOST_BARS = 6
+MOST_NAMED, MOST_KEYS = 6, 9
 _LISTED = 12
 _TRIES = 60
 
@@ -157,7 +157,7 @@ class Desk:
             "nodes": drawn,
             "edges": pairs,
             "degree": len(near),
-            "labels": Counter(labels[one] for one in labelled).most_common(MOST_BARS),
+            "labels": Counter(labels[one] for one in labelled).most_common(MOST_NAMED),
             "directed": records.graph.directed,
         }
 
@@ -222,30 +222,31 @@ class Desk:
         if only == DISPUTED:
             rows = [one for one in rows if one.disagree]
         elif only == DOUBTED:
-            rows = [said[node] if node in said else Opinion(node, label, ()) for node, (label, _) in doubted.items()]
+            rows = [said[node] if node in said else Opinion(node, label, ()) for node, (label, *_) in doubted.items()]
         found = [
             {
                 "node": one.node,
                 "title": one.node if (row := self.records.row(one.node)) is None else self.records.title(row),
                 "label": one.label,
                 "disagree": one.disagree,
-                "instead": doubted.get(one.node, (None, None))[1],
+                "instead": doubted.get(one.node, (None, None, None))[1],
+                "wrong": doubted.get(one.node, (None, None, None))[2],
                 "answers": [told(answer) for answer in one.answers],
             }
             for one in rows[start : start + _LISTED]
         ]
         return {"total": len(rows), "start": start, "size": _LISTED, "rows": found}
 
-    def doubted(self) -> dict[str, tuple[str, str]]:
-        """Nodes with a label that others contradict, and what these say instead; the most doubtful first. A
-        label given twice is no longer flagged."""
-        beliefs, votes, found = self.background.beliefs, self.project.votes(), dict[str, tuple[str, str]]()
+    def doubted(self) -> dict[str, Doubt]:
+        """Nodes with a label that others contradict, what these say instead, and how probably it is wrong; the most
+        doubtful first. A label given twice is no longer flagged."""
+        beliefs, votes, found = self.background.beliefs, self.project.votes(), dict[str, Doubt]()
         labels = self._labels(self.opinions())
-        for row, (label, instead) in ({} if beliefs is None else beliefs.doubted).items():
-            node = self.records.id(row)
+        for row, doubt in ({} if beliefs is None else beliefs.doubted).items():
+            node, label = self.records.id(row), doubt[0]
             times = votes.get((node, label), 0) + (self._given.get(row) == label)
             if labels.get(row) == label and times < 2:
-                found[node] = (label, instead)
+                found[node] = doubt
         return found
 
     def unjudged(self, doubts: Doubts) -> Json:
@@ -288,6 +289,6 @@ class Desk:
 
 
 def _bars(beliefs: Beliefs, row: int) -> list[tuple[str, float]]:
-    """The likeliest classes with their probabilities."""
+    """The likeliest classes with their probabilities, one for each key of a digit."""
     own = beliefs.probabilities[row]
-    return [(beliefs.classes[k], float(own[k])) for k in np.argsort(-own, kind="stable")[:MOST_BARS]]
+    return [(beliefs.classes[k], float(own[k])) for k in np.argsort(-own, kind="stable")[:MOST_KEYS]]

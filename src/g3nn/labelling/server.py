@@ -52,7 +52,7 @@ CHOICES = {"kind": (LABEL, UNKNOWN, SKIP), "verdict": (KEEP, REMOVE, ADD, LEAVE)
 _WAIT = 25.0
 """Seconds for which a request waits for the learner."""
 
-STYLES, SCRIPTS = ("label.css",), ("label_drawing.js", "label_lists.js", "label.js")
+STYLES, SCRIPTS = ("label.css",), ("palette.js", "label_drawing.js", "label_lists.js", "label.js")
 
 T = TypeVar("T")
 

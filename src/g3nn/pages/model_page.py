@@ -74,7 +74,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
     return assets.render(
         f"{view.files}.html.j2",
         styles=["model.css"],
-        scripts=["evidence.js", "model_graph.js", "model_parts.js", f"{view.files}.js", *SCRIPTS],
+        scripts=["evidence.js", "palette.js", "model_graph.js", "model_parts.js", f"{view.files}.js", *SCRIPTS],
         data={
             "names": view.names,
             "table": view.table(scores),

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
-from g3nn import G3NNClassifier, G3NNRegressor, InputError
+from g3nn import G3NNClassifier, G3NNRegressor, InputError, load_model
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,20 @@ def test_numbers_and_isolated_nodes():
     assert alone.neighbours == []
     assert [one.node for one in end.neighbours] == [1]
     assert {name for name, _ in end.features} <= {"0", "1"}
+
+
+@pytest.mark.parametrize("kind", [np.array, sp.csr_array])
+def test_values_that_were_filled_in_explain_nothing(kind, tmp_path):
+    rng = np.random.default_rng(0)
+    X, edges = 3 + rng.standard_normal((30, 3)), np.array([np.arange(29), np.arange(1, 30)])
+    X[[3, 7], 1] = np.nan
+    X[3, 2] = np.nan
+    y = np.where(np.arange(30) < 20, np.arange(30) % 2, -1)
+    model = G3NNClassifier("gcn", ensemble=1, epochs=5, device="cpu").fit(kind(X), y, edges)
+    model.save(tmp_path / "model")
+    for one in (model, load_model(tmp_path / "model")):
+        found = [{name for name, _ in explained.features} for explained in one.explain([3, 7, 8])]
+        assert found == [{"0"}, {"0", "2"}, {"0", "1", "2"}]
 
 
 def test_nodes_outside_the_graph_are_refused(linked):

@@ -29,6 +29,8 @@ def test_one_label_per_class(graph, quick, tmp_path):
         fitted = quick(model="auto").fit(graph.X, labels(graph, 1, 1, 1), graph.edges)
     assert (fitted.model_, fitted.n_iter_, fitted.temperature_, fitted.n_validation_) == ("sbm-appnp", 40, 1.0, 0)
     assert fitted.predict_set().all()
+    # Nothing was validated: as probable as not, nothing was learned.
+    assert 0.5 < fitted.predict_proba().max() <= 0.5 + 0.5 / 3 + 1e-6
     assert fitted.score(None, graph.truth) > 0.5
     fitted.save(tmp_path / "model")
     np.testing.assert_allclose(load_model(tmp_path / "model").predict_proba(), fitted.predict_proba(), atol=1e-6)

@@ -84,6 +84,53 @@ def test_a_learner_learns_explains_and_writes(tmp_path, monkeypatch):
     assert written.schema_
 
 
+@pytest.mark.slow
+def test_few_labels_never_make_a_learner_sure(tmp_path):
+    """Two labels of two classes, five, an update with a sixth, and ten: by chance, so that nothing can be learned."""
+    learner, rng = ClassifierLearner(read(tmp_path, labelled=0), "group", device="cpu"), np.random.default_rng(0)
+    rows = rng.permutation(60)[:10].tolist()
+    given = dict(zip(rows, ["art", "law", *rng.choice(["art", "law"], 8)], strict=True))
+    for count, most in ((2, 0.75), (5, 0.8), (6, 0.8), (10, 0.8)):
+        known = Known(dict(list(given.items())[:count]))
+        found = learner.learn(known).probabilities
+        assert learner._fitted is known or count == 6
+        assert found.max() <= most + 1e-6
+        assert found.max(1).mean() <= 0.75
+
+
+@pytest.mark.slow
+def test_labels_that_were_made_wrong_are_to_be_looked_at_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("g3nn.estimator.G3NNClassifier", partial(G3NNClassifier, "gcn", epochs=20, ensemble=1))
+    learner = ClassifierLearner(read(tmp_path), "group", device="cpu")
+    names, planted = node_columns(labelled=45)["group"], {5, 16, 27, 38}
+    beliefs = learner.learn(Known(dict(enumerate(names[:45]))))
+    assert len(beliefs.doubted) <= 0.15 * 45
+    assert planted >= set(list(beliefs.doubted)[:3])
+    for row in planted & set(beliefs.doubted):
+        label, instead, wrong = beliefs.doubted[row]
+        assert (label, instead) == (names[row], ("art", "law", "tea")[row % 3])
+        assert 0 < wrong < 1
+    # The order and the probabilities are those of the audit.
+    audited = learner.classifier.audit_labels(ids=False)
+    audited = dict(zip(audited["node"].tolist(), audited["probability"].tolist(), strict=True))
+    assert [audited[row] for row in beliefs.doubted] == [wrong for *_, wrong in beliefs.doubted.values()]
+    assert [row for row in audited if row in beliefs.doubted] == list(beliefs.doubted)
+
+
+@pytest.mark.slow
+def test_a_value_that_was_filled_in_is_no_reason(tmp_path, monkeypatch):
+    monkeypatch.setattr("g3nn.estimator.G3NNClassifier", partial(G3NNClassifier, "gcn", epochs=20, ensemble=1))
+    monkeypatch.setattr("g3nn.labelling.learner.MOST_REASONS", 99)
+    columns = node_columns(labelled=0)
+    gaps = {"age": [None, *columns["age"][1:]], "city": [None, *columns["city"][1:]]}
+    with pytest.warns(G3NNWarning, match="'age': missing numbers; filled in"):
+        graph = read(tmp_path, **gaps)
+    learner = ClassifierLearner(graph, "group", device="cpu")
+    learner.learn(Known(dict(enumerate(node_columns(labelled=60)["group"][:12]))))
+    named = [{name.partition(" = ")[0] for name, _ in learner.why(row).features} for row in (0, 3)]
+    assert [found & {"age", "city"} for found in named] == [set(), {"age", "city"}]
+
+
 def test_a_record_holds_what_a_page_shows(tmp_path):
     columns = {"name": ["<b>A</b>", *["B"] * 59], "link": ["javascript:alert(1)", *["https://x.org/?q=<i>"] * 59]}
     shown = ShownColumns("group", text=("notes",), url="link")

@@ -1,6 +1,6 @@
 // Asks, shows, and sends answers. Only what the server has confirmed counts as saved.
 (() => {
-  const { data, element, number } = g3nn;
+  const { data, element } = g3nn;
   const find = (id) => document.getElementById(id);
   const store = (name, value) => { try { return value === undefined ? sessionStorage.getItem(name) : sessionStorage.setItem(name, value); } catch { return null; } };
   const keep = (name, value) => { try { return value === undefined ? localStorage.getItem(name) : localStorage.setItem(name, value); } catch { return null; } };
@@ -12,7 +12,14 @@
   let correcting = false; // shown because the person went there, not because it was asked
   let busy = false;
   let asked = 0;
+  let keys = []; // The classes that 1 to 9 choose, as long as a question is shown.
 
+  const MOST_KEYS = 9;
+  const MOST_BARS = 6;
+  const MANY = 12; // More classes are shown small,
+  const TALL = 30; // and more than this many do not stay in view beside a long text.
+
+  const key = (name) => (keys.includes(name) ? `${keys.indexOf(name) + 1}` : null);
   const place = (name) => Math.max(0, state.classes.indexOf(name));
   const person = () => find("person").value.trim() || data.person;
 
@@ -107,12 +114,15 @@
     find("classes").replaceChildren(...state.classes.map((name, index) => {
       const button = element("button", {
         type: "button", class: "class", style: `--class: ${drawing.colour(index)}`, "data-name": name,
-        "aria-keyshortcuts": index < 9 ? `${index + 1}` : null,
-      }, index < 9 ? element("kbd", {}, `${index + 1}`) : "", element("i", { class: "swatch", "aria-hidden": "true" }),
+      }, element("kbd", {}), element("i", { class: "swatch", "aria-hidden": "true" }),
       element("span", { class: "word" }, name), element("span", { class: "many" }));
       button.addEventListener("click", () => answer("label", name));
       return button;
     }));
+    const around = document.querySelector(".answering").classList;
+    around.toggle("small", state.classes.length > MANY);
+    around.toggle("tall", state.classes.length > TALL);
+    showKeys(keys);
     if (!state.classes.length) {
       find("classes").append(element("p", { class: "note" }, "There are no classes yet. Type a name above and press Enter twice."));
     }
@@ -124,6 +134,19 @@
   function counts() {
     for (const button of find("classes").querySelectorAll(".class[data-name]")) {
       button.querySelector(".many").textContent = state.counts[button.dataset.name] ?? "";
+    }
+  }
+
+  // The lowest keys are for the likeliest classes, or for the first ones where no guess is shown. They change with the
+  // question, never while it is there: a new class gets a key that is free.
+  function showKeys(first) {
+    keys = [...new Set([...first, ...state.classes])].slice(0, MOST_KEYS);
+    for (const button of find("classes").querySelectorAll(".class[data-name]")) {
+      const own = key(button.dataset.name);
+      button.querySelector("kbd").textContent = own ?? "";
+      button.querySelector("kbd").hidden = !own;
+      if (own) button.setAttribute("aria-keyshortcuts", own);
+      else button.removeAttribute("aria-keyshortcuts");
     }
   }
 
@@ -152,6 +175,7 @@
       return;
     }
     asked += 1;
+    showKeys((now.guess ?? []).map(([name]) => name));
     const { node, hidden, given, answers } = now;
     find("place").textContent = going ? "You went to this node" : `${state.labels} labels given${state.given ? `, ${state.given} in the table` : ""}`;
     find("badge").hidden = !hidden;
@@ -168,13 +192,13 @@
     if (before) say(`Answered before: ${before}.`);
     else if (given && going) say(`The table says ${given}.`);
     find("announce").textContent = `${find("said").textContent} ${going ? "Correcting" : "Next"}: ${node.title}. `
-      + (hidden ? "Put by chance, the guess is hidden. " : now.guess ? `Guess: ${now.guess[0][0]}, ${drawing.percent(now.guess[0][1])}. ` : "")
-      + (asked === 1 ? `Press ${state.classes.slice(0, 9).map((name, index) => `${index + 1} for ${name}`).join(", ")}.` : "");
+      + (hidden ? "Put by chance, the guess is hidden. " : now.guess ? `Guess: ${now.guess[0][0]}, ${drawing.percent(now.guess[0][1])}, key 1. ` : "")
+      + (asked === 1 ? `Press ${keys.map((name) => `${key(name)} for ${name}`).join(", ")}.` : "");
     scrollTo({ top: 0 });
   }
 
   function showAround() {
-    find("around").replaceChildren(drawing.neighbourhood(question.around, place),
+    find("around").replaceChildren(drawing.neighbourhood(question.around, place), drawing.key(question.around, place),
       element("p", { class: "legend" }, around(question.around)));
   }
 
@@ -202,9 +226,9 @@
 
   async function showGuess(now) {
     find("why").replaceChildren();
-    if (now.hidden) return find("guess").replaceChildren(element("p", { class: "note" }, "Hidden until you answer, so that it does not sway you."));
+    if (now.hidden) return find("guess").replaceChildren(element("p", { class: "note" }, "Hidden until you answer, so that it does not sway you. Keys are in the order of the classes."));
     if (!now.guess) return find("guess").replaceChildren(element("p", { class: "note" }, state.learner.status === "learning" ? "The first model is learning." : "No model yet: it needs labels of two classes."));
-    find("guess").replaceChildren(drawing.bars(now.guess, place));
+    find("guess").replaceChildren(drawing.bars(now.guess.slice(0, MOST_BARS), place, key));
     find("why").replaceChildren(element("p", { class: "note" }, "Working out why…"));
     const found = await get(`why?row=${now.row}`);
     if (question !== now) return;
@@ -231,7 +255,7 @@
     showQuestion(found.question);
   }
 
-  // The first model came while a question was open: show what it guesses, and leave the rest as it is.
+  // The first model came while a question was open: show what it guesses, and leave the rest, keys too, as it is.
   async function refresh() {
     const before = question;
     const found = await post("next", {});
@@ -261,7 +285,7 @@
     const { saved } = found;
     const said = { label: `${question.node.title} is ${saved.label}.`, unknown: `${question.node.title}: do not know.`, skip: `Skipped ${question.node.title}.` }[saved.kind];
     const judged = saved.kind === "label" && saved.guess !== null && !sent.going
-      ? (saved.guess === saved.label ? ` The model guessed so too (${number(saved.sure, 2)}).` : ` The model had guessed ${saved.guess} (${number(saved.sure, 2)}).`) : "";
+      ? (saved.guess === saved.label ? ` The model guessed so too (${drawing.odds(saved.sure)}).` : ` The model had guessed ${saved.guess} (${drawing.odds(saved.sure)}).`) : "";
     say(`Saved: ${said}${judged}`);
     showState(found.state);
     showQuestion(found.question);
@@ -363,8 +387,8 @@
     if (event.ctrlKey || event.metaKey) return;
     if (event.key === "Escape" && correcting) return ask();
     if (find("keys").getAttribute("aria-pressed") !== "true") return;
-    const named = state?.classes[Number(event.key) - 1];
-    if (/^[1-9]$/.test(event.key) && named !== undefined) return answer("label", named);
+    const named = /^[1-9]$/.test(event.key) ? keys[Number(event.key) - 1] : undefined;
+    if (named !== undefined) return answer("label", named);
     const does = {
       s: () => answer("skip"), d: () => answer("unknown"), u: undo, n: () => openNote(true, true), "/": () => find("search").focus(),
     }[event.key.toLowerCase()];

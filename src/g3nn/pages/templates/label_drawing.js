@@ -2,17 +2,21 @@
 const drawing = (() => {
   const { element, shape, number } = g3nn;
 
-  // Steps of the golden angle keep hues apart, however many classes there are.
-  function colour(place) {
-    const hue = (255 + 137.5 * place) % 360;
-    return `light-dark(oklch(0.53 0.18 ${hue}), oklch(0.76 0.15 ${hue}))`;
-  }
-
+  const { colour } = palette;
   const cut = (text, length) => {
     const letters = [...text];
     return letters.length <= length ? text : `${letters.slice(0, length - 1).join("")}…`;
   };
-  const percent = (share) => `${Math.round(100 * share)} %`;
+  // No digit more than is meant, and never certainty where there is none.
+  function percent(share) {
+    if (share < 1 && share >= 0.995) return "> 99 %";
+    return share > 0 && share < 0.005 ? "< 1 %" : `${Math.round(100 * share)} %`;
+  }
+
+  function odds(probability) {
+    if (probability >= 0.995) return "> 0.99";
+    return probability < 0.005 ? "< 0.01" : number(probability, 2);
+  }
 
   // nodes: [id, title, label, guess, sure], the middle one first; edges: pairs of places. place(name): of a class.
   function neighbourhood({ nodes, edges, degree }, place) {
@@ -77,13 +81,23 @@ const drawing = (() => {
     return points;
   }
 
-  // rows: [name, probability].
-  function bars(rows, place) {
+  // rows: [name, probability]; key(name): the key that chooses a class, if there is one.
+  function bars(rows, place, key) {
     return element("ul", { class: "bars" }, ...rows.map(([name, probability]) => element("li", {
       style: `--class: ${colour(place(name))}`,
-    }, element("span", { class: "text", title: name }, name), element("i", { class: "bar", "aria-hidden": "true" },
-      element("i", { style: `width: ${100 * probability}%` })),
-    element("span", { class: "value" }, number(probability, 2)))));
+    }, element("span", { class: "text", title: name }, key(name) ? element("kbd", {}, key(name)) : null, name),
+    element("i", { class: "bar", "aria-hidden": "true" }, element("i", { style: `width: ${100 * probability}%` })),
+    element("span", { class: "value" }, odds(probability)))));
+  }
+
+  // The classes in a neighbourhood, those of most nodes first, each in its colour.
+  function key({ nodes }, place) {
+    const counts = new Map();
+    for (const [, , label, guess] of nodes) counts.set(label ?? guess, (counts.get(label ?? guess) ?? 0) + 1);
+    counts.delete(null);
+    const found = [...counts.keys()].sort((one, other) => counts.get(other) - counts.get(one));
+    return element("p", { class: "key" }, ...found.map((name) => element("span", { class: "named" },
+      element("i", { class: "swatch", style: `--class: ${colour(place(name))}`, "aria-hidden": "true" }), name)));
   }
 
   // rows: [name, change]; above 0 pulls towards the guess.
@@ -124,5 +138,5 @@ const drawing = (() => {
     end ? shape("circle", { class: "now", cx: x(end[0]), cy: y(end[1]), r: 4.5 }) : null);
   }
 
-  return { colour, percent, neighbourhood, bars, pulls, course };
+  return { colour, percent, odds, neighbourhood, key, bars, pulls, course };
 })();

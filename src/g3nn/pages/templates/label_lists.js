@@ -27,7 +27,8 @@ const lists = (() => {
       element("td", {}, one.title), element("td", {}, one.label === null ? "do not know" : named(one.label)),
       element("td", {}, guess === null ? "–" : guess === one.label ? "the same" : guess),
       element("td", { class: one.disagree || notes || one.instead !== null ? null : "who-said" }, one.disagree ? `disagree: ${said}` : said || "the table",
-        one.instead === null ? null : element("div", { class: "note" }, "nodes like it are rather ", named(one.instead)), notes ? element("div", { class: "note" }, notes) : null),
+        one.instead === null ? null : element("div", { class: "note" }, "nodes like it are rather ", named(one.instead),
+          `; wrong with probability ${drawing.odds(one.wrong)}`), notes ? element("div", { class: "note" }, notes) : null),
       element("td", { class: "when" }, when), element("td", {}, correct));
   }
 
@@ -60,7 +61,7 @@ const lists = (() => {
     const [yes, no] = kind === "suspicious" ? [["keep", "It is right"], ["remove", "Reject"]]
       : [["add", "Add it"], ["leave", "No edge"]];
     const line = element("tr", {}, element("td", {}, kind === "suspicious" ? "edge" : "no edge"),
-      element("td", {}, source[1]), element("td", {}, target[1]), element("td", {}, g3nn.number(probability, 2)));
+      element("td", {}, source[1]), element("td", {}, target[1]), element("td", {}, drawing.odds(probability)));
     const choices = [yes, no].map(([verdict, text]) => {
       const button = element("button", {
         type: "button", class: "quiet", "aria-label": `${text}: ${source[1]} and ${target[1]}`,

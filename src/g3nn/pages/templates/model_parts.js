@@ -15,12 +15,7 @@ const parts = (() => {
       ({ name: ranked[start + rank], probability: shares[start + rank] / FULL }));
   }
 
-  // The colour of a class or a tag, by its number. Steps of the golden angle keep hues apart, however many there are.
-  function colour(name) {
-    const hue = (255 + 137.5 * name) % 360;
-    return `light-dark(oklch(0.53 0.18 ${hue}), oklch(0.76 0.15 ${hue}))`;
-  }
-
+  const { colour } = palette; // Of a class or a tag, by its number.
   const swatch = (shade) => element("i", { class: "swatch", style: `--class: ${shade}`, "aria-hidden": "true" });
   const marked = (shade, text) => element("span", { class: "named", title: text }, swatch(shade),
     element("span", { class: "text" }, text));
