@@ -192,6 +192,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
+_LATER = ("warps", "classes")
+"""Scales, and the classes of conformal scores."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
@@ -293,6 +295,8 @@ def _check_answers(fitted: Fitted) -> None:
     if not sound or answers.answer.shape[:1] != (task.num_nodes,):
         raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
     for calibration in fitted.answerer.calibrations.values():
+        if calibration.classes is not None and calibration.classes.shape != calibration.scores.shape:
+            raise ValueError("conformal scores of other classes")
         mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
         if mean.shape != (1, task.num_classes):
             raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
@@ -327,9 +331,9 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 
 
 def _fields(value: Any, *without: str) -> Json:
-    """The fields of a dataclass by name; without scales if values are taken as they are, as files once were."""
+    """The fields of a dataclass by name; without those that files once did not have, where they hold nothing."""
     found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
-    return {name: part for name, part in found.items() if name != "warps" or part}
+    return {name: part for name, part in found.items() if name not in _LATER or (part is not None and len(part))}
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -418,9 +418,7 @@ def _weighed(
     # A temperature alone: offsets of classes would be learned from nodes that were asked for, not drawn.
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
     scaling = outcome.with_doubt(scaling, mixed, labels[nodes], len(fitted.trials), labels[nodes])
-    return kept, Calibration(
-        scaling, np.sort(outcome.conformal_scores(outcome.scaled(mixed, scaling), labels[nodes]), axis=0)
-    )
+    return kept, Calibration.by(outcome, scaling, mixed, labels[nodes])
 
 
 def _last(heard: np.ndarray, nodes: np.ndarray) -> np.ndarray:

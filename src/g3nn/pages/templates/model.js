@@ -83,6 +83,7 @@
 
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
+  fill("thresholds-table", data.thresholds && tables.simple(data.thresholds));
   fill("schema-table", data.schema && tables.simple(data.schema));
   fill("labels-table", data.labels?.rows.length && tables.simple(data.labels));
   fill("models-body", ...models(data.panel));
