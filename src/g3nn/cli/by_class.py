@@ -35,7 +35,9 @@ def by_class(given: Mapping[str, Any], outcome: type[Outcome], names: list[Any],
     known, found = {str(name): name for name in names}, dict(given)
     for argument, wanted in given.items():
         if wanted and not outcome.exclusive:
-            problems.add(argument, f"labels that are {outcome.values_title}", "classes", "Leave it out.")
+            problems.add(
+                argument, f"labels that are {outcome.values_title}", "one class for each node", "Leave it out."
+            )
         elif isinstance(wanted, dict):
             for name in wanted:
                 problems.name(argument, name, known)

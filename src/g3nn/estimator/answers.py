@@ -102,12 +102,12 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels. classes: (m,) that the
-    scores are about; None where labels are no classes, or an earlier version saved the model."""
+    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels. scored: (m,) the classes
+    that the scores are about; None where labels are no classes, or an earlier version saved the model."""
 
     scaling: Scaling = field(default_factory=Scaling)
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    classes: np.ndarray | None = None
+    scored: np.ndarray | None = None
 
     @classmethod
     def by(cls, outcome: Outcome, scaling: Scaling, answer: np.ndarray, labels: np.ndarray) -> Calibration:
@@ -271,7 +271,7 @@ class Answerer:
 
         def region(answer: np.ndarray, one: Calibration) -> np.ndarray:
             if by_class:
-                return conformal_sets(self.outcome.moments(answer)[0], one.scores, alpha, one.classes)
+                return conformal_sets(self.outcome.moments(answer)[0], one.scores, alpha, one.scored)
             return self.outcome.conformal(answer, one.scores, alpha)
 
         parts = [(nodes, region(calibrated[nodes], one)) for nodes, one in self.shared_out(answers)]

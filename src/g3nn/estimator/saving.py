@@ -192,7 +192,7 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
-_LATER = ("warps", "classes")
+_LATER = ("warps", "scored")
 """Scales, and the classes of conformal scores."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
@@ -295,7 +295,7 @@ def _check_answers(fitted: Fitted) -> None:
     if not sound or answers.answer.shape[:1] != (task.num_nodes,):
         raise ValueError(f"answers that are not those of {task.num_nodes} nodes")
     for calibration in fitted.answerer.calibrations.values():
-        if calibration.classes is not None and calibration.classes.shape != calibration.scores.shape:
+        if calibration.scored is not None and calibration.scored.shape != calibration.scores.shape:
             raise ValueError("conformal scores of other classes")
         mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
         if mean.shape != (1, task.num_classes):

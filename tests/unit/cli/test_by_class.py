@@ -72,7 +72,7 @@ def test_classes_are_found_by_their_names():
     by_class({"class_weight": "balanced"}, Real, ["y"], problems)
     assert [str(one) for one in problems.found] == [
         "recall: got '3'; expected 1 or 2",
-        "class_weight: got labels that are numbers; expected classes. Leave it out.",
+        "class_weight: got labels that are numbers; expected one class for each node. Leave it out.",
     ]
 
 

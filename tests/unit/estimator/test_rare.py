@@ -108,7 +108,7 @@ def test_sets_by_class(fraud, truth, tmp_path):
 
 def test_a_model_of_an_earlier_version_has_no_sets_by_class(fraud, monkeypatch):
     answerer = fraud.fitted_.answerer
-    earlier = {kind: replace(one, classes=None) for kind, one in answerer.calibrations.items()}
+    earlier = {kind: replace(one, scored=None) for kind, one in answerer.calibrations.items()}
     older = replace(fraud.fitted_, answerer=replace(answerer, calibrations=earlier))
     monkeypatch.setattr(fraud, "fitted_", older)
     assert fraud.predict_set(0.2).any()
