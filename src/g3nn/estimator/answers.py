@@ -102,8 +102,10 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels. scored: (m,) the classes
-    that the scores are about; None where labels are no classes, or an earlier version saved the model."""
+    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels.
+
+    scored: (m,) the class that each score is about; None where labels are no classes, or an earlier version saved them.
+    """
 
     scaling: Scaling = field(default_factory=Scaling)
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))

@@ -7,10 +7,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from pages import data_of, own_text
 from sklearn.metrics import average_precision_score, precision_score, recall_score, roc_auc_score
 
 from g3nn.base.errors import InputError
 from g3nn.estimator import load_model
+from g3nn.pages import write_model_report
 
 NODES, RARE = 300, 22
 
@@ -87,6 +89,22 @@ def test_without_validation_nodes_there_is_no_threshold(fraud, monkeypatch):
     monkeypatch.setattr(fraud, "fitted_", replace(fraud.fitted_, refitted=True))
     with pytest.raises(InputError, match="validation nodes: got a model that was trained on them"):
         fraud.threshold("fraud", recall=0.5)
+
+
+def test_the_page_has_a_card_and_thresholds_of_a_rare_class(fraud, tmp_path):
+    write_model_report(fraud, tmp_path / "page.html")
+    text = own_text(tmp_path / "page.html")
+    assert "Validation, rare class fraud" in text
+    assert "rough: fewer than 30 nodes of this class" in text
+    table = data_of(text)["thresholds"]
+    wanted = [row[1] for row in table["rows"]]
+    # Of 11 nodes of the class.
+    assert [one for one in wanted if one.startswith("recall")] == ["recall 0.5", "recall 0.8", "recall 0.9"]
+    found = fraud.threshold("fraud", recall=0.8)
+    row = table["rows"][wanted.index("recall 0.8")]
+    assert row[2] == f"{found.probability:.3g}"
+    assert row[3].startswith(f"{found.recall:.2f} ({found.hits} of 11; 95 % interval ")
+    assert row[5] == (fraud.predict_proba()[:, 1] >= found.probability).sum()
 
 
 def test_sets_by_class(fraud, truth, tmp_path):
