@@ -13,6 +13,7 @@ from g3nn.graph.calibrate import (
     WIDTHS,
     Scaling,
     _scaling,
+    _warmer,
     base_rates,
     brier_score,
     conformal_sets,
@@ -314,3 +315,60 @@ class TestDoubt:
         log_prob = -np.logaddexp(0, np.stack([level, -level], axis=1))
         weights = np.where(labels == 1, 19.0, 1.0)
         assert with_doubt(Scaling(), log_prob, labels, 30, weights).base is None
+
+
+class TestRareClass:
+    """One of 2 %: two classes, labels drawn from known probabilities, which are then made surer."""
+
+    @staticmethod
+    def drawn(n: int, sharpness: float, signal: float = 1.5, rate: float = 0.02) -> tuple[np.ndarray, np.ndarray]:
+        rng = np.random.default_rng(0)
+        labels = (np.arange(n) < rate * n).astype(int)
+        base = np.log(rate / (1 - rate))
+        odds = base + sharpness * (signal * (rng.normal(size=n) + signal * labels) - signal**2 / 2)
+        return np.stack([-np.logaddexp(0, odds), -np.logaddexp(0, -odds)], axis=1), labels
+
+    @pytest.mark.parametrize("sharpness", [0.6, 1.0, 1.6])
+    @pytest.mark.parametrize(("n", "optimism"), [(200, 1.2), (1000, 1.2), (5000, 1.1)])
+    def test_probabilities_keep_its_rate(self, n, sharpness, optimism):
+        log_prob, labels = self.drawn(n, sharpness)
+        scaling = with_doubt(fit_scaling(log_prob, labels), log_prob, labels, 30, None, optimism)
+        fresh, _ = self.drawn(20_000, sharpness)
+        assert np.exp(scaling(fresh))[:, 1].mean() == pytest.approx(0.02, rel=0.25)
+
+    def test_confidence_is_not_taken_away_where_labels_contradict_that(self):
+        """Nearly all answers are right by chance, so being as often right as claimed takes a very high temperature."""
+        log_prob, labels = self.drawn(1000, 1.0, signal=2.0)
+        scaling = with_doubt(Scaling(), log_prob, labels, 30)
+        assert scaling.temperature < 1.5
+        fresh, truth = self.drawn(20_000, 1.0, signal=2.0)
+        losses = [negative_log_likelihood(one(fresh), truth) for one in (scaling, Scaling())]
+        assert losses[0] == pytest.approx(losses[1], rel=0.05)
+
+    def test_a_higher_temperature_keeps_mean_probabilities(self):
+        log_prob, _ = drawn(300, 2.0)
+        before = Scaling(1.5, OFFSETS)
+        after = _warmer(before, log_prob, np.ones(300), 3.0)
+        assert (after.temperature, _warmer(before, log_prob, np.ones(300), 1.0)) == (3.0, before)
+        np.testing.assert_allclose(np.exp(after(log_prob)).mean(0), np.exp(before(log_prob)).mean(0), rtol=1e-3)
+        assert np.exp(after(log_prob)).max(1).mean() < np.exp(before(log_prob)).max(1).mean()
+
+
+def test_sets_by_class_hold_each_class_as_often():
+    """Otherwise they do so on the whole, but hold a rare and difficult class hardly ever."""
+    rng = np.random.default_rng(0)
+    misses: dict[bool, list[list[np.ndarray]]] = {True: [[], []], False: [[], []]}
+    for _ in range(200):
+        labels = (rng.random(600) < 0.1).astype(int)
+        p = 1 / (1 + np.exp(2.5 - rng.normal(size=600) - labels))
+        probabilities = np.stack([1 - p, p], axis=1)
+        scores = 1 - probabilities[np.arange(300), labels[:300]]
+        for by_class, each in misses.items():
+            sets = conformal_sets(probabilities[300:], scores, 0.1, labels[:300] if by_class else None)
+            for k, found in enumerate(each):
+                found.append(~sets[labels[300:] == k, k])
+    shares = {by_class: [np.concatenate(one).mean() for one in each] for by_class, each in misses.items()}
+    # The likeliest class is always in its set, which is nearly always the frequent one.
+    assert shares[True][0] < 0.1
+    assert 0.06 < shares[True][1] < 0.1
+    assert shares[False][1] > 0.5

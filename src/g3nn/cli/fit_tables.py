@@ -6,17 +6,20 @@ import json
 import math
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import Problems, TrainingError
+from g3nn.base.errors import InputError, Problems, TrainingError, warn_caller
 from g3nn.cli import NOTES, TYPED
+from g3nn.cli.by_class import CLASS_WEIGHT, by_class, numbers
 from g3nn.cli.options import TableOptions
 from g3nn.cli.results import as_file, check_out, kept
 from g3nn.estimator import GraphEstimator, estimator_for
@@ -26,6 +29,7 @@ from g3nn.estimator.problem import check_parameters, check_share, read_problem
 from g3nn.estimator.showing import PAGE, scores_on_test, write_file, write_results
 from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
+from g3nn.graph.rare import ASKED, Threshold, in_words
 from g3nn.graph.tables.graph import TableGraph, read_tables
 from g3nn.graph.tables.remarks import counted
 from g3nn.model.tabular import NAMED
@@ -52,6 +56,7 @@ def fit_tables(options: FitOptions) -> None:
     check_out(out, [options.nodes, options.edges], options.dry_run, problems)
     check_share("alpha", options.alpha, problems)
     tracked = tracker(options.track, problems)
+    classes = {name: numbers(name, getattr(options, name), problems) for name in (CLASS_WEIGHT, *ASKED)}
     problems.name("prior", options.prior, ("auto", *NAMED))
     problems.name("denoise", options.denoise, SWITCH)
     problems.name("label_noise", options.label_noise, SWITCH)
@@ -60,25 +65,30 @@ def fit_tables(options: FitOptions) -> None:
     shared = {field.name: getattr(options, field.name) for field in fields(TableOptions)}
     given = {name: value for name, value in shared.items() if value is not None}
     graph = read_tables(**given, split=options.split, outcome=options.outcome, problems=problems)
+    assert graph.labels is not None
+    classes = by_class(classes, OUTCOMES[graph.outcome], graph.labels.names.tolist(), problems)
+    problems.raise_if_any()
     summary: dict[str, Any] = {"schema": [one._asdict() for one in graph.columns]}
     if verbose:
         _show_columns(graph)
     if options.dry_run:
-        summary |= _foreseen(_estimator(options, graph.outcome), graph)
+        summary |= _foreseen(_estimator(options, graph.outcome, classes[CLASS_WEIGHT]), graph)
     else:
         assert out is not None
         with interruptible() as asked:
             try:
-                estimator = _estimator(options, graph.outcome).fit(graph, track=tracked)
+                estimator = _estimator(options, graph.outcome, classes[CLASS_WEIGHT]).fit(graph, track=tracked)
             except Interrupted as error:
                 raise TrainingError("interrupted before a model was trained to its end: nothing is written") from error
             options = replace(options, no_audit=True) if asked else options
-        summary = _summary(estimator, graph) | summary
+        found = _thresholds(estimator, classes)
+        keep = _kept(estimator, graph, options, found)
+        summary = _summary(estimator, graph) | summary | {"thresholds": [asdict(one) for one in found]}
         if verbose:
             audits = not (options.no_audit or as_file(out))
             say("auditing edges and writing results" if audits else "writing results")
-        with kept(lambda elsewhere: _write(estimator, graph, elsewhere / out.name, options)):
-            _write(estimator, graph, out, options)
+        with kept(lambda elsewhere: _write(estimator, graph, elsewhere / out.name, options, keep)):
+            _write(estimator, graph, out, options, keep)
         summary |= {"out": str(out), "seconds": time.perf_counter() - start}
     summary["notes"] = list(NOTES)
     if options.as_json:
@@ -94,8 +104,8 @@ def fit_tables(options: FitOptions) -> None:
         _show(summary)
 
 
-def _estimator(options: FitOptions, outcome: str) -> GraphEstimator:
-    """With a label prior of scikit-learn where one is named, of the kind that the outcome needs."""
+def _estimator(options: FitOptions, outcome: str, weights: object = None) -> GraphEstimator:
+    """With a label prior of scikit-learn where one is named, of the kind that the outcome needs, and class weights."""
     parameters = {name: getattr(options, name) for name in _PARAMETERS} | {
         "denoise": SWITCH.get(options.denoise, "auto"),
         "label_noise": SWITCH.get(options.label_noise, "auto"),
@@ -104,11 +114,32 @@ def _estimator(options: FitOptions, outcome: str) -> GraphEstimator:
     }
     if options.prior in NAMED:
         parameters["prior"] = NAMED[options.prior](OUTCOMES[outcome])
-    return estimator_for(outcome, parameters)
+    return estimator_for(outcome, parameters if weights is None else {**parameters, "class_weight": weights})
 
 
-def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, options: FitOptions) -> None:
-    alpha, keep = options.alpha, graph.nodes.content if options.keep else None
+def _thresholds(estimator: Any, classes: Mapping[str, Any]) -> list[Threshold]:
+    """Those that were asked for and that validation nodes support; a note for each of the others."""
+    found: list[Threshold] = []
+    for asked, label, share in [(name, *one) for name in ASKED for one in (classes[name] or {}).items()]:
+        try:
+            found.append(estimator.threshold(label, **{asked: share}))
+        except InputError as error:
+            warn_caller(f"{error} No column says which nodes to choose")
+    return found
+
+
+def _kept(estimator: Any, graph: TableGraph, options: FitOptions, found: list[Threshold]) -> pa.Table:
+    """What stands beside the answers: original columns, if they are wanted, and which nodes thresholds choose."""
+    content, names = graph.nodes.content, estimator.fitted_.columns.tolist()
+    table = content if options.keep else content.select([])
+    for one in found:
+        chosen = estimator.predict_proba()[:, names.index(one.label)] >= one.probability
+        table = table.append_column(f"{one.label}_at_{one.asked}_{one.share:g}", pa.array(chosen))
+    return table
+
+
+def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, options: FitOptions, keep: pa.Table) -> None:
+    alpha = options.alpha
     if options.out is not None and as_file(options.out):
         write_file(estimator.answer_table(alpha=alpha, keep=keep), out)
     else:
@@ -118,7 +149,8 @@ def _write(estimator: GraphEstimator, graph: TableGraph, out: Path, options: Fit
 
 def _summary(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
     """What was fitted and how well, as JSON has it. labels: how many were judged and are expected to be wrong, and
-    whether models were trained on what they probably are."""
+    whether models were trained on what they probably are. rare: how well validation nodes of rare classes are
+    recognised."""
     task, fitted, outcome, labels = estimator.task_, estimator.fitted_, estimator.fitted_.outcome, None
     best = fitted.best_simple
     if fitted.labels is not None:
@@ -137,6 +169,7 @@ def _summary(estimator: GraphEstimator, graph: TableGraph) -> dict[str, Any]:
         "panel": [_finite(asdict(entry)) for entry in estimator.panel_],
         **_finite({f"val_{outcome.score_key}": fitted.val_score, "val_loss": fitted.val_loss}),
         "best_simple": best and {"model": best.model, f"val_{outcome.score_key}": best.val_score},
+        "rare": fitted.rare_scores,
         "test": scores_on_test(estimator, graph),
         "labels": labels,
     }
@@ -203,7 +236,17 @@ def _show(summary: dict[str, Any]) -> None:
     if labels and labels["expected_wrong"] >= 1:
         some = "; models were trained on what labels probably are" if labels["corrected"] else ""
         print(f"about {labels['expected_wrong']:.0f} of {labels['judged']} labels may be wrong{some}")
-    if summary["test"]:
-        print("test " + ", ".join(f"{words} {summary['test'][name]:.4g}" for name, words in outcome.measures.items()))
+    _show_rare("validation", summary["rare"], summary["val"])
+    for one in summary["thresholds"]:
+        print(Threshold(**one))
+    if test := summary["test"]:
+        print("test " + ", ".join(f"{words} {test[name]:.4g}" for name, words in outcome.measures.items()))
+        _show_rare("test", {name: test["classes"][name] for name in test.get("rare", ())}, test["nodes"])
     page = f"; look at {Path(summary['out']) / PAGE}" if Path(summary["out"]).is_dir() else ""
     print(f"results in {summary['out']}, {summary['seconds']:.1f} s{page}")
+
+
+def _show_rare(where: str, rows: Mapping[str, Any], nodes: int) -> None:
+    """How well rare classes are recognised, among so many nodes."""
+    for name, row in rows.items():
+        print("\n  ".join([f"rare class {name} on {where}:", *in_words(row, nodes)]))

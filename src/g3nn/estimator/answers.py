@@ -13,7 +13,7 @@ import torch
 from g3nn.base.threads import enough_for
 from g3nn.estimator.members import Answers, Member, Network
 from g3nn.estimator.panel import PanelEntry
-from g3nn.graph.calibrate import TEMPERATURES, Scaling
+from g3nn.graph.calibrate import Scaling, conformal_sets
 from g3nn.graph.outcomes import Outcome
 from g3nn.graph.task import NodeTask
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR
@@ -102,10 +102,23 @@ def _log(values: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels."""
+    """What validation nodes taught: a scaling, and the sorted conformal scores of their labels.
+
+    scored: (m,) the class that each score is about; None where labels are no classes, or an earlier version saved them.
+    """
 
     scaling: Scaling = field(default_factory=Scaling)
     scores: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    scored: np.ndarray | None = None
+
+    @classmethod
+    def by(cls, outcome: Outcome, scaling: Scaling, answer: np.ndarray, labels: np.ndarray) -> Calibration:
+        """With the conformal scores of the labels of nodes, by answers that are scaled here."""
+        scaled = outcome.scaled(answer, scaling)
+        labels = outcome.conformal_labels(scaled, labels)
+        scores = outcome.conformal_scores(scaled, labels)
+        order = scores.argsort(axis=0, kind="stable")
+        return cls(scaling, np.take_along_axis(scores, order, 0), labels[order] if outcome.exclusive else None)
 
     @classmethod
     def fit(
@@ -121,11 +134,9 @@ class Calibration:
         higher the temperature has to be than these nodes say, since they chose the members, of as many models as were
         `tried`."""
         scaling = outcome.fit_scaling(answer, labels, nodes)
-        scaling = replace(scaling, temperature=min(scaling.temperature * optimism, TEMPERATURES[1]))
         _, once, counts = np.unique(nodes, return_index=True, return_counts=True)
-        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, counts)
-        scaled = outcome.scaled(answer[once], scaling)
-        return cls(scaling, np.sort(outcome.conformal_scores(scaled, labels[once]), axis=0))
+        scaling = outcome.with_doubt(scaling, answer[once], labels[once], tried, counts, optimism)
+        return cls.by(outcome, scaling, answer[once], labels[once])
 
 
 @dataclass(frozen=True, eq=False)
@@ -255,16 +266,20 @@ class Answerer:
             scaled[nodes] = self.outcome.scaled(answers.answer[nodes], calibration.scaling)
         return scaled
 
-    def conformal(self, answers: Answers, alpha: float) -> np.ndarray:
-        """(n, K) booleans or (n, T, 2): what cannot be excluded at level alpha, by nodes like the one asked about."""
+    def conformal(self, answers: Answers, alpha: float, by_class: bool = False) -> np.ndarray:
+        """(n, K) booleans or (n, T, 2): what cannot be excluded at level alpha, by nodes like the one asked about.
+        by_class: at this level for each class by itself."""
         calibrated = self.calibrated(answers)
-        parts = [
-            (nodes, self.outcome.conformal(calibrated[nodes], calibration.scores, alpha))
-            for nodes, calibration in self.shared_out(answers)
-        ]
+
+        def region(answer: np.ndarray, one: Calibration) -> np.ndarray:
+            if by_class:
+                return conformal_sets(self.outcome.moments(answer)[0], one.scores, alpha, one.scored)
+            return self.outcome.conformal(answer, one.scores, alpha)
+
+        parts = [(nodes, region(calibrated[nodes], one)) for nodes, one in self.shared_out(answers)]
         regions = np.empty((len(calibrated), *parts[0][1].shape[1:]), dtype=parts[0][1].dtype)
-        for nodes, region in parts:
-            regions[nodes] = region
+        for nodes, part in parts:
+            regions[nodes] = part
         return regions
 
 

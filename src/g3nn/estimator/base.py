@@ -234,9 +234,9 @@ class GraphEstimator(Shown):
         check_is_fitted(self)
         return self.fitted_.outcome.moments(self.fitted_.calibrated(X, edges))
 
-    def _conformal(self, alpha: float, X: object, edges: object) -> np.ndarray:
+    def _conformal(self, alpha: float, X: object, edges: object, by_class: bool = False) -> np.ndarray:
         check_is_fitted(self)
-        return self.fitted_.conformal(alpha, X, edges)
+        return self.fitted_.conformal(alpha, X, edges, by_class)
 
     def evaluate(self, nodes: object, y: object, *, ids: bool = True) -> dict[str, object]:
         """How good the answers for some nodes of the fitted graph are, given their labels.
@@ -245,8 +245,10 @@ class GraphEstimator(Shown):
         with its `test_labels` as y. ids: False if nodes are given by their numbers in any case.
 
         Classes: accuracy, balanced_accuracy, f1_macro, nll (mean of - log p), ece (expected calibration error, 15 bins)
-        and brier; `classes` holds precision, recall, f1 and support of each. Tags: accuracy,
-        nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
+        and brier. `classes` holds of each precision, recall, f1, support and predicted (how many of the nodes have it
+        and how many are predicted as it), and, unless no node or every node has it, average_precision, auc and coverage
+        (the share of its nodes whose 90 % set holds it); `rare` names those with less than 10 % of the labels. Tags:
+        accuracy, nll and brier as means over known tags, f1_micro and f1_macro. Numbers: rmse, mae, r2, log_prob (mean
         log-probability or density of a value) and coverage (share of the values inside 90 % intervals); of several
         columns these are means, and `columns` holds them for each. Always: the number of nodes.
         """

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import sklearn  # Its parts are imported where they are used: they take long.
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils import Tags as SklearnTags
+from sklearn.utils.validation import check_is_fitted
 
 from g3nn.base.errors import DataError, G3NNError, Problems
 from g3nn.base.parse import UNKNOWN
@@ -21,7 +22,8 @@ from g3nn.estimator.problem import check_share
 from g3nn.estimator.saving import AUDIT, GRAPH, PARAMETERS, Json, read_archive, restored
 from g3nn.graph.outcomes import OUTCOMES, Classes, Labels, Outcome, Real, Tags
 from g3nn.graph.outcomes.classes import is_unknown
-from g3nn.graph.outcomes.labels import flat_values, is_missing, table_values
+from g3nn.graph.outcomes.labels import flat_values, is_missing, quoted, table_values
+from g3nn.graph.rare import ASKED, Threshold
 from g3nn.model.generative import REGISTRIES
 
 
@@ -117,7 +119,7 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
     After `fit`: classes_ (of tags: the columns of y), n_features_in_, feature_names_in_ (if the columns have names),
     model_ (the members: a name, or names with weights), panel_ (a `PanelEntry` for each model tried), temperature_,
     isolated_temperature_ (for isolated nodes), class_offsets_ (what calibration adds to the log-probability of each
-    class; None if the validation nodes support no such thing), isolated_answer_ ("prior", "posterior" or "both":
+    class; None if it adds nothing), isolated_answer_ ("prior", "posterior" or "both":
     what answers for isolated nodes), task_, val_nodes_, n_validation_, n_iter_ (epochs), history_ and history_names_
     (learning curves of the network with the largest weight: epochs, terms, replicas), and notes_ (a mapping of plain
     values, empty; whatever is put there is saved with the model).
@@ -188,19 +190,57 @@ class G3NNClassifier(ClassifierMixin, GraphEstimator):
             p = np.concatenate([p, 1 - p], axis=1)
         return -(p * np.log(np.maximum(p, np.finfo(p.dtype).tiny))).sum(1)
 
-    def predict_set(self, alpha: float = 0.1, X: object = None, edges: object = None) -> np.ndarray:
+    def predict_set(
+        self, alpha: float = 0.1, X: object = None, edges: object = None, *, by_class: bool = False
+    ) -> np.ndarray:
         """(n, K) booleans: sets of classes that hold the true one with probability 1 - alpha (split conformal).
 
         A node is compared with the validation nodes, an isolated node with validation nodes without their edges. They
         have also served to choose and to stop, so the promise is a little optimistic.
+
+        by_class: nodes of each class, rare ones too, are in sets that hold it with this probability. Then a class with
+        fewer than 1 / alpha - 1 validation nodes is in every set.
         """
         problems = Problems()
         check_share("alpha", alpha, problems)
+        self._check_classes("predict_set", problems)
+        if by_class and hasattr(self, "fitted_"):
+            scored = self.fitted_.answerer.calibrations.values()
+            if any(one.scored is None and len(one.scores) for one in scored):
+                advice = "Fit again, and save the model with this version of g3nn."
+                problems.add("by_class", "a model that was saved without the classes of its scores", "False", advice)
+        problems.raise_if_any()
+        return self._conformal(float(alpha), X, edges, by_class)
+
+    def threshold(self, label: object, *, recall: float | None = None, precision: float | None = None) -> Threshold:
+        """From which probability of a class on a node is to be chosen, for a wanted recall or precision of the class.
+
+            found = clf.threshold("fraud", recall=0.9)
+            chosen = clf.predict_proba()[:, k] >= found.probability
+
+        label: one of `classes_`. recall: the highest such probability; precision: the lowest one. Validation nodes
+        decide; the `Threshold` has both figures on them, each with a 95 % interval, which is wide if few nodes have the
+        class. What so few cannot support is refused.
+        """
+        check_is_fitted(self)
+        problems, names = Problems(), self.classes_.tolist()
+        asked = {name: share for name, share in zip(ASKED, (recall, precision), strict=True) if share is not None}
+        for name, share in asked.items():
+            check_share(name, share, problems)
+        if len(asked) != 1:
+            problems.add("recall and precision", "both" if asked else "neither", "one of them")
+        self._check_classes("threshold", problems)
+        if label not in names:
+            problems.add("label", repr(label), f"one of the classes {quoted(names)}")
+        self.fitted_.check_validation(problems)
+        problems.raise_if_any()
+        ((name, share),) = asked.items()
+        return self.fitted_.threshold(names.index(label), name, float(share))
+
+    def _check_classes(self, method: str, problems: Problems) -> None:
         if hasattr(self, "fitted_") and self._of_tags:
             advice = "predict_proba gives the probability of each tag."
-            problems.add("predict_set", "tags, of which a node may have several", "classes", advice)
-        problems.raise_if_any()
-        return self._conformal(float(alpha), X, edges)
+            problems.add(method, "tags, of which a node may have several", "classes", advice)
 
 
 @dataclass(eq=False, repr=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,7 +18,8 @@ from g3nn.estimator.panel import PanelEntry, Trial, judges
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.graph.features import FeatureTable, as_kind, read_features
 from g3nn.graph.given import Nodes, asked_of, is_table
-from g3nn.graph.outcomes import Classes, Outcome, has_label, unlabelled
+from g3nn.graph.outcomes import COVERAGE, Classes, Outcome, has_label, unlabelled
+from g3nn.graph.rare import Threshold, rare_classes, threshold
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform, Form, transforms_of
@@ -153,9 +155,10 @@ class Fitted:
         """(n, width): calibrated answers, for nodes as in `ask`."""
         return self.answerer.calibrated(self.ask(X, edges))
 
-    def conformal(self, alpha: float, X: object = None, edges: object = None) -> np.ndarray:
-        """Sets or intervals that miss the truth in a share alpha of the nodes, for nodes as in `ask`."""
-        return self.answerer.conformal(self.ask(X, edges), alpha)
+    def conformal(self, alpha: float, X: object = None, edges: object = None, by_class: bool = False) -> np.ndarray:
+        """Sets or intervals that miss the truth in a share alpha of the nodes (by_class: of each class), for nodes as
+        in `ask`."""
+        return self.answerer.conformal(self.ask(X, edges), alpha, by_class)
 
     def without(self, edges: np.ndarray) -> Fitted:
         """The same models, not trained again, asked about the fitted nodes on the graph without these edges (E,).
@@ -171,11 +174,39 @@ class Fitted:
             found.answer[kept], found.isolated[kept] = self.answers.answer[kept], self.answers.isolated[kept]
         return replace(self, answers=found)
 
-    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, object]:
-        """How good the answers for some fitted nodes are, given their labels."""
+    def evaluate(self, nodes: np.ndarray, labels: np.ndarray, alpha: float) -> dict[str, Any]:
+        """How good the answers for some fitted nodes are, given their labels. rare: names of rare classes."""
         answers = self.answers.at(nodes)
         answer, region = self.answerer.calibrated(answers), self.answerer.conformal(answers, alpha)
-        return {**self.outcome.evaluate(answer, labels, region, self.columns, self.flat), "nodes": len(nodes)}
+        found = self.outcome.evaluate(answer, labels, region, self.columns, self.flat)
+        rare = {"rare": [str(self.columns[k]) for k in self.rare]} if self.outcome.exclusive else {}
+        return {**found, **rare, "nodes": len(nodes)}
+
+    @property
+    def rare(self) -> list[int]:
+        """The rare classes, by the labels of the fit."""
+        labels = self.task.labels[np.concatenate([self.task.train, self.task.val])]
+        return rare_classes(labels, len(self.columns)) if self.outcome.exclusive else []
+
+    @property
+    def rare_scores(self) -> dict[str, Any]:
+        """How well each rare class is recognised on the validation nodes; None where they cannot judge that."""
+        task, names, rows = self.task, [str(self.columns[k]) for k in self.rare], dict[str, Any]()
+        if names and len(task.val) and not self.refitted:
+            rows = self.evaluate(task.val, task.labels[task.val], 1 - COVERAGE)["classes"]
+        return {name: rows.get(name) for name in names}
+
+    def threshold(self, k: int, asked: str, share: float) -> Threshold:
+        """From which probability of a class on nodes are chosen, for a share of recall or precision."""
+        val = self.task.val
+        p = self.outcome.moments(self.answerer.calibrated(self.answers.at(val)))[0][:, k]
+        return threshold(self.columns.tolist()[k], p, self.task.labels[val] == k, asked, share)
+
+    def check_validation(self, problems: Problems) -> None:
+        """Record why validation nodes cannot judge the model."""
+        if self.refitted or not len(self.task.val):
+            given = "a model that was trained on them" if self.refitted else "none"
+            problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
 
     def groups(self) -> tuple[NodeTask, np.ndarray]:
         """What may explain the edges: a task with groups of labels as classes, and beliefs (n, G) about them."""

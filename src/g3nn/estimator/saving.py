@@ -192,6 +192,8 @@ _KINDS: dict[str, Callable[..., Any]] = {
     "sparse": lambda data, indices, indptr, shape: sp.csr_array((data, indices, indptr), shape=shape),
 }
 """What makes the objects of a record from their parts. Nothing else is made when a model is loaded."""
+_LATER = ("warps", "scored", "filled")
+"""Scales, the classes of conformal scores, and which features were missing."""
 _NOT_SAVED = ("problem", "trials", "updated", "held_back")
 """Parts of a fitted model that exist only in the process in which it was fitted."""
 _SHARED = tuple(field.name for field in fields(Member) if field.name not in ("infers", "held_out"))
@@ -295,6 +297,8 @@ def _check_answers(fitted: Fitted) -> None:
     if fitted.filled is not None and fitted.filled.shape != task.features.shape:
         raise ValueError(f"values that were filled in, which are not among {task.num_features} features of each node")
     for calibration in fitted.answerer.calibrations.values():
+        if calibration.scored is not None and calibration.scored.shape != calibration.scores.shape:
+            raise ValueError("conformal scores of other classes")
         mean, _ = outcome.moments(outcome.scaled(answers.answer[:1], calibration.scaling))
         if mean.shape != (1, task.num_classes):
             raise ValueError(f"answers that are not about {task.num_classes} {task.kind.columns_title}")
@@ -329,12 +333,13 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 
 
 def _fields(value: Any, *without: str) -> Json:
-    """The fields of a dataclass by name; without scales if values are taken as they are, and without what was filled in
-    if nothing was, as files once were."""
+    """The fields of a dataclass by name; without those that files once did not have, where they hold nothing."""
     found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
-    if found.get("filled", value) is None:
-        del found["filled"]
-    return {name: part for name, part in found.items() if name != "warps" or part}
+    return {name: part for name, part in found.items() if name not in _LATER or not (part is None or _is_empty(part))}
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, tuple) and not value
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -206,10 +206,8 @@ class Shown(BaseEstimator):
         """A plotly figure: how often answers are right against how often they claim to be, on the validation nodes; of
         numbers, how many values intervals hold."""
         check_is_fitted(self)
-        problems, refitted = Problems(), self.fitted_.refitted
-        if refitted or not len(self.fitted_.task.val):
-            given = "a model that was trained on them" if refitted else "none"
-            problems.add("validation nodes", given, "nodes that the model was not trained on", "Fit with refit=False.")
+        problems = Problems()
+        self.fitted_.check_validation(problems)
         problems.raise_if_any()
         return figures.reliability(self.fitted_)
 

@@ -421,9 +421,7 @@ def _weighed(
     # Labels that came in later chose among the members alone.
     tried = len(fitted.trials) if np.isin(nodes, fitted.task.val).any() else len(members)
     scaling = outcome.with_doubt(scaling, mixed, labels[nodes], tried)
-    return kept, Calibration(
-        scaling, np.sort(outcome.conformal_scores(outcome.scaled(mixed, scaling), labels[nodes]), axis=0)
-    )
+    return kept, Calibration.by(outcome, scaling, mixed, labels[nodes])
 
 
 def _last(heard: np.ndarray, nodes: np.ndarray) -> np.ndarray:

@@ -23,10 +23,12 @@ NOISE_WIDTHS = (0.0, 0.1, 0.3)
 FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
-_FOLDS, _REPEATS = 5, 4
+_FOLDS, _REPEATS, _ROUNDS = 5, 4, 20
 _ERRORS_OFFSETS = 2.0
 """By how many standard errors offsets must be better: they move the boundaries between classes, which costs accuracy
 where chance alone suggests them."""
+_CONTRADICTED = 1.92
+"""By how much less log-likelihood labels contradict a number: the 95 % point of chi-squared, halved."""
 _LEAST_DOUBT = 1e-4
 """Less makes no difference."""
 
@@ -269,42 +271,67 @@ def with_doubt(
     labels: np.ndarray,
     tried: int,
     weights: np.ndarray | None = None,
+    optimism: float = 1.0,
     table: np.ndarray | None = None,
 ) -> Scaling:
-    """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them.
+    """The scaling with no more confidence than labels (n,) support, by what it makes of answers (n, K) to them, and
+    with a temperature that is higher by a factor, the optimism.
 
-    The mean confidence is at most (r + 1) / (n + 2), if r answers are right. One of `tried` models was chosen by these
-    labels, and by them its training ended and its answers were scaled. So the evidence for it is its likelihood less
-    log(tried), and half of log(n) for each number that was chosen. Compared with that of the base rates it shows how
-    probable it is that nothing was learned. weights: (n,), how much labels count, all alike if there are none; their
-    mean is taken to be 1.
+    The mean confidence is at most (r + 1) / (n + 2), if r answers are right, unless the labels contradict the
+    temperature that this takes. One of `tried` models was chosen by these labels, and by them its training ended and
+    its answers were scaled. So the evidence for it is its likelihood less log(tried), and half of log(n) for each
+    number that was chosen. Compared with that of the base rates it shows how probable it is that nothing was learned.
+    weights: (n,), how much labels count, all alike if there are none; their mean is taken to be 1.
     """
     n = len(labels)
     weights = np.ones(n) if weights is None else weights * (n / max(float(weights.sum()), 1e-300))
-    if table is None and n:
-        right = float(weights @ (scaling(log_prob).argmax(1) == labels))
-        scaling = _at_most(scaling, log_prob, weights, (right + 1) / (n + 2))
     rates, without = base_rates(labels, log_prob.shape[1], weights)
     chosen = 2 + (scaling.offsets is not None)
+    scaling = _warmer(scaling, log_prob, weights, scaling.temperature * optimism)
+    if table is None and n:
+        right = float(weights @ (scaling(log_prob).argmax(1) == labels))
+        scaling = _at_most(scaling, log_prob, labels, weights, (right + 1) / (n + 2))
     likelihood = float(weights @ log_seen(scaling(log_prob), labels, table))
     evidence = likelihood - math.log(max(tried, 1)) - chosen / 2 * math.log(max(n, 1)) - without
     doubt = 1 / (1 + math.exp(min(evidence, 100.0)))
     return scaling if doubt < _LEAST_DOUBT else replace(scaling, base=doubt * rates)
 
 
-def _at_most(scaling: Scaling, log_prob: np.ndarray, weights: np.ndarray, confidence: float) -> Scaling:
-    """With a temperature that is high enough for a mean confidence, as far as it may go."""
+def _warmer(scaling: Scaling, log_prob: np.ndarray, weights: np.ndarray, temperature: float) -> Scaling:
+    """With a higher temperature, as far as it may go, and offsets at which the mean probability of each class stays:
+    less certain answers are nearer to the rates of the classes, not to equal ones. log_prob (n, K), weights (n,)."""
+    temperature = min(temperature, TEMPERATURES[1])
+    if temperature <= scaling.temperature or not len(log_prob):
+        return scaling
+    least = np.finfo(np.float64).tiny
+    rates = weights @ np.exp(scaling(log_prob)) + least
+    offsets = np.zeros(log_prob.shape[1]) if scaling.offsets is None else scaling.offsets
+    for _ in range(_ROUNDS):
+        mean = weights @ np.exp(replace(scaling, temperature=temperature, offsets=offsets)(log_prob)) + least
+        offsets = offsets + np.log(rates / mean)
+    return replace(scaling, temperature=temperature, offsets=offsets - offsets.mean())
 
-    def certainty(temperature: float) -> float:
-        return float(weights @ np.exp(replace(scaling, temperature=temperature)(log_prob)).max(1) / len(weights))
+
+def _at_most(
+    scaling: Scaling, log_prob: np.ndarray, labels: np.ndarray, weights: np.ndarray, confidence: float
+) -> Scaling:
+    """With a temperature that is high enough for a mean confidence, as far as it may go, and as far as the labels do
+    not contradict it: in the interval of temperatures that likelihood ratios allow at 95 %."""
+
+    def measured(one: Scaling) -> tuple[float, float]:
+        made = one(log_prob)
+        return float(weights @ np.exp(made).max(1)) / len(weights), float(weights @ log_seen(made, labels))
 
     low, high = scaling.temperature, TEMPERATURES[1]
-    if certainty(low) <= confidence:
+    certainty, likelihood = measured(scaling)
+    if certainty <= confidence:
         return scaling
     for _ in range(20):
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if certainty(middle) > confidence else (low, middle)
-    return replace(scaling, temperature=high)
+        certainty, now = measured(_warmer(scaling, log_prob, weights, middle))
+        enough = certainty <= confidence or now < likelihood - _CONTRADICTED
+        low, high = (low, middle) if enough else (middle, high)
+    return _warmer(scaling, log_prob, weights, high)
 
 
 def fit_noise(squares: np.ndarray, columns: np.ndarray, nodes: np.ndarray | None = None) -> np.ndarray | None:
@@ -347,13 +374,19 @@ def _noise(squares: np.ndarray, columns: np.ndarray, width: float) -> np.ndarray
     return np.concatenate([found[:1], width * found[1:]])
 
 
-def conformal_sets(probabilities: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
+def conformal_sets(
+    probabilities: np.ndarray, scores: np.ndarray, alpha: float, labels: np.ndarray | None = None
+) -> np.ndarray:
     """(m, K) booleans: the classes that are no stranger than all but a share alpha of the `scores` (split conformal).
 
     If the nodes of the scores and of the answers are alike, a set holds the true class with probability 1 - alpha or
     more. With fewer than 1 / alpha - 1 scores nothing can be left out. The likeliest class is always in its set.
+    labels: of the nodes of the scores, if all this shall hold for each class by itself.
     """
-    threshold = conformal_threshold(scores, alpha)
+    threshold: float | np.ndarray = conformal_threshold(scores, alpha)
+    if labels is not None:
+        each = range(probabilities.shape[1])
+        threshold = np.array([conformal_threshold(scores[labels == k], alpha) for k in each])
     sets: np.ndarray = 1.0 - probabilities <= threshold
     sets[np.arange(len(sets)), probabilities.argmax(1)] = True
     return sets

@@ -13,13 +13,14 @@ import numpy as np
 from g3nn.base.errors import Problems
 from g3nn.base.version import __version__
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, wilson_interval
+from g3nn.graph.rare import in_words
 from g3nn.pages import assets
 from g3nn.pages.averages import History, curves
 from g3nn.pages.cautions import simple_models, traps
 from g3nn.pages.described import Described, clean, described
 from g3nn.pages.model import FittedEstimator, FittedModel, Member
 from g3nn.pages.model_graph import MOST_NEIGHBOURS, NO_PAIRS, Graph, edge_probabilities, embedded
-from g3nn.pages.model_views import ALPHA, Columns, table, view_of
+from g3nn.pages.model_views import ALPHA, Columns, table, thresholds, view_of
 
 if TYPE_CHECKING:
     from g3nn.queries import AuditTables
@@ -82,6 +83,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
             "schema": _schema(fitted),
             "traps": traps(fitted),
             "simple": simple_models(estimator.panel_, fitted, view.outcome.score_title),
+            "thresholds": thresholds(fitted, view) if judged else None,
             "labels": _labels(estimator, about),
             "score": {"key": view.outcome.score_key, "title": view.outcome.score_title},
             "graph": graph,
@@ -101,6 +103,7 @@ def _page(shown: Graph, title: str, test: Mapping[str, object] | None, command: 
         enough=FEW_VALIDATION_NODES,
         level=f"{100 * (1 - ALPHA):.0f} %",
         interval=wilson_interval,
+        in_words=in_words,
         exp=math.exp,
         origin=_origin(fitted, estimator.random_state, command),
     )

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any, ClassVar
 
 import numpy as np
 
+from g3nn.base.errors import InputError
 from g3nn.graph.calibrate import Bin, degree_bins, reliability_bins, wilson_interval
+from g3nn.graph.rare import ASKED, part_of
 from g3nn.pages.averages import pooled
 from g3nn.pages.described import clean
 from g3nn.pages.model import FittedModel
@@ -32,6 +36,12 @@ MOST_RESIDUALS = 2000
 
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95)
 """Levels at which the coverage of intervals is drawn."""
+
+MOST_RARE = 5
+"""At most this many rare classes, the rarest, have thresholds."""
+
+WANTED = tuple((asked, share) for asked in ASKED for share in (0.5, 0.8, 0.9))
+"""Recall and precision that thresholds are shown for."""
 
 NAME = "name"
 
@@ -106,16 +116,17 @@ class ClassView(AnswerView):
         }
 
     def table(self, scores: Evaluation | None) -> dict[str, object]:
-        right = self.labels[self.answers[self.task.val] == self.labels]
-        groups = self.task.labels[self.task.train], self.labels, self.answers, right
-        training, validation, answered, hits = (np.bincount(group, minlength=len(self.names)) for group in groups)
+        groups = self.task.labels[self.task.train], self.labels, self.answers
+        counts = np.stack([np.bincount(group, minlength=len(self.names)) for group in groups], axis=1).tolist()
+        measured = list(scores["classes"].values()) if scores else [{}] * len(self.names)
         rows = []
-        for k in range(len(self.names)):
-            certainty = _mean(self.mean[self.answers == k, k])
-            recall = float(hits[k] / validation[k]) if scores and validation[k] else None
-            rows.append([k, int(training[k]), int(validation[k]), int(answered[k]), certainty, recall])
+        for k, (count, own) in enumerate(zip(counts, measured, strict=True)):
+            keys = ("recall", "precision", "average_precision", "auc")
+            figures = [own.get(key) if own.get("support") else None for key in keys]
+            rows.append([k, *count, _mean(self.mean[self.answers == k, k]), *figures])
         columns: Columns = {"class": NAME, "training labels": 0, "validation labels": 0, "nodes answered": 0}
-        return table("Classes", {**columns, "mean probability": 2, "recall on validation": 2}, rows)
+        columns |= {"mean probability": 2, "recall on validation": 2, "precision": 2, "average precision": 2, "AUC": 2}
+        return table("Classes", columns, rows)
 
     def charts(self, ids: list[str]) -> dict[str, object]:
         p, degree = self.mean[self.task.val], degrees(self.task)[self.task.val]
@@ -266,6 +277,19 @@ VIEWS: dict[str, type[AnswerView]] = {"classes": ClassView, "tags": TagView, "nu
 
 def view_of(fitted: FittedModel) -> AnswerView:
     return VIEWS[fitted.outcome.view](fitted)
+
+
+def thresholds(fitted: FittedModel, view: AnswerView) -> dict[str, object] | None:
+    """By which nodes of rare classes may be chosen, and what that gives on validation nodes, where these support it."""
+    rows = list[list[object]]()
+    for k, (asked, share) in itertools.product(fitted.rare[:MOST_RARE], WANTED):
+        with suppress(InputError):
+            one = fitted.threshold(k, asked, share)
+            found = part_of(one.hits, one.positives), part_of(one.hits, one.chosen)
+            chosen = int((view.mean[:, k] >= one.probability).sum())
+            rows.append([k, f"{asked} {share}", f"{one.probability:.3g}", *found, chosen])
+    columns: Columns = {"class": NAME, "wanted": None, "from probability": None, "recall": None, "precision": None}
+    return table("Thresholds of rare classes", {**columns, "nodes chosen": 0}, rows) if rows else None
 
 
 def table(caption: str, columns: Columns, rows: Sequence[Sequence[object]]) -> dict[str, object]:

@@ -197,6 +197,9 @@ def test_measures_of_each_class_are_those_of_scikit_learn():
     measures = Classes(4).evaluate(answer, truth, np.ones((6, 4), dtype=bool), np.array(list("abcd")), True)
     assert measures["balanced_accuracy"] == pytest.approx(balanced_accuracy_score(truth, given))
     assert measures["f1_macro"] == pytest.approx(f1_score(truth, given, average="macro"))
-    assert measures["classes"]["a"] == pytest.approx({"precision": 0.5, "recall": 2 / 3, "f1": 4 / 7, "support": 3})
-    assert measures["classes"]["c"] == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 1}
+    first, third, last = (measures["classes"][name] for name in "acd")
+    own = {"precision": 0.5, "recall": 2 / 3, "f1": 4 / 7, "support": 3, "predicted": 4, "coverage": 1.0}
+    assert first == pytest.approx({**own, "average_precision": 0.5, "auc": 0.5})
+    assert (third["precision"], third["recall"], third["f1"], third["support"], third["predicted"]) == (0, 0, 0, 1, 0)
+    assert last == {"precision": 0.0, "recall": 0.0, "f1": 0.0, "support": 0, "predicted": 0}
     assert list(measures["classes"]) == ["a", "b", "c", "d"]

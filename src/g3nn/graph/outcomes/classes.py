@@ -23,7 +23,7 @@ from g3nn.kernels.backend import fast
 TEMPERATURE_STEPS = 25
 """From 0.1 to 10, in equal ratios."""
 
-_MEASURES = ("precision", "recall", "f1", "support")
+_MEASURES = ("precision", "recall", "f1", "support", "predicted")
 """Of one class."""
 
 
@@ -240,16 +240,25 @@ class Classes(Outcome):
         return calibrate.fit_scaling(answer, labels, self._table, nodes)
 
     def with_doubt(
-        self, scaling: Scaling, answer: np.ndarray, labels: np.ndarray, tried: int, weights: np.ndarray | None = None
+        self,
+        scaling: Scaling,
+        answer: np.ndarray,
+        labels: np.ndarray,
+        tried: int,
+        weights: np.ndarray | None = None,
+        optimism: float = 1.0,
     ) -> Scaling:
-        return calibrate.with_doubt(scaling, answer, labels, tried, weights, self._table)
+        return calibrate.with_doubt(scaling, answer, labels, tried, weights, optimism, self._table)
+
+    def conformal_labels(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        if self._table is None:
+            return labels
+        log_norm = self.label_log_prob(answer, labels)[:, None]
+        below = (np.exp(answer - log_norm) * self._table.T[labels]).cumsum(1)
+        return (below[:, :-1] < np.random.default_rng(0).random((len(labels), 1))).sum(1)
 
     def conformal_scores(self, answer: np.ndarray, labels: np.ndarray) -> np.ndarray:
-        """(n,): 1 - p(label). In place of a label that may be wrong, one is drawn from what it may be."""
-        if self._table is not None:
-            log_norm = self.label_log_prob(answer, labels)[:, None]
-            below = (np.exp(answer - log_norm) * self._table.T[labels]).cumsum(1)
-            labels = (below[:, :-1] < np.random.default_rng(0).random((len(labels), 1))).sum(1)
+        """(n,): 1 - p(label)."""
         return 1.0 - np.exp(answer[np.arange(len(labels)), labels].astype(np.float64))
 
     def conformal(self, answer: np.ndarray, scores: np.ndarray, alpha: float) -> np.ndarray:
@@ -259,16 +268,22 @@ class Classes(Outcome):
         self, answer: np.ndarray, labels: np.ndarray, region: np.ndarray, names: np.ndarray, flat: bool
     ) -> dict[str, object]:
         """accuracy, balanced_accuracy (the mean recall of the classes that occur), f1_macro, nll (mean of - log p), ece
-        (expected calibration error, 15 bins) and brier; `classes` has precision, recall, f1 and support of each."""
-        from sklearn.metrics import precision_recall_fscore_support
+        (expected calibration error, 15 bins) and brier. `classes` has of each precision, recall, f1, support and
+        predicted (how many nodes have it, and how many are predicted as it); and, unless no node or every node has it,
+        average_precision, auc and coverage (the share of its nodes whose set holds it)."""
+        from sklearn.metrics import average_precision_score, precision_recall_fscore_support, roc_auc_score
 
         probabilities = np.exp(answer)
         log_prob = np.log(np.maximum(probabilities, np.finfo(np.float64).tiny))
         given, each = probabilities.argmax(1), np.arange(self.columns)
         precision, recall, f1, support = precision_recall_fscore_support(labels, given, labels=each, zero_division=0.0)
         seen = np.isin(each, np.union1d(labels, given))
-        columns = (precision.tolist(), recall.tolist(), f1.tolist(), support.tolist())
-        rows = [dict(zip(_MEASURES, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = (precision, recall, f1, support, np.bincount(given, minlength=self.columns))
+        rows = [dict(zip(_MEASURES, row, strict=True)) for row in zip(*map(np.ndarray.tolist, columns), strict=True)]
+        for k in np.flatnonzero((support > 0) & (support < len(labels))).tolist():
+            has, p = labels == k, probabilities[:, k]
+            found = {"average_precision": average_precision_score(has, p), "auc": roc_auc_score(has, p)}
+            rows[k] |= {name: float(value) for name, value in {**found, "coverage": region[has, k].mean()}.items()}
         return {
             "accuracy": float((given == labels).mean()),
             "balanced_accuracy": float(recall[support > 0].mean()),

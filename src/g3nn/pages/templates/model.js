@@ -83,6 +83,7 @@
 
   const judged = beliefs.validation().filter(Boolean);
   fill("names-table", tables.simple(data.table));
+  fill("thresholds-table", data.thresholds && tables.simple(data.thresholds));
   fill("schema-table", data.schema && tables.simple(data.schema));
   fill("columns-table", data.traps && tables.simple(data.traps));
   fill("simple-table", data.simple && tables.simple(data.simple));
