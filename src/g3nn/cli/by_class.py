@@ -25,8 +25,8 @@ def numbers(argument: str, text: str | None, problems: Problems) -> Any:
             found[name] = float(number)
     if len(found) <= text.count(","):
         problems.add(argument, repr(text), " or ".join((*words, "CLASS=NUMBER,CLASS=NUMBER for some classes")))
-    for number in found.values() if argument in ASKED else ():
-        check_share(argument, number, problems)
+    for share in found.values() if argument in ASKED else ():
+        check_share(argument, share, problems)
     return found
 
 
