@@ -52,7 +52,8 @@ class FeatureTable:
         if not sp.issparse(self.matrix):
             return sp.csr_array(np.isnan(self.matrix))
         found = sp.csr_array(self.matrix)
-        found = sp.csr_array((np.isnan(found.data), found.indices, found.indptr), shape=found.shape)
+        # Zeros are eliminated in place, which the features must not share.
+        found = sp.csr_array((np.isnan(found.data), found.indices, found.indptr), shape=found.shape, copy=True)
         found.eliminate_zeros()
         return found
 

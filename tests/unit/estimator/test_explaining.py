@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from g3nn import G3NNClassifier, G3NNRegressor, InputError, load_model
+from g3nn.graph.features import FeatureTable
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +81,12 @@ def test_values_that_were_filled_in_explain_nothing(kind, tmp_path):
 def test_nodes_outside_the_graph_are_refused(linked):
     with pytest.raises(InputError, match="nodes"):
         linked.explain([40])
+
+
+def test_finding_missing_values_changes_no_features():
+    matrix = sp.csr_array(np.array([[0.0, np.nan, 2.0], [1.0, 0.0, 0.0], [np.nan, 3.0, 4.0]], dtype=np.float32))
+    before = matrix.copy()
+    table = FeatureTable(matrix)
+    np.testing.assert_array_equal(table.blanks.nonzero(), [[0, 2], [1, 0]])
+    for part in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(table.matrix, part), getattr(before, part))
