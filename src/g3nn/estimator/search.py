@@ -213,13 +213,13 @@ class Search:
         trials = {trial.candidate.key: trial for trial in known}
         best = self._ranked_views()[: self.effort.views]
         trust = SHARES[0] if self.denoise is True else 1.0
-        self.simple(simple, trials)
         first = [replace(one, view=best[0], trust=trust) for one in models]
         if self.denoise is True:
             # Without edges all networks are the same.
             first[1:1] = [replace(one, trust=NONE) for one in first][:1]
         found: list[Trial] = []
         try:
+            self.simple(simple, trials)
             self._try("models", first, trials)
             if self.denoise:
                 self._doubt(first, trials)

@@ -216,15 +216,19 @@ def read_json(path: Path, argument: str, remarks: Remarks) -> pa.Table:
         held = next((found[name] for name in (argument, *_OTHER_KEYS.get(argument, ())) if name in found), found)
         if others := [key for key, value in found.items() if held is not found and value is not held]:
             remarks.notes.append(f"{path}: {argument} were read, and nothing else ({listed(others)})")
-        found = [held] if isinstance(held, dict) else held
+        found = [held] if isinstance(held, dict) and not all(map(_is_nested, held.values())) else held
     if not (isinstance(found, list) and found and all(isinstance(row, dict) for row in found)):
         raise DataError(f'{path}: is JSON, but no list of objects such as [{{"id": 1}}, {{"id": 2}}].')
     cells = {name: [row.get(name) for row in found] for name in dict.fromkeys(key for row in found for key in row)}
-    for name in [name for name, items in cells.items() if any(isinstance(item, dict | list) for item in items)]:
+    for name in [name for name, items in cells.items() if any(map(_is_nested, items))]:
         remarks.column(str(path), name, _NESTED)
         del cells[name]
     with readable(path):
         return pa.table([_from_objects(items) for items in cells.values()], names=list(cells))
+
+
+def _is_nested(item: object) -> bool:
+    return isinstance(item, dict | list)
 
 
 def _line(path: Path, number: int, line: str) -> object:

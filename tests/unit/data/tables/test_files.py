@@ -241,6 +241,7 @@ class TestJSON:
             ('{"id": 1}\n{"id": 2\n', "line 2 is no JSON: Expecting ',' delimiter"),
             ("[1, 2]", 'no list of objects such as \\[{"id": 1}'),
             ("[]", "no list of objects"),
+            ('{"id": {"0": 1, "1": 2}, "y": {"0": "a", "1": "b"}}', "no list of objects"),
             ('[{"id": "\\ud800"}]', "damaged or cut short"),
         ],
     )
