@@ -35,7 +35,7 @@ LABELS = {"noise": (24, 60, 120), "three": (3,), "validation": (10, 20, 50)}
 """Of noise in all, of three for each class, of validation those to validate on."""
 OF_A_CLASS = 20
 MEASURES = "accuracy", "confidence", "ece"
-PLAIN = {"appnp": {"hidden": 64, "dropout": 0.5}, "mlp": {"hidden": 64, "dropout": 0.5}}
+PLAIN = ("appnp", "mlp")
 
 
 def cases(kind: str, graphs: Sequence[str], seeds: Sequence[int]) -> Iterator[Record]:
@@ -66,8 +66,8 @@ def measured(case: Record, effort: str) -> Iterator[Record]:
     task, known, val = problem(case)
     labels = np.where(np.isin(np.arange(task.num_nodes), known), task.labels, -1)
     test = np.setdiff1d(np.flatnonzero(task.labels >= 0), known)
-    fixed = {"validation": 0, "refit": True, "label_noise": False, "denoise": False}
-    plain = {name: {"model": name, "options": options, **fixed} for name, options in PLAIN.items()}
+    fixed = {"validation": 0, "hidden": 64, "options": {"dropout": 0.5}, "label_noise": False, "denoise": False}
+    plain = {name: {"model": name, **fixed} for name in PLAIN}
     for name, parameters in {effort: {"effort": effort}, **plain}.items():
         start = time.perf_counter()
         classifier = g3nn.G3NNClassifier(**parameters, random_state=case["seed"])
