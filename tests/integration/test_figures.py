@@ -66,6 +66,7 @@ SOURCES: dict[str, list[str]] = {
     "docs/own-data-figures.md": [
         "python benchmarks/classifier.py --table results/classifier.json",
         "python benchmarks/any_graph.py --table results/any_graph.json",
+        *2 * ["python benchmarks/calibration.py --table results/calibration.json"],
     ],
     "docs/performance.md": ["results/speed-cpu.json results/speed-h200.json", "results/scale.json", "no record"],
     "docs/reproduction.md": [*3 * [STORES["paper"]], *2 * ["in a test"], *3 * [STORES["paper"]]],

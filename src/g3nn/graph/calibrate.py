@@ -24,9 +24,6 @@ FEW_VALIDATION_NODES = 30
 """With fewer, nothing that is chosen or measured by them can be relied on."""
 
 _FOLDS, _REPEATS, _ROUNDS = 5, 4, 20
-_ERRORS_OFFSETS = 2.0
-"""By how many standard errors offsets must be better: they move the boundaries between classes, which costs accuracy
-where chance alone suggests them."""
 _CONTRADICTED = 1.92
 """By how much less log-likelihood labels contradict a number: the 95 % point of chi-squared, halved."""
 _LEAST_DOUBT = 1e-4
@@ -183,9 +180,8 @@ def fit_scaling(
     `log_seen`. nodes: (n,), of which some may occur more than once.
 
     Labels to train on are often taken in equal numbers from every class, whatever their share in the graph; offsets
-    make up for that. They have a normal prior, whose width is the one with the lowest loss when each fold of the labels
-    is scaled by what the others taught, if it is lower than that of a temperature alone by more than chance would have
-    it.
+    make up for that. They have a normal prior of the `narrowest` width that is good enough when each fold of the labels
+    is scaled by what the others taught. A width of 0, which is a temperature alone, is among those tried.
     """
     own = _places(nodes, len(labels))
     count = int(own.max(initial=-1)) + 1
@@ -204,8 +200,7 @@ def fit_scaling(
         return found
 
     tried = {width: losses(width) for width in WIDTHS}
-    width = _surely_better(tried, own, _ERRORS_OFFSETS)
-    return _scaling(log_prob, labels, width, fit_temperature(log_prob, labels, table), table)
+    return _scaling(log_prob, labels, narrowest(tried, own), fit_temperature(log_prob, labels, table), table)
 
 
 def _places(nodes: np.ndarray | None, n: int) -> np.ndarray:
@@ -213,13 +208,17 @@ def _places(nodes: np.ndarray | None, n: int) -> np.ndarray:
     return np.arange(n) if nodes is None else np.unique(nodes, return_inverse=True)[1]
 
 
-def _surely_better(losses: Mapping[float, np.ndarray], own: np.ndarray, errors: float) -> float:
-    """The width with the lowest mean of its losses (n,), or 0, unless the gain exceeds this number of standard errors.
+def narrowest(losses: Mapping[float, np.ndarray], own: np.ndarray) -> float:
+    """The narrowest width whose mean of losses (n,) exceeds the lowest one by no more than its standard error.
     own: (n,), which node a row is about: rows about one node are no independent evidence."""
-    best = min(losses, key=lambda one: float(losses[one].mean()))
-    gain = losses[0.0] - losses[best]
-    error = np.bincount(own, gain - gain.mean())
-    return best if gain.sum() > errors * math.sqrt(float(error @ error)) else 0.0
+    lowest = min(losses.values(), key=lambda one: float(one.mean()))
+
+    def is_close(width: float) -> bool:
+        more = losses[width] - lowest
+        error = np.bincount(own, more - more.mean())
+        return bool(more.sum() <= math.sqrt(float(error @ error)))
+
+    return min(filter(is_close, losses))
 
 
 def _scaling(
@@ -339,7 +338,7 @@ def fit_noise(squares: np.ndarray, columns: np.ndarray, nodes: np.ndarray | None
     as values that had no say support it; None if they do not. squares: (m,), squared errors over claimed variances.
     nodes: (m,), of which some may occur more than once.
 
-    Coefficients have a normal prior, whose width is the one with the lowest loss on folds that were left out.
+    Coefficients have a normal prior of the `narrowest` width that is good enough on folds that were left out.
     """
     own = _places(nodes, len(squares))
     count = int(own.max(initial=-1)) + 1
@@ -353,8 +352,8 @@ def fit_noise(squares: np.ndarray, columns: np.ndarray, nodes: np.ndarray | None
             level, *slopes = _noise(squares[rest], columns[rest], width)
             log_variance = level + columns[held] @ slopes
             loss[held] = 0.5 * (log_variance + squares[held] * np.exp(-log_variance))
-    best = _surely_better(losses, own, 1.0)
-    return _noise(squares, columns, best)[1:] if best else None
+    width = narrowest(losses, own)
+    return _noise(squares, columns, width)[1:] if width else None
 
 
 def _noise(squares: np.ndarray, columns: np.ndarray, width: float) -> np.ndarray:
