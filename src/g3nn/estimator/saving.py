@@ -335,11 +335,8 @@ def _members(members: Sequence[Json], task: NodeTask, state: Arrays) -> Iterator
 def _fields(value: Any, *without: str) -> Json:
     """The fields of a dataclass by name; without those that files once did not have, where they hold nothing."""
     found = {field.name: getattr(value, field.name) for field in fields(value) if field.name not in without}
-    return {name: part for name, part in found.items() if name not in _LATER or not (part is None or _is_empty(part))}
-
-
-def _is_empty(value: Any) -> bool:
-    return isinstance(value, tuple) and not value
+    later = {name for name in _LATER if isinstance(found.get(name), tuple | None) and not found.get(name)}
+    return {name: part for name, part in found.items() if name not in later}
 
 
 def _packed(value: Any, name: str, arrays: dict[str, np.ndarray]) -> Any:

@@ -377,14 +377,12 @@ class Search:
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
-        seeds = self.seeds[: self._used_folds] if candidate.simple else ()
-        trial = self._trained(candidate, seeds or self.seeds[:1], common, share)
+        seeds = self.seeds[: self._used_folds or 1] if candidate.simple else self.seeds[:1]
+        trial = self._trained(candidate, seeds, common, share)
         assert isinstance(trial.learned, FitResult)
-        if candidate.simple:
-            return trial
         # A replica that has stopped by then has nothing more to learn, unless time was over.
         stopped = trial.replicas > 0 and trial.learned.status[0] == "stopped" and self.effort.seconds is None
-        return trial if stopped and self.at_once == 1 else replace(trial, learned=None)
+        return trial if candidate.simple or (stopped and self.at_once == 1) else replace(trial, learned=None)
 
     def _long(self, candidate: Candidate, seeds: Sequence[int], before: Trial | None) -> Trial:
         """All epochs for these seeds, together with the replicas that have been trained as long before."""

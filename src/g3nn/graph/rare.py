@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +34,7 @@ class Threshold:
     precision are shares of hits, and the intervals are Wilson's 95 % intervals of them.
     """
 
-    label: Any
+    label: object
     asked: str
     share: float
     probability: float
@@ -80,12 +79,13 @@ def part_of(part: int, whole: int) -> str:
     return f"{part / whole:.2f} ({part} of {whole}; 95 % interval {low:.2f} to {high:.2f})"
 
 
-def in_words(row: Mapping[str, Any] | None, nodes: int) -> list[str]:
+def in_words(row: Mapping[str, float] | None, nodes: int) -> list[str]:
     """How well a class is recognised. row: of the class, from `evaluate` on a number of nodes; None where none can
     judge the model."""
     if not row or not row["support"]:
         return ["no node can say how well it is recognised"]
-    positives, predicted, hits = row["support"], row["predicted"], round(row["recall"] * row["support"])
+    positives, predicted = int(row["support"]), int(row["predicted"])
+    hits = round(row["recall"] * positives)
     few = [f"rough: fewer than {FEW_VALIDATION_NODES} nodes of this class"] * (positives < FEW_VALIDATION_NODES)
     right = part_of(hits, predicted) if predicted else "unknown, since none is predicted; a threshold finds some"
     return [

@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -68,7 +69,8 @@ def answer(request, scripts, task, short) -> Any:
 @pytest.fixture
 def solved(monkeypatch) -> None:
     """The library's regression stops early; here it goes on, so that what is left are errors of ours."""
-    monkeypatch.setattr(genuine, "LogisticRegression", lambda max_iter: LogisticRegression(tol=1e-10, max_iter=5000))
+    longer = partial(LogisticRegression, tol=1e-10)
+    monkeypatch.setattr(genuine.sklearn.linear_model, "LogisticRegression", lambda max_iter: longer(max_iter=5000))
 
 
 def free_pairs(scripts: dict[str, Any], edges: np.ndarray, count: int) -> np.ndarray:

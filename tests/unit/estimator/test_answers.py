@@ -18,6 +18,7 @@ from g3nn.graph.transforms import FeatureTransform
 from g3nn.model.generative import BOTH, POSTERIOR, PRIOR, ModelSpec
 from g3nn.model.inputs import Inputs
 from g3nn.model.tabular import CrossFitted, FoldModel, Linear
+from g3nn.training.options import LAST
 
 CPU = torch.device("cpu")
 THREE = Classes(3)
@@ -187,7 +188,7 @@ class TestMixture:
 def test_every_model_that_was_tried_is_a_reason_for_doubt(graph, small_panel, monkeypatch):
     counted = []
 
-    def listening(self, scaling, answer, labels, tried, weighed):
+    def listening(self, scaling, answer, labels, tried, weights, optimism):
         counted.append(tried)
         return scaling
 
@@ -200,6 +201,10 @@ def test_every_model_that_was_tried_is_a_reason_for_doubt(graph, small_panel, mo
 def test_a_network_is_judged_by_less_than_its_loss_since_validation_nodes_ended_its_training():
     """By half the logarithm of the nodes of each replica, as in the criterion of Schwarz; others are not."""
     network, trees = object.__new__(Network), object.__new__(Tabular)
+    object.__setattr__(network, "spec", ModelSpec("gcn"))
+    object.__setattr__(network, "hyperparameters", {"keep": "best"})
     object.__setattr__(network, "held_out", np.zeros((2, 5), dtype=bool))
     assert _stopping_cost(network, 80) == pytest.approx(0.5 * np.log(40) / 40)
     assert _stopping_cost(trees, 80) == 0
+    object.__setattr__(network, "hyperparameters", {"keep": LAST})
+    assert _stopping_cost(network, 80) == 0

@@ -74,7 +74,7 @@ class TestJointModel:
         np.testing.assert_array_equal(one.task_.beliefs, other.task_.beliefs)
         states = [each.fitted_.answerer.networks[0].model.state_dict() for each in (one, other)]
         assert all(np.array_equal(states[0][name], states[1][name]) for name in states[0])
-        assert one.temperature_ != other.temperature_
+        assert one.fitted_.val_loss != other.fitted_.val_loss
 
     def test_trees_on_sparse_features(self, graph, quick):
         few = sp.csr_array(np.where(graph.X > 1, graph.X, 0))
