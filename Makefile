@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core
 INSTALLED := $(VENV)/.installed
 WARM := $(VENV)/.warm
-WORKERS ?= 2
+WORKERS ?= 3
 MINUTES ?= 10
 
 ifndef G3NN_DATA
