@@ -188,8 +188,10 @@ def _seconds(cells: pa.Array, format: str) -> np.ndarray:
     """(n,) seconds since 1970, NaN where there is no date."""
     if is_text(cells.type):
         # A table that knew dates as such has no format; a later one may have them as text.
-        found = [] if format else date_formats(cells.drop_null())
-        moments = dates(cells, found[0] if found else format)
+        found = [format] if format else date_formats(cells.drop_null())
+        if not found:
+            return np.full(len(cells), np.nan)
+        moments = dates(cells, found[0])
     elif pa.types.is_temporal(cells.type):
         moments = pc.cast(cells, pa.timestamp("s"), safe=False)
     else:

@@ -136,6 +136,9 @@ class TestDates:
         assert remarks.notes == ["n, column 'x': 1 value that is no date ('soon'); taken as missing"]
         back = learned({"x": ["30.01.2020", "29.02.2020"]}).encode(pa.table({"x": days}))
         assert matrix(back)[:, 3].tolist() == [29, 0]
+        # None of them has a format: an empty one is read by nothing, and not as the first of January either.
+        unread = later(schema, {"x": ["soon", "later", "\n"]}, remarks)
+        assert np.isnan(matrix(unread)).all()
 
 
 class TestCategories:
