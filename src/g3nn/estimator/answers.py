@@ -164,38 +164,45 @@ class Answerer:
 
     @classmethod
     def choose(
-        cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device, tried: int = 1
-    ) -> Answerer:
-        """The weights of the members, then calibration, both by the validation nodes: with their edges, and again
-        without; if nodes have scores of their own, also as if the validation nodes were new. tried: how many models
-        the members were chosen from."""
-        val, labels = task.val, task.labels[task.val]
-        without_edges = task.without_edges_of(val)
+        cls, members: Sequence[Member], task: NodeTask, outcome: Outcome, device: torch.device
+    ) -> tuple[Answerer, tuple[float, float]]:
+        """The members that have a weight by the validation nodes: with their edges, and again without. Then how
+        optimistic these nodes are about the mixture, with their edges and without."""
+        without_edges = task.without_edges_of(task.val)
         with enough_for(task.extent), torch.no_grad():
             members = [_for_isolated(member, without_edges, outcome, device) for member in members]
-            members, optimism, alone_optimism = _weighted(members, task, without_edges, outcome, device)
-        answerer = cls(tuple(members), outcome, device, {})
-        alone = answerer(without_edges).answer[val]
-        isolated = Calibration.fit(outcome, alone, labels, val, alone_optimism, tried)
+            members, *optimism = _weighted(members, task, without_edges, outcome, device)
+        return cls(tuple(members), outcome, device, {}), (optimism[0], optimism[1])
+
+    def calibrated_by(
+        self, nodes: np.ndarray, task: NodeTask, tried: int = 1, optimism: tuple[float, float] = (1.0, 1.0)
+    ) -> Answerer:
+        """With calibrations by the labels of some nodes, (m,): with their edges, and again without; if nodes have
+        scores of their own, also as if these were new. tried: how many models were compared by these labels, and
+        optimism: see `choose`; both are 1 for labels that chose nothing."""
+        labels, without_edges = task.labels[nodes], task.without_edges_of(nodes)
+        alone = self(without_edges).answer[nodes]
+        isolated = Calibration.fit(self.outcome, alone, labels, nodes, optimism[1], tried)
 
         def calibration(answers: Answers, where: np.ndarray) -> Calibration:
-            """By the validation nodes `where`."""
-            return Calibration.fit(outcome, answers.answer[val[where]], labels[where], val[where], optimism, tried)
+            """By those of the nodes that are `where`."""
+            parts = (answers.answer[nodes[where]], labels[where], nodes[where])
+            return Calibration.fit(self.outcome, *parts, optimism[0], tried)
 
         # Where scores are inferred, what they are worth without is known by not inferring them.
-        bare = replace(answerer, members=tuple(replace(one, infers=False) for one in members))
-        linked = ~task.isolated[val]
+        bare = replace(self, members=tuple(replace(one, infers=False) for one in self.members))
+        linked = ~task.isolated[nodes]
         if not linked.any():
             return replace(bare, calibrations={"linked": isolated, "isolated": isolated})
-        calibrations = {"linked": calibration(answerer(task), linked), "isolated": isolated}
-        if answerer.refined:
-            as_new = np.isin(np.arange(task.num_nodes), val)
-            found = answerer(task, as_new)
+        answerer, calibrations = self, {"linked": calibration(self(task), linked), "isolated": isolated}
+        if self.refined:
+            as_new = np.isin(np.arange(task.num_nodes), nodes)
+            found = self(task, as_new)
             calibrations["new"] = calibration(bare(task, as_new), linked)
-            if found.inferred is None or not found.inferred[val].any():
+            if found.inferred is None or not found.inferred[nodes].any():
                 answerer = bare
             else:
-                calibrations["inferred"] = calibration(found, found.inferred[val])
+                calibrations["inferred"] = calibration(found, found.inferred[nodes])
         return replace(answerer, calibrations=calibrations)
 
     def of(self, members: Sequence[Member]) -> Answerer:

@@ -20,6 +20,7 @@ from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_b
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
 from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling
+from g3nn.graph.outcomes import without_labels_of
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
 from g3nn.model.inferring import can_infer
@@ -37,6 +38,8 @@ _LABELS, _EDGES = 6.0, 20
 _EPOCHS, _REPLICAS = 60, 3
 """Early stopping is off: with so few validation nodes its timing is noise, and a network that stopped at another time
 would not say how certain the final one may be."""
+_MOST_RESERVED, _FOLD = 2, 0.2
+"""Folds that calibrate what the others chose, and their share of labels that are not divided yet."""
 _LEAST_EDGES, _MOST_LINKED = 20, 0.5
 """With fewer edges nothing can be learned about which are genuine, nor if a larger share of all pairs has one."""
 _FEWEST_FOLDS = 2
@@ -57,6 +60,8 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
     if lean is not None:
         common = {**search.common, "epochs": min(_EPOCHS, int(search.common["epochs"])), "keep": LAST}
         view, seeds = dict(list(search.views.items())[:1]), search.seeds[:_REPLICAS]
+        # With one candidate none of the folds chooses anything.
+        search = replace(search, folds=(*search.folds, *search.reserved), reserved=())
         search = replace(search, views=view, common=common, seeds=seeds, at_once=len(seeds))
     with _quiet_without_edges(search):
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
@@ -176,10 +181,12 @@ def _chosen(
         return search, answerer, (math.nan, math.nan)
     search = _judging(search, members)
     task, outcome = search.task, search.outcome
-    # About other nodes all replicas are asked, as they will be once the model was saved.
-    judged = np.isin(np.arange(task.num_nodes), task.val)
-    members = [one if one.held_out is None else replace(one, held_out=one.held_out & judged) for one in members]
-    answerer = Answerer.choose(members, task, outcome, device, len(trials))
+    answerer, optimism = Answerer.choose([_asked_about(task.val, one) for one in members], task, outcome, device)
+    honest = _with_reserved(answerer, trials, search)
+    if honest is None:
+        answerer = answerer.calibrated_by(task.val, task, len(trials), optimism)
+    else:
+        answerer = honest.calibrated_by(search.calibrating, task)
     base = answerer.calibrations["linked"].scaling.base
     count = len(np.unique(task.val))
     if len(trials) > 1 and count >= FEW_VALIDATION_NODES and base is not None and base.sum() > _MOST_DOUBT:
@@ -200,7 +207,7 @@ def _trained_on_all(
     weights, task = search.weights, replace(search.task, train=np.union1d(search.task.train, search.task.val))
     if search.corrected is not None:
         task, weights = search.corrected.corrected(task, weights)
-    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), weights=weights))
+    search = _with_beliefs(problem, replace(search, task=task, folds=(), others=(), reserved=(), weights=weights))
     again = tuple(_refitted(member, trials[member.place], search) for member in answerer.members)
     return search, replace(answerer, members=again, outcome=search.outcome)
 
@@ -238,6 +245,50 @@ def _judging(search: Search, members: Sequence[Member]) -> Search:
     return replace(search, task=replace(search.task, train=np.setdiff1d(labelled, val), val=val))
 
 
+def _asked_about(nodes: np.ndarray, member: Member) -> Member:
+    """Only about these nodes replicas are asked that did not train on them; about others all of them are, as they will
+    be once the model was saved."""
+    if member.held_out is None:
+        return member
+    return replace(member, held_out=member.held_out & np.isin(np.arange(member.held_out.shape[1]), nodes))
+
+
+def _with_reserved(answerer: Answerer, trials: Sequence[Trial], search: Search) -> Answerer | None:
+    """The members with a replica more for each reserved fold, trained as long as the others were on average; None where
+    nothing is reserved, or one of these replicas cannot be trained."""
+    if not search.reserved:
+        return None
+    search.progress.stage("training on other labels, to calibrate", 0.95, len(answerer.members) * len(search.reserved))
+    found = []
+    for member in answerer.members:
+        trial = trials[member.place]
+        again = _extended(member, trial.candidate, trial.learned, search)
+        if again is None:
+            return None
+        again = replace(again.in_place_of(member), held_out=again.held_out)
+        found.append(_asked_about(np.union1d(search.task.val, search.calibrating), again))
+    return replace(answerer, members=tuple(found))
+
+
+def _extended(
+    member: Member, candidate: Candidate, learned: FitResult | Member | None, search: Search
+) -> Member | None:
+    if not isinstance(learned, FitResult):
+        task = search.seen(candidate.view)
+        parts = search.parts(task) + search.reserved_parts(task)
+        return candidate.train(parts, member.view, search.outcome, search.seeds[0])
+    task = search.seen(candidate.view, candidate.beliefs, candidate.trust)
+    plan = candidate.plan(search.common, search.seeds[len(search.choosing) :], search.device)
+    plan = plan.for_all_labels(max(int(np.median(learned.best_epoch)), 1))
+    each = zip(plan.seeds, search.reserved_parts(task), strict=True)
+    more = [replace(plan, seeds=(seed,)).fit(part, search.progress, weights) for seed, (part, weights) in each]
+    if any("diverged" in one.status for one in more):
+        return None
+    assert isinstance(member, Network)
+    network = _network(candidate, FitResult.join([learned, *more]), search)
+    return replace(network, isolated_answer=member.isolated_answer, epochs=member.epochs, history=member.history)
+
+
 def _with_beliefs(problem: FitProblem, search: Search) -> Search:
     """The search whose task has what the estimator that is the prior says about its nodes, if there is one."""
     if problem.prior is None:
@@ -252,21 +303,24 @@ def _with_beliefs(problem: FitProblem, search: Search) -> Search:
 def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
     parameters, task, seen = problem.parameters, problem.task, problem.seen
     weights = None if problem.weights is None else problem.weights[seen]
-    folds = [np.searchsorted(seen, fold) for fold in problem.folds]
-    if weights is not None:
-        task = replace(task, val=repeated(task.val, weights))
-        folds = [repeated(fold, weights) for fold in folds]
+    task = replace(task, val=repeated(task.val, weights))
+    folds = [repeated(np.searchsorted(seen, fold), weights) for fold in problem.folds]
     device, effort = checked_device(parameters["device"], Problems()), EFFORTS[parameters["effort"]]
     if folds:
         # A single fold would choose whatever it happens to suit.
         effort = replace(effort, replicas=max(effort.replicas, _FEWEST_FOLDS))
+    limited = effort.limited(parameters["budget"], task, device.type == "cpu")
+    # Where time is short, the labels that choose have to calibrate as well.
+    kept = () if limited.large or parameters["budget"] is not None else _reserved(problem)
+    reserved = [repeated(np.searchsorted(seen, fold), weights) for fold in kept]
+    folds = folds[: max(len(folds) - len(reserved), 0)]
     return Search(
         task,
         {view.name: view for view in transforms_of(task.features, problem.form.counts, problem.form.numbers)},
         problem.common,
         parameters["device"],
         problem.seeds,
-        effort.limited(parameters["budget"], task, device.type == "cpu"),
+        limited,
         progress,
         weights,
         at_once=len(problem.seeds) if device.type == "cuda" or folds else 1,
@@ -274,7 +328,21 @@ def _search(problem: FitProblem, progress: Course, notes: list[str]) -> Search:
         featureless=problem.structural,
         notes=notes,
         folds=tuple(folds),
+        reserved=tuple(reserved),
     )
+
+
+def _reserved(problem: FitProblem) -> tuple[np.ndarray, ...]:
+    """The last folds. Where the caller gave nodes to validate on, folds of the others if these hold more."""
+    most, folds = max(min(_MOST_RESERVED, len(problem.seeds) - _FEWEST_FOLDS), 0), problem.folds
+    if folds:
+        return folds[len(folds) - min(len(folds) // 2, most) :]
+    if not (problem.divisible and problem.outcome.exclusive and most and len(problem.val)):
+        return ()
+    labels = replace(problem.labels, values=without_labels_of(problem.labels.values, problem.val))
+    rng = np.random.RandomState(problem.seeds[0] % 2**32)
+    drawn = problem.outcome.folds(labels, _FOLD, rng, Problems())[-most:]
+    return drawn if sum(map(len, drawn)) > len(problem.val) else ()
 
 
 def _denoise(asked: bool | str, task: NodeTask, notes: list[str]) -> bool | str:
@@ -316,7 +384,7 @@ def _trials(
         tried = search.simple(simple, {}).values()
         return [search.alone(models[0]), *tried]
     models = [one for one in models if one.suits(search.task)] or models[:1]
-    replicas = min(search.effort.replicas, len(search.seeds))
+    replicas = min(search.effort.replicas, len(search.choosing))
     count = sum(map(len, search.folds[:replicas])) or len(problem.val)
     if count < FEW_VALIDATION_NODES:
         notes.append(
@@ -341,11 +409,8 @@ def _member(trial: Trial, place: int, search: Search) -> Member:
 def _network(candidate: Candidate, result: FitResult, search: Search) -> Network:
     """What was learned, in the form in which it answers."""
     plan = candidate.plan(search.common, result.seeds, search.device)
-    held_out, sharp = None, 1.0
-    if search.folds:
-        held_out = np.zeros((result.trials, search.task.num_nodes), dtype=bool)
-        for replica, seed in enumerate(result.seeds):
-            held_out[replica, search.folds[search.fold(seed)]] = True
+    held_out, sharp = search.held_out(result.seeds), 1.0
+    if held_out is not None:
         task = search.task
         rest = np.setdiff1d(np.arange(task.num_nodes), np.concatenate([task.train, task.val]))
         sharp = sharpness(result.answers[:, rest], search.outcome) if len(rest) else 1.0

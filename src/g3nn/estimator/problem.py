@@ -81,6 +81,13 @@ class FitProblem:
         return feature_model(self.parameters["prior"])
 
     @property
+    def divisible(self) -> bool:
+        """Whether each replica gets a split of its own: of a panel, unless there are many labels, and if these are
+        only used for training."""
+        alike = self.prior is None and not dict(self.parameters["options"] or {}).get("label_inputs")
+        return self.parameters["model"] == "auto" and alike and len(self.labels.labelled) < _MANY_LABELS
+
+    @property
     def common(self) -> Parameters:
         """Options of every model."""
         return _common(self.parameters)
@@ -207,11 +214,7 @@ def read_problem(
     seeds = tuple(range(first, first + int(parameters["ensemble"])))
     how = (labels, folds[0], given.directed, seeds, weights, given.X is None)
     problem = FitProblem(parameters, features, pairs, edge_weights, outcome, *how)
-    # Unless there are many labels each replica gets a split of its own, if they are only used for training.
-    alike = problem.prior is None and not dict(parameters["options"] or {}).get("label_inputs")
-    few = len(labels.labelled) < _MANY_LABELS
-    own = parameters["model"] == "auto" and alike and few and len(folds) > 1
-    return replace(problem, folds=folds) if own else problem
+    return replace(problem, folds=folds) if problem.divisible and len(folds) > 1 else problem
 
 
 def _count(given: Given, problems: Problems) -> int:
@@ -436,10 +439,10 @@ def _of_classes(class_weight: Any, labels: Labels, train: np.ndarray, problems: 
     return values
 
 
-def repeated(nodes: np.ndarray, weights: np.ndarray) -> np.ndarray:
+def repeated(nodes: np.ndarray, weights: np.ndarray | None) -> np.ndarray:
     """Nodes as often as their weights say, relative to each other; the smallest weight that is not 0 is exact to a
     quarter."""
-    if not weights[nodes].any():
+    if weights is None or not weights[nodes].any():
         return nodes
     shares = weights[nodes] / weights[nodes][weights[nodes] > 0].min()
     copies = np.minimum(np.rint(_FINENESS * shares), _FINENESS * _MOST_COPIES).astype(np.int64)

@@ -99,6 +99,9 @@ class Search:
     replicas have those of the task."""
     others: tuple[JudgedLabels, ...] = ()
     """For each of the folds what the labels of the others probably are, judged without it; empty if all are right."""
+    reserved: tuple[np.ndarray, ...] = ()
+    """Folds whose labels choose nothing. The last seeds are for replicas that do not train on them and say how certain
+    predictions may be."""
 
     def where_labels_are_wrong(self, judged: JudgedLabels, others: tuple[JudgedLabels, ...]) -> Search:
         """The same with wrong labels among those that judge. Networks train on what labels probably are, and validate
@@ -106,18 +109,24 @@ class Search:
         they train on given ones and validate as they would."""
         labelled = np.union1d(self.task.train, self.task.val)
         folds = tuple(np.setdiff1d(labelled, one.nodes) for one in others[: min(_MOST_FOLDS, len(self.seeds))])
-        if self.weights is not None:
-            folds = tuple(repeated(fold, self.weights) for fold in folds)
+        folds = tuple(repeated(fold, self.weights) for fold in folds)
         if not folds or min(len(np.unique(fold)) for fold in folds) < _FEWEST_IN_FOLD:
-            return replace(self, corrected=judged)
+            return replace(self, corrected=judged, reserved=())
         task = replace(self.task, train=np.setdiff1d(labelled, folds[0]), val=folds[0])
-        return replace(self, task=task, corrected=judged, folds=folds, others=others, at_once=len(self.seeds))
+        given = replace(self, task=task, corrected=judged, reserved=())
+        return replace(given, folds=folds, others=others, at_once=len(self.seeds))
+
+    @property
+    def choosing(self) -> tuple[int, ...]:
+        """The seeds of replicas by whose validation candidates are compared."""
+        return self.seeds[: len(self.seeds) - len(self.reserved)]
 
     @cached_property
     def _never_validate(self) -> np.ndarray:
         """The training nodes by which no replica validates: models that are not trained for each fold know them."""
-        used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.seeds))]
-        return np.setdiff1d(self.task.train, np.concatenate(used)) if used else self.task.train
+        used = self.folds if self.others else self.folds[: min(self.effort.replicas, len(self.choosing))]
+        held = (*used, *self.reserved)
+        return np.setdiff1d(self.task.train, np.concatenate(held)) if held else self.task.train
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -159,6 +168,30 @@ class Search:
         """Which of the folds the replica with this seed validates on."""
         return self.seeds.index(seed) % len(self.folds)
 
+    def held_out(self, seeds: Sequence[int]) -> np.ndarray | None:
+        """(R, n): labelled nodes that other replicas train on, but not this one; None if there are none."""
+        if not self.folds and not self.reserved:
+            return None
+        found = np.zeros((len(seeds), self.task.num_nodes), dtype=bool)
+        reserved = dict(zip(self.seeds[len(self.choosing) :], self.reserved, strict=True))
+        for row, seed in zip(found, seeds, strict=True):
+            if seed in reserved:
+                row[reserved[seed]] = True
+            elif self.folds:
+                row[self.folds[self.fold(seed)]] = True
+        return found
+
+    @property
+    def calibrating(self) -> np.ndarray:
+        """The nodes of the reserved folds; and those that the caller gave to validate on, if the folds are none of
+        these."""
+        return np.concatenate([*self.reserved, *([] if self.folds else [self.task.val])])
+
+    def reserved_parts(self, task: NodeTask) -> list[Part]:
+        """The task without each of the reserved folds, and its weights."""
+        rest = np.union1d(task.train, task.val) if self.folds else task.train
+        return [(replace(task, train=np.setdiff1d(rest, fold), val=fold), self.weights) for fold in self.reserved]
+
     def _part(self, task: NodeTask, fold: int) -> Part:
         """The task whose validation nodes are one of the folds, and its weights."""
         labelled = np.union1d(self.task.train, self.task.val)
@@ -168,7 +201,7 @@ class Search:
     @property
     def _used_folds(self) -> int:
         """By models that are quickly trained: as many as any network has, but at least three."""
-        return min(len(self.folds), max(_MOST_FOLDS, min(self.effort.replicas, len(self.seeds))))
+        return min(len(self.folds), max(_MOST_FOLDS, min(self.effort.replicas, len(self.choosing))))
 
     def parts(self, task: NodeTask) -> list[Part]:
         """What a model that is quickly trained learns from, one part for each fold."""
@@ -330,10 +363,11 @@ class Search:
     def _finish(self, trials: list[Trial]) -> None:
         """Train networks that are worth it to the end, in the order of their promise."""
         kept = self._promising(trials)
-        rounds = max(1, -(-min(self.effort.replicas, len(self.seeds)) // self.at_once))
+        most = min(self.effort.replicas, len(self.choosing))
+        rounds = max(1, -(-most // self.at_once))
         self.progress.stage("training the best models", 0.9, max(len(kept) * rounds, 1))
         for turn in range(rounds):
-            seeds = self.seeds[turn * self.at_once : min((turn + 1) * self.at_once, self.effort.replicas)]
+            seeds = self.choosing[turn * self.at_once : min((turn + 1) * self.at_once, most)]
             for place in kept:
                 trial = trials[place]
                 if any(one.complete for one in trials) and not self.effort.allows():
@@ -377,7 +411,7 @@ class Search:
         limits = {"epochs": _FIRST_EPOCHS, "patience": _FIRST_PATIENCE}
         common = {**self.common, **{name: min(limit, int(self.common[name])) for name, limit in limits.items()}}
         common["epochs"] = self.effort.short_epochs(candidate.price, self.task, common["epochs"])
-        seeds = self.seeds[: self._used_folds or 1] if candidate.simple else self.seeds[:1]
+        seeds = self.choosing[: self._used_folds or 1] if candidate.simple else self.seeds[:1]
         trial = self._trained(candidate, seeds, common, share)
         assert isinstance(trial.learned, FitResult)
         # A replica that has stopped by then has nothing more to learn, unless time was over.

@@ -90,11 +90,12 @@ class GenerativeModel(nn.Module):
 
     @staticmethod
     def join(models: Sequence[GenerativeModel]) -> GenerativeModel:
-        """One model with the replicas of several in a row."""
+        """One model with the replicas of several in a row, on the device of the first."""
         if len(models) == 1:
             return models[0]
         joined, states = copy.deepcopy(models[0]), [model.state_dict() for model in models]
-        joined.restore({name: torch.cat([state[name] for state in states]) for name in states[0]})
+        first = states[0]
+        joined.restore({name: torch.cat([each[name].to(first[name].device) for each in states]) for name in first})
         return joined
 
     @torch.no_grad()

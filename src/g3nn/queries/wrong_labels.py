@@ -15,7 +15,7 @@ from g3nn.graph.outcomes import Outcome, without_labels_of
 from g3nn.graph.outcomes.labels import is_known
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import FeatureTransform
-from g3nn.model.channels.confusion import SKILL, fit_confusion, skill
+from g3nn.model.channels.confusion import SKILL, fit_confusion, share_error, skill
 from g3nn.training.plan import Plan
 from g3nn.training.progress import Course
 from g3nn.training.room import LARGE, near_labels
@@ -27,9 +27,10 @@ _RIDGE = 1e-3
 _NO_TABLE = np.zeros((0, 0))
 LEAST_LABELS, FEWEST_LABELS = 60, 20
 """With fewer labels nothing can be said about how many of them are wrong, or about single ones."""
-_LEAST_WRONG, _LEAST_GAP = 0.05, 0.35
-"""Labels are corrected if at least this share of them is wrong, and models have the skill to say so, where right and
-wrong labels differ enough to tell."""
+_LEAST_WRONG, _LEAST_GAP, _LEAST_OUTLYING = 0.1, 0.35, 0.05
+"""Labels are corrected if surely at least the first share of them is wrong, and models have the skill to say so, where
+right and wrong labels differ enough to tell; numbers if the last share of them is. Where fewer are, there is less to
+gain by correcting them than to lose where the surest predictions err."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,9 +83,9 @@ class JudgedLabels:
         if len(self.nodes) < LEAST_LABELS:
             return False
         if not self.table.size:
-            return bool(self.wrong.mean() >= _LEAST_WRONG)
+            return bool(self.wrong.mean() >= _LEAST_OUTLYING)
         share, K = 1 - float(np.diag(self.table).mean()), len(self.table)
-        if share < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
+        if share - share_error(share, len(self.nodes)) < _LEAST_WRONG or 1 - share - share / (K - 1) < _LEAST_GAP:
             return False
         return skill(self.unseen, self.seen.astype(np.int64), share) >= SKILL
 

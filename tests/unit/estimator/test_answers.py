@@ -64,7 +64,7 @@ def alone(member, calibrations=NONE):
 
 
 def choose(*members, task):
-    return Answerer.choose(members, task, THREE, CPU)
+    return Answerer.choose(members, task, THREE, CPU)[0].calibrated_by(task.val, task)
 
 
 def test_answers_are_the_mean_of_the_replicas(learnable, trained):

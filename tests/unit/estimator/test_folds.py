@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 
 import g3nn
 from g3nn.base.errors import InputError, Problems
-from g3nn.estimator import G3NNClassifier, answers, load_model
+from g3nn.estimator import G3NNClassifier, answers, fitting, load_model
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Network, Propagation, sharpness
 from g3nn.estimator.panel import Candidate, simple_candidates
@@ -121,6 +121,48 @@ class TestSearch:
         moved = np.abs(other - fitted.calibrated()).max(axis=1) > 1e-3
         assert moved[fitted.task.val].any() == refit
         assert moved.any()
+
+
+@pytest.fixture(scope="module")
+def searched(graph):
+    return panel(ensemble=5).fit(graph.X, graph.y, graph.edges)
+
+
+class TestReserved:
+    """With three replicas or more the last folds choose nothing, and calibrate what the others chose."""
+
+    def test_the_last_folds_do_not_validate(self, searched, graph):
+        problem = searched.fitted_.problem
+        reserved = np.concatenate(problem.folds[3:])
+        assert not np.isin(reserved, searched.val_nodes_).any()
+        assert np.isin(reserved, searched.fitted_.seen).all()
+
+    def test_their_labels_calibrate(self, searched, graph):
+        first, reserved = searched.fitted_.answerer, np.concatenate(searched.fitted_.problem.folds[3:])
+        asked = replace(searched.task_, labels=(graph.y + 1) % 3)
+        doubtful = first.calibrated_by(reserved, asked).calibrations["linked"].scaling
+        assert doubtful.temperature > first.calibrations["linked"].scaling.temperature
+
+    def test_each_is_answered_by_a_replica_that_has_not_seen_its_labels(self, monkeypatch):
+        """Features name each node and labels mean nothing: only what has seen a label knows it."""
+        rng = np.random.default_rng(0)
+        y, X = rng.integers(2, size=120), np.eye(120, dtype=np.float32)
+        monkeypatch.setattr(FitProblem, "simple", ())
+        fitted = panel(epochs=100, weight_decay=0.0, ensemble=5).fit(X, y, None)
+        honest = np.concatenate(fitted.fitted_.problem.folds[3:])
+        assert (fitted.fitted_.answers.answer[honest].argmax(1) == y[honest]).mean() < 0.7
+        assert len(fitted.fitted_.answerer.networks[0].seeds) == 4
+        assert fitted.predict_proba().max(1).mean() < 0.62
+
+    def test_few_nodes_that_were_given_to_validate_on_are_not_relied_on(self, graph):
+        few = panel(ensemble=5).fit(graph.X, graph.y, graph.edges, val=graph.val[:6])
+        np.testing.assert_array_equal(few.val_nodes_, np.sort(graph.val[:6]))
+        assert {len(one.seeds) for one in few.fitted_.answerer.networks} == {1 + 2}
+        many = panel(ensemble=5).fit(graph.X, graph.y, graph.edges, val=graph.val)
+        assert {len(one.seeds) for one in many.fitted_.answerer.networks} == {1}
+
+    def test_two_replicas_are_too_few(self, graph):
+        assert fitting._reserved(panel(ensemble=2).fit(graph.X, graph.y, graph.edges).fitted_.problem) == ()
 
 
 class TestAsked:

@@ -48,13 +48,22 @@ def wrong_share(log_prob: np.ndarray, seen: np.ndarray) -> float:
     labels as one with right labels and unsure predictions. Where predictions are surest, what contradicts them is a
     wrong label. Even there predictions err, so the lower end of the estimate is taken, and less of it without `skill`.
     """
-    size = min(len(seen), max(_FEWEST, round(_SURE * len(seen))))
+    size = _surest(len(seen))
     surest = np.argsort(-log_prob.max(1), kind="stable")[:size]
     share = float((log_prob[surest].argmax(1) != seen[surest]).mean())
     K = log_prob.shape[1]
-    found = float(np.clip(share - np.sqrt(share * (1 - share) / size), _LEAST, _MOST * (K - 1) / K))
+    found = float(np.clip(share - share_error(share, len(seen)), _LEAST, _MOST * (K - 1) / K))
     weight = (skill(log_prob, seen, found) - _NO_SKILL) / (SKILL - _NO_SKILL)
     return max(found * min(max(weight, 0.0), 1.0), _LEAST)
+
+
+def share_error(share: float, labels: int) -> float:
+    """The standard error of a share of wrong labels that was read off the surest predictions."""
+    return float(np.sqrt(share * (1 - share) / _surest(labels)))
+
+
+def _surest(labels: int) -> int:
+    return min(labels, max(_FEWEST, round(_SURE * labels)))
 
 
 def skill(log_prob: np.ndarray, seen: np.ndarray, wrong: float) -> float:
