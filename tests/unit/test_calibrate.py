@@ -6,13 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import minimize
 
 from g3nn.graph.calibrate import (
     BINS,
     TEMPERATURES,
     WIDTHS,
     Scaling,
-    _scaling,
+    _modes,
     _warmer,
     base_rates,
     brier_score,
@@ -22,6 +23,7 @@ from g3nn.graph.calibrate import (
     expected_calibration_error,
     fit_scaling,
     fit_temperature,
+    log_seen,
     negative_log_likelihood,
     reliability_bins,
     wilson_interval,
@@ -170,7 +172,7 @@ def test_a_scaling_is_the_best_one_under_its_prior():
     best = negative_log_likelihood(found(log_prob), labels)
     assert best < negative_log_likelihood(Scaling(fit_temperature(log_prob, labels))(log_prob), labels)
     for width in WIDTHS[1:]:
-        made = _scaling(log_prob, labels, width, fit_temperature(log_prob, labels), None)
+        made = _modes(log_prob, labels, np.ones((1, 500), dtype=bool), width, 1.0, None)[0]
 
         def cost(temperature: float, offsets: np.ndarray, width: float = width) -> float:
             loss = len(labels) * negative_log_likelihood(Scaling(temperature, offsets)(log_prob), labels)
@@ -181,6 +183,24 @@ def test_a_scaling_is_the_best_one_under_its_prior():
             assert cost(made.temperature * np.exp(step), made.offsets) > least
             for direction in np.eye(4):
                 assert cost(made.temperature, made.offsets + step * direction) > least
+
+
+@pytest.mark.parametrize("sharpness", [0.2, 60.0])
+@pytest.mark.parametrize("table", [None, 0.7 * np.eye(4) + 0.3 / 4], ids=["right", "some wrong"])
+def test_many_modes_at_once_are_those_of_a_general_minimiser(table, sharpness):
+    """Each by the labels that it may use; temperatures stay within their limits."""
+    log_prob, labels = shifted(300, sharpness)
+    used = np.random.default_rng(5).random((3, 300)) < 0.8
+    for some, made in zip(used, _modes(log_prob, labels, used, 0.5, 1.0, table), strict=True):
+
+        def cost(point: np.ndarray, some: np.ndarray = some) -> float:
+            scaling = Scaling(np.exp(point[0]), 0.5 * point[1:])
+            return point @ point / 2 - log_seen(scaling(log_prob[some]), labels[some], table).sum()
+
+        bounds = [tuple(np.log(TEMPERATURES)), *[(None, None)] * 4]
+        best = minimize(cost, np.zeros(5), bounds=bounds, options={"ftol": 1e-14, "gtol": 1e-9}).x
+        np.testing.assert_allclose([made.temperature, *made.offsets], [np.exp(best[0]), *0.5 * best[1:]], atol=1e-3)
+        assert cost(np.array([np.log(made.temperature), *made.offsets / 0.5])) <= cost(best) + 1e-9
 
 
 def test_what_held_back_labels_do_not_support_is_left_out():

@@ -26,6 +26,8 @@ FEW_VALIDATION_NODES = 30
 _FOLDS, _REPEATS, _ROUNDS = 5, 4, 20
 _CONTRADICTED = 1.92
 """By how much less log-likelihood labels contradict a number: the 95 % point of chi-squared, halved."""
+_STEPS, _CLOSE, _AT_ONCE = 100, 1e-5, 1 << 18
+"""Of Newton's method: the most steps, how short the last one is, and how many numbers are held at once."""
 _LEAST_DOUBT = 1e-4
 """Less makes no difference."""
 
@@ -189,18 +191,19 @@ def fit_scaling(
         return Scaling(fit_temperature(log_prob, labels, table))
     rng = np.random.default_rng(0)
     shuffles = [rng.permutation(count)[own] % _FOLDS for _ in range(_REPEATS)]
-    folds = [shuffle == one for shuffle in shuffles for one in range(_FOLDS)]
-    temperatures = [fit_temperature(log_prob[~held], labels[~held], table) for held in folds]
+    folds = np.stack([shuffle == one for shuffle in shuffles for one in range(_FOLDS)])
+
+    temperature = fit_temperature(log_prob, labels, table)
 
     def losses(width: float) -> np.ndarray:
         found = np.zeros(len(labels))
-        for held, temperature in zip(folds, temperatures, strict=True):
-            scaling = _scaling(log_prob[~held], labels[~held], width, temperature, table)
+        for held, scaling in zip(folds, _modes(log_prob, labels, ~folds, width, temperature, table), strict=True):
             found[held] -= log_seen(scaling(log_prob[held]), labels[held], table)
         return found
 
-    tried = {width: losses(width) for width in WIDTHS}
-    return _scaling(log_prob, labels, narrowest(tried, own), fit_temperature(log_prob, labels, table), table)
+    width = narrowest({width: losses(width) for width in WIDTHS}, own)
+    every = np.ones((1, len(labels)), dtype=bool)
+    return _modes(log_prob, labels, every, width, temperature, table)[0] if width else Scaling(temperature)
 
 
 def _places(nodes: np.ndarray | None, n: int) -> np.ndarray:
@@ -221,31 +224,81 @@ def narrowest(losses: Mapping[float, np.ndarray], own: np.ndarray) -> float:
     return min(filter(is_close, losses))
 
 
-def _scaling(
-    log_prob: np.ndarray, labels: np.ndarray, width: float, temperature: float, table: np.ndarray | None
-) -> Scaling:
-    """The mode of the posterior, with the prior of `fit_temperature` and offsets of a given width. temperature: the
-    best one without offsets."""
-    if width == 0:
-        return Scaling(temperature)
-    from scipy.optimize import minimize
+def _modes(
+    log_prob: np.ndarray,
+    labels: np.ndarray,
+    used: np.ndarray,
+    width: float,
+    temperature: float,
+    table: np.ndarray | None,
+) -> list[Scaling]:
+    """For each row of `used` (F, n), which says what labels count, the mode of the posterior, with the prior of
+    `fit_temperature` and offsets of a given width: by Newton's method, damped where a step does not lower the cost.
+    temperature: one to begin with."""
+    parts = np.array_split(used, min(len(used), -(-len(used) * log_prob.size // _AT_ONCE)))
+    if len(parts) > 1:
+        return [one for part in parts for one in _modes(log_prob, labels, part, width, temperature, table)]
+    seen = np.eye(log_prob.shape[1]) if table is None else table
+    given = log_prob.T.astype(np.float64), seen[:, labels], table is None, used.astype(np.float64), width
+    point, damping = np.zeros((len(used), 1 + log_prob.shape[1])), np.zeros(len(used))
+    point[:, 0] = math.log(temperature)
+    cost, slope, curvature = _posterior(point, *given)
+    for _ in range(_STEPS):
+        damped = curvature + damping[:, None, None] * np.eye(point.shape[1])
+        tried = point - np.linalg.solve(damped, slope[:, :, None])[:, :, 0]
+        tried[:, 0] = np.clip(tried[:, 0], *np.log(TEMPERATURES))
+        found = _posterior(tried, *given)
+        lower, steps = found[0] <= cost, abs(tried - point).max(1)
+        for old, new in zip((point, cost, slope, curvature), (tried, *found), strict=True):
+            old[lower] = new[lower]
+        if (steps < _CLOSE).all():
+            break
+        damping = np.where(lower, damping / 10, np.maximum(10 * damping, 1.0))
+    return [Scaling(math.exp(one[0]), width * one[1:]) for one in point]
 
-    lowest, highest = (math.log(limit) for limit in TEMPERATURES)
-    truth = np.eye(log_prob.shape[1])[labels] if table is None else table.T[labels]
 
-    def cost(point: np.ndarray) -> tuple[float, np.ndarray]:
-        """At (log T, offsets / width), with its gradient."""
-        made = Scaling(math.exp(point[0]), width * point[1:])(log_prob)
-        seen, slope = log_seen(made, labels, table), np.exp(made)
+def _posterior(
+    point: np.ndarray, log_prob: np.ndarray, seen: np.ndarray, right: bool, used: np.ndarray, width: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The negative logarithm of the posterior (F,) at (log T, offsets / width), for each row of point (F, 1 + K), with
+    its gradient and curvature. log_prob (K, n); seen (K, n): p(given label | true = k); right: labels are never wrong;
+    used (F, n).
+
+    At a temperature at its limit a gradient that leads beyond it is left out.
+    """
+    scaled = log_prob * np.exp(-point[:, :1, None])
+    made = scaled + width * point[:, 1:, None]
+    made -= made.max(axis=1, keepdims=True)
+    p = np.exp(made)
+    total = p.sum(axis=1, keepdims=True)
+    p /= total
+    if right:
+        true, likelihood = seen, (made * seen).sum(1) - np.log(total[:, 0])
+    else:
         # What labels probably are, by these answers.
-        slope -= truth if table is None else slope * truth / np.exp(seen)[:, None]
-        gradient = np.concatenate([[-(slope * log_prob).sum() / math.exp(point[0])], width * slope.sum(0)])
-        return float(point @ point / 2 - seen.sum()), point + gradient
-
-    start = np.concatenate([[math.log(temperature)], np.zeros(log_prob.shape[1])])
-    bounds = [(lowest, highest), *[(None, None)] * log_prob.shape[1]]
-    found = minimize(cost, start, jac=True, bounds=bounds, method="L-BFGS-B").x
-    return Scaling(math.exp(found[0]), width * found[1:])
+        true = p * seen
+        chance = np.maximum(true.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        true, likelihood = true / chance, np.log(chance[:, 0])
+    cost = (point**2).sum(1) / 2 - (used * likelihood).sum(1)
+    slope, curvature = point.copy(), np.tile(np.eye(point.shape[1]), (len(point), 1, 1))
+    each = np.arange(1, point.shape[1])
+    for sign, q in ((1, p * used[:, None]), (-1, true * used[:, None])):
+        count, moment = q.sum(2), q * scaled
+        mean = moment.sum(1)
+        slope[:, 0] -= sign * mean.sum(1)
+        slope[:, 1:] += sign * width * count
+        if sign < 0 and right:
+            continue
+        curvature[:, 0, 0] += sign * (np.einsum("fkn,fkn->f", moment, scaled) - (mean**2).sum(1))
+        curvature[:, 0, 1:] += sign * width * ((q @ mean[:, :, None])[:, :, 0] - moment.sum(2))
+        curvature[:, each, each] += sign * width**2 * count
+        curvature[:, 1:, 1:] -= sign * width**2 * (q @ q.transpose(0, 2, 1))
+    curvature[:, 0, 0] += np.maximum(point[:, 0] - slope[:, 0], -1)
+    curvature[:, 1:, 0] = curvature[:, 0, 1:]
+    stuck = np.isin(point[:, 0], np.log(TEMPERATURES)) & (slope[:, 0] * point[:, 0] < 0)
+    slope[stuck, 0] = 0
+    curvature[stuck, 0, 1:] = curvature[stuck, 1:, 0] = 0
+    return cost, slope, curvature
 
 
 def base_rates(labels: np.ndarray, classes: int, weights: np.ndarray) -> tuple[np.ndarray, float]:

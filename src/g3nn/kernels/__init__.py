@@ -10,6 +10,7 @@ from g3nn.kernels.nodes import (
     node_terms,
     rectify,
     spmm,
+    spmm_powers,
     uniform_bits,
     uniform_integers,
 )
@@ -45,6 +46,7 @@ __all__ = [
     "pair_sum",
     "rectify",
     "spmm",
+    "spmm_powers",
     "tag_mean",
     "tag_moments",
     "uniform_bits",

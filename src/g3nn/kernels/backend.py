@@ -44,6 +44,9 @@ def differentiable(
     those of the inputs. It must not refer to other large tensors: they would stay in memory, and the memory of an epoch
     is estimated from the saved ones.
     """
+    if not (torch.is_grad_enabled() and any(one is not None and one.requires_grad for one in inputs)):
+        # On a small graph autograd takes longer to take note of an operation than the operation takes.
+        return forward(*inputs)[0]
     return _Differentiable.apply(forward, backward, *inputs)
 
 

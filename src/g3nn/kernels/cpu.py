@@ -26,7 +26,7 @@ def _call(kernel: Callable[..., None], *arguments: Any) -> None:
 def _plain(argument: Any) -> Any:
     """A contiguous numpy view of a tensor, or a copy if it is strided; those of a tuple."""
     if isinstance(argument, Tensor):
-        return argument.contiguous().numpy(force=True)
+        return argument.detach().contiguous().numpy()
     return tuple(map(_plain, argument)) if isinstance(argument, tuple) else argument
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import torch
@@ -42,17 +42,39 @@ def spmm(pattern: Pattern, values: Tensor | Scales, dense: Tensor, draw: Draw | 
     values (R, nnz), or (1, nnz) if all replicas share the matrix, or what they follow from; dense (R, m, h). A `draw`
     drops stored values, separately for each replica; the values must then be shared.
     """
+    product = _product(pattern, values, draw)
+    return differentiable(lambda dense: (product(dense, False), ()), lambda grad: (product(grad, True),), dense)
+
+
+def spmm_powers(pattern: Pattern, values: Tensor | Scales, dense: Tensor, order: int) -> Tensor:
+    """(R, n, h) = sum_t A^t @ dense_r for t = 0 .. order, as one operation, with the arguments of `spmm`."""
+    product = _product(pattern, values, None)
+
+    def forward(dense: Tensor) -> tuple[Tensor, Saved]:
+        total = dense.clone()
+        for _ in range(order):
+            dense = product(dense, False)
+            total += dense
+        return total, ()
+
+    def backward(grad: Tensor) -> Saved:
+        total = grad
+        for _ in range(order):
+            total = product(total, True).add_(grad)
+        return (total,)
+
+    return differentiable(forward, backward, dense)
+
+
+def _product(pattern: Pattern, values: Tensor | Scales, draw: Draw | None) -> Callable[[Tensor, bool], Tensor]:
+    """The product with a matrix, or with its transpose."""
     stored = values.values(pattern) if isinstance(values, Scales) and draw is not None else values
     if isinstance(stored, Tensor):
         if stored.requires_grad:
             raise ValueError("the stored values of a sparse matrix get no gradient; detach them first")
         if draw is not None and stored.shape[0] != 1:
             raise ValueError("dropout on stored values needs shared values of shape (1, nnz)")
-
-    def product(dense: Tensor, transpose: bool) -> Tensor:
-        return (fast(dense) or reference).spmm(pattern, stored, dense, draw, transpose)
-
-    return differentiable(lambda dense: (product(dense, False), ()), lambda grad: (product(grad, True),), dense)
+    return lambda dense, transpose: (fast(dense) or reference).spmm(pattern, stored, dense, draw, transpose)
 
 
 def linear(x: Tensor, weight: Tensor) -> Tensor:

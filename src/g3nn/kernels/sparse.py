@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from g3nn.kernels import Draw, Pattern, Scales, spmm
+from g3nn.kernels import Draw, Pattern, Scales, spmm, spmm_powers
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +67,10 @@ class SparseMatrix:
     def matmul(self, dense: Tensor, draw: Draw | None = None) -> Tensor:
         """(R, n, h) = A @ dense_r for dense (R, m, h); a draw drops stored values, separately for each replica."""
         return spmm(self.pattern, self.stored if draw is None else self.values, dense, draw)
+
+    def powers(self, dense: Tensor, order: int) -> Tensor:
+        """(R, n, h) = sum_t A^t @ dense_r for dense (R, n, h) and t = 0 .. order."""
+        return spmm_powers(self.pattern, self.stored, dense, order)
 
 
 class Rows(NamedTuple):

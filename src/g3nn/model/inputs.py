@@ -248,11 +248,7 @@ class Inputs:
 
     def mixed_orders(self, x: Tensor, order: int) -> Tensor:
         """1 / (T + 1) sum_t A^t x for x (R, n, h) and t = 0 .. T."""
-        total = x
-        for _ in range(order):
-            x = self.adjacency.matmul(x)
-            total = total + x
-        return total / (order + 1)
+        return self.adjacency.powers(x, order) / (order + 1)
 
     def mixed_features(self, order: int) -> Tensor:
         """(1, n, d): `mixed_orders` of the features, worked out once."""

@@ -123,14 +123,14 @@ def _by_features(task: NodeTask, outcome: Outcome, seed: int, device: str) -> np
     third says how certain they may be; no validation label is looked at."""
     plan = Plan.check("mlp", "elbo", 1, seed, "mlp", device, {"hidden": 64}).for_all_labels(_EPOCHS)
     if not outcome.exclusive:
-        result = plan.fit(replace(task, val=task.train, beliefs=None), progress=False)
+        result = plan.fit(replace(task, val=task.val[:0], beliefs=None), progress=False)
         return outcome.averaged(result.answers)
     order, answers, unseen = np.random.default_rng(seed % 2**32).permutation(task.train), [], []
     for fold in range(_FOLDS):
         rest = np.sort(order[fold::_FOLDS])
         own = np.setdiff1d(task.train, rest)
         part = replace(task, train=own, val=own, beliefs=None)
-        result = (near_labels(plan, part) or plan).fit(part, progress=False)
+        result = (near_labels(plan, part) or plan).fit(replace(part, val=own[:0]), progress=False)
         answers.append(outcome.averaged(result.answers))
         unseen.append(rest)
     asked = np.concatenate([answer[rest] for answer, rest in zip(answers, unseen, strict=True)])

@@ -183,8 +183,10 @@ class _ByFolds:
         """(M, m, width): the answers of all models for labelled nodes, trained without the labels of these folds."""
         own, outcome = self.labelled[~np.isin(self.fold, folds)], task.outcome_model()
         part = replace(task, train=own, val=own)
+        # Nothing is chosen by validation, which would take a part of every epoch.
+        blind = replace(part, val=own[:0])
         with enough_for(task.extent):
-            results = [(near_labels(plan, part) or plan).fit(part, self.progress, weights) for plan in self.plans]
+            results = [(near_labels(plan, part) or plan).fit(blind, self.progress, weights) for plan in self.plans]
         unit = part.outcome_model()
         answers = [unit.averaged(result.answers)[self.labelled] for result in results]
         return np.stack([_in_unit(answer, unit, outcome) for answer in answers])

@@ -17,8 +17,6 @@ from g3nn.base.options import Rule
 from g3nn.graph.task import NodeTask
 from g3nn.model.inputs import Inputs
 from g3nn.model.likelihoods import ClassLikelihood, Pairs
-from g3nn.model.posteriors.correct_smooth import CorrectAndSmooth
-from g3nn.model.posteriors.label_propagation import LabelPropagation
 from g3nn.model.replicas import Noise, Replicas, Sizes
 from g3nn.testing.situations import Case, judged_pairs, n, renumbered, reweighted, weighted
 from g3nn.training.catalogue import all_options
@@ -179,11 +177,9 @@ def edges_of_weight_one_are_edges(case: Case) -> None:
     """A graph with weights that are all 1 is the graph without weights."""
     model, inputs = case.model(), case.inputs
     ones = reweighted(inputs, np.ones(inputs.task.num_edges))
-    # PyG computes the entries of its propagation matrix in single precision unless they are given.
-    single = issubclass(case.component, LabelPropagation | CorrectAndSmooth)
     for noisy in (False, True):
         one, other = (case.output(model, given, case.noise() if noisy else None) for given in (ones, inputs))
-        close(one, other, atol=1e-4 if single else 1e-12)
+        close(one, other, atol=1e-12)
 
 
 def an_edge_of_hardly_any_weight_is_none(case: Case) -> None:

@@ -148,7 +148,9 @@ class Stack:
         return self._weights.total(terms, ramp), self._weights.recorded(terms)
 
     def _validated(self) -> Tensor:
-        """(2, R): loss and score on the validation nodes."""
+        """(2, R): loss and score on the validation nodes; NaN without such nodes, and then nothing is predicted."""
+        if self.inputs.val.numel() == 0:
+            return self._recent.new_full((2, self.num_live), torch.nan)
         answer = self.model.predict_log_prob(self._validation_inputs)
         return self.options.validated(answer, self.inputs, self.model.emission(self.inputs.outcome))
 

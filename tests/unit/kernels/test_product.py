@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from g3nn.kernels import Draw, Pattern, Scales, reference, spmm
+from g3nn.kernels import Draw, Pattern, Scales, reference, spmm, spmm_powers
 
 R, N, M, H = 3, 6, 5, 2
 
@@ -75,6 +75,15 @@ class TestProduct:
     def test_gradient(self, implementation, pattern, replicas):
         values, dense = numbers(replicas, pattern.nnz), numbers(R, M, H, requires_grad=True)
         assert torch.autograd.gradcheck(lambda x: spmm(pattern, values, x), dense)
+
+    @pytest.mark.parametrize("order", [0, 3])
+    def test_sum_of_powers(self, implementation, order):
+        square = Pattern.from_scipy(sp.random_array((N, N), density=0.5, random_state=np.random.default_rng(0)).tocsr())
+        values, dense = numbers(1, square.nnz), numbers(R, N, H, seed=1, requires_grad=True)
+        each = [torch.linalg.matrix_power(scattered(square, values), t) @ dense for t in range(order + 1)]
+        found = spmm_powers(square, values, dense, order)
+        torch.testing.assert_close(found, torch.stack(each).sum(0), rtol=0, atol=1e-13)
+        assert torch.autograd.gradcheck(lambda x: spmm_powers(square, values, x, order), dense)
 
     @pytest.mark.slow
     def test_gradient_with_dropout(self, implementation, pattern, matrix, draw):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+import pytest
 import torch
 
 import g3nn
@@ -54,3 +57,11 @@ def test_mending_helps_where_edges_join_equals(learnable):
     )
     assert mended > plain
     assert np.isfinite(mended)
+
+
+@pytest.mark.parametrize("model", ["label-propagation", "correct-smooth"])
+def test_propagation_does_not_wait_for_pyg(learnable, monkeypatch, model):
+    """Every search tries label propagation, and PyG takes seconds to import."""
+    for name in {"torch_geometric", *(name for name in sys.modules if name.startswith("torch_geometric."))}:
+        monkeypatch.setitem(sys.modules, name, None)
+    assert g3nn.fit(learnable, model, epochs=1, progress=False).trials == 1

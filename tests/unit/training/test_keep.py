@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
 import g3nn
+from g3nn.model.generative import GenerativeModel
 from g3nn.training import FitResult
 
 QUICK = {"device": "cpu", "progress": False, "patience": 3}
@@ -21,6 +24,16 @@ def test_the_last_parameters_are_kept_after_all_epochs(learnable):
     np.testing.assert_array_equal(longer.history[:25], last.history)
     np.testing.assert_array_equal(last.val_loss, last.history[-1, last.history_names.index("val_loss")])
     assert not np.array_equal(longer.probabilities, last.probabilities)
+
+
+def test_without_validation_nodes_nothing_is_predicted_before_the_end(learnable, monkeypatch):
+    asked, predict = [], GenerativeModel.predict_log_prob
+    monkeypatch.setattr(GenerativeModel, "predict_log_prob", lambda *given: asked.append(1) or predict(*given))
+    given = {"epochs": 5, "keep": "last", **QUICK}
+    blind = g3nn.fit(replace(learnable, val=learnable.val[:0]), "sbm-gcn", **given)
+    assert len(asked) == 1
+    np.testing.assert_array_equal(blind.probabilities, g3nn.fit(learnable, "sbm-gcn", **given).probabilities)
+    assert np.isnan(blind.val_loss).all()
 
 
 def test_the_best_are_kept_unless_asked(learnable):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,7 +11,7 @@ from g3nn.base.options import integer, number
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import Perceptron, PerceptronOptions
 from g3nn.model.posteriors.base import LabelPosterior
-from g3nn.model.posteriors.label_propagation import propagation_weight
+from g3nn.model.posteriors.label_propagation import propagated
 from g3nn.model.replicas import Noise, Replicas, Sizes
 
 _LEAST = 1e-6
@@ -31,20 +29,15 @@ class CorrectAndSmoothOptions(PerceptronOptions):
 
 class CorrectAndSmooth(LabelPosterior):
     """A perceptron is trained without the graph. Its errors on labelled nodes are propagated and subtracted (correct),
-    then its answers are propagated together with the observed labels (smooth). PyG propagates all replicas at once."""
+    then its answers are propagated together with the observed labels (smooth)."""
 
     Options = CorrectAndSmoothOptions
     capturable = False
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: CorrectAndSmoothOptions | None = None) -> None:
         super().__init__(sizes, replicas)
-        # Imported here, since PyG's layers would double the time of `import g3nn`.
-        from torch_geometric.nn.models import LabelPropagation
-
-        options = options or CorrectAndSmoothOptions()
-        self.network = Perceptron(sizes, replicas, options)
-        self.correcting = LabelPropagation(options.steps, options.correcting)
-        self.smoothing = LabelPropagation(options.steps, options.smoothing)
+        self.options = options or CorrectAndSmoothOptions()
+        self.network = Perceptron(sizes, replicas, self.options)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
         answer: Tensor = self.network(inputs, noise).log_softmax(2)
@@ -53,7 +46,7 @@ class CorrectAndSmooth(LabelPosterior):
     def _corrected(self, answers: Tensor, inputs: Inputs) -> Tensor:
         """(R, n, K): answers corrected by propagated errors, scaled to the mean error of the labelled nodes."""
         errors = torch.where(inputs.labelled, inputs.observed - answers, 0.0)
-        spread = self._propagated(self.correcting, errors, inputs, lambda x: x.clamp(-1.0, 1.0))
+        spread = propagated(errors, inputs, self.options.steps, self.options.correcting, least=-1.0)
         usual = errors.abs().sum((1, 2), keepdim=True) / inputs.train.numel()
         scale = usual / spread.abs().sum(2, keepdim=True)
         return answers + torch.where(scale.isfinite() & (scale <= _LARGEST_SCALE), scale, 1.0) * spread
@@ -61,13 +54,5 @@ class CorrectAndSmooth(LabelPosterior):
     def _smoothed(self, answers: Tensor, inputs: Inputs) -> Tensor:
         """(R, n, K): probabilities, after propagation together with the observed labels."""
         start = torch.where(inputs.labelled, inputs.observed, answers)
-        mass = self._propagated(self.smoothing, start, inputs, lambda x: x.clamp(0.0, 1.0)).clamp_min(_LEAST)
+        mass = propagated(start, inputs, self.options.steps, self.options.smoothing).clamp_min(_LEAST)
         return mass / mass.sum(2, keepdim=True)
-
-    @staticmethod
-    def _propagated(propagation: Any, x: Tensor, inputs: Inputs, keep: Callable[[Tensor], Tensor]) -> Tensor:
-        """(R, n, K) from x (R, n, K); keep: clips values to their range after each step."""
-        R, n, K = x.shape
-        start, weight = x.transpose(0, 1).reshape(n, R * K), propagation_weight(inputs)
-        columns: Tensor = propagation(start, inputs.arcs, edge_weight=weight, post_step=keep)
-        return columns.view(n, R, K).transpose(0, 1)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+import scipy.sparse as sp
 from torch import Tensor
 
 from g3nn.base.options import integer, number
+from g3nn.kernels.sparse import SparseMatrix
 from g3nn.model.inputs import Inputs
 from g3nn.model.networks import ReplicaCount
 from g3nn.model.posteriors.base import LabelPosterior
@@ -30,24 +33,31 @@ class LabelPropagation(LabelPosterior):
 
     def __init__(self, sizes: Sizes, replicas: Replicas, options: LabelPropagationOptions | None = None) -> None:
         super().__init__(sizes, replicas)
-        # Imported here, since PyG's layers would double the time of `import g3nn`.
-        from torch_geometric.nn.models import LabelPropagation as PyGLabelPropagation
-
-        options = options or LabelPropagationOptions()
+        self.options = options or LabelPropagationOptions()
         self.each = ReplicaCount(replicas)
-        self.propagation = PyGLabelPropagation(options.steps, options.spread)
 
     def log_prob(self, inputs: Inputs, noise: Noise | None) -> Tensor:
-        mass = self.propagation(inputs.observed, inputs.arcs, edge_weight=propagation_weight(inputs)) + 1e-9
+        start = inputs.observed.unsqueeze(0)
+        mass = propagated(start, inputs, self.options.steps, self.options.spread)[0] + 1e-9
         answer: Tensor = self.each((mass / mass.sum(1, keepdim=True)).log())
         return answer
 
 
-def propagation_weight(inputs: Inputs) -> Tensor | None:
-    """The entries of D^-1/2 A D^-1/2 at the arcs. None without weights: PyG then computes them, but only then."""
-    if inputs.arc_weight is None:
-        return None
-    from torch_geometric.nn.conv.gcn_conv import gcn_norm
+def propagated(start: Tensor, inputs: Inputs, steps: int, spread: float, least: float = 0.0) -> Tensor:
+    """(R, n, K) from a start (R, n, K): after so many steps, each of which keeps values between `least` and 1."""
+    matrix = inputs.once("arriving", lambda: _arriving(inputs))
+    mass, own = start, (1 - spread) * start
+    for _ in range(steps):
+        mass = (spread * matrix.matmul(mass) + own).clamp(least, 1.0)
+    return mass
 
-    weight: Tensor = gcn_norm(inputs.arcs, inputs.arc_weight, inputs.n, add_self_loops=False)[1]
-    return weight
+
+def _arriving(inputs: Inputs) -> SparseMatrix:
+    """D^-1/2 A D^-1/2: row i has the arcs that arrive at node i, and D how many do."""
+    source, target = inputs.arcs.cpu().numpy()
+    weight = np.ones(len(source)) if inputs.arc_weight is None else inputs.arc_weight.double().cpu().numpy()
+    degree = np.bincount(target, weight, minlength=inputs.n)
+    scale = np.divide(1.0, np.sqrt(degree), out=np.zeros(inputs.n), where=degree > 0)
+    values = scale[source] * weight * scale[target]
+    matrix = SparseMatrix.from_scipy(sp.csr_array((values, (target, source)), shape=(inputs.n, inputs.n)))
+    return matrix.to(inputs.device, inputs.dtype)
