@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from g3nn.base import parse
-from g3nn.base.errors import Problems
+from g3nn.base.errors import G3NNWarning, Problems
 from g3nn.base.parse import edges_of_new, read_edges, read_weighted_edges
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
@@ -67,6 +67,55 @@ def test_a_weight_that_is_no_number_is_refused():
     read_weighted_edges(nx.Graph([(0, 1, {"weight": "a"})]), 4, False, problems)
     (problem,) = problems.found
     assert str(problem).startswith("weights: got values of type <U1; expected numbers")
+
+
+STATED = [(0, 1), (2, 1), (1, 2), (1, 2), (1, 2), (3, 3), (1, 3)]
+"""Two edges once, one three times in one direction and once in the other, and a self-loop."""
+
+REPEATED = {
+    "2E": np.array(STATED).T,
+    "E2": np.array(STATED),
+    "tuples": STATED,
+    "arrays": tuple(np.array(STATED).T),
+    "torch": torch.tensor(STATED),
+    "matrix": sp.coo_array((np.ones(len(STATED)), tuple(np.array(STATED).T)), shape=(4, 4)),
+    "networkx": nx.MultiDiGraph(STATED),
+    "igraph": igraph.Graph(4, STATED, directed=True),
+    "frame": pa.table({"source": [i for i, _ in STATED], "target": [j for _, j in STATED]}),
+}
+
+
+@pytest.mark.parametrize("given", REPEATED.values(), ids=REPEATED)
+def test_repeats_are_weights_as_in_tables(given):
+    left = "edges: 3 edges in 7 pairs; the others are 1 self-loop, 2 repeats, 1 stated both ways"
+    done = f"{left}. An edge weighs as much as it was repeated; weights=False counts each once."
+    for weights, repeats, said in ((None, True, done), (False, True, left), (None, False, left)):
+        problems = Problems()
+        with pytest.warns(G3NNWarning) as caught:
+            found = read_weighted_edges(given, 4, False, problems, weights, repeats)
+        problems.raise_if_any()
+        assert [str(one.message) for one in caught] == [said]
+        np.testing.assert_array_equal(found.pairs, PAIRS)
+        assert (None if found.weights is None else found.weights.tolist()) == ([1, 3, 1] if said == done else None)
+        assert found.repeats == (said == done)
+    with pytest.warns(G3NNWarning, match="4 edges in 7 pairs; the others are 1 self-loop, 2 repeats$"):
+        assert read_weighted_edges(given, 4, True, Problems()).weights is None, "arcs have none, as in tables"
+
+
+def test_parallel_edges_without_a_direction_are_repeats():
+    graph = nx.MultiGraph([(0, 1), (2, 1), (1, 2), (1, 3)])
+    with pytest.warns(G3NNWarning, match="3 edges in 4 pairs; the others are 1 repeat. An edge weighs"):
+        assert read_weighted_edges(graph, 4, False, Problems()).weights.tolist() == [1, 2, 1]
+
+
+def test_edges_stated_both_ways_are_no_repeats():
+    """As PyG has them: neither a note nor weights, for which warnings are errors here."""
+    both = np.concatenate([PAIRS, PAIRS[::-1]], axis=1)
+    assert read_weighted_edges(both, 4, False, Problems()).weights is None
+    with pytest.warns(G3NNWarning, match="3 edges in 12 pairs; the others are 6 repeats, 3 stated both ways"):
+        found = read_weighted_edges(np.tile(both, 2), 4, False, Problems())
+    assert found.weights is not None
+    assert found.weights.tolist() == [2, 2, 2]
 
 
 def test_two_by_two_is_read_as_any_other_array():

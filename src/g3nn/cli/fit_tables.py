@@ -17,7 +17,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from g3nn.base.errors import InputError, Problems, TrainingError, warn_caller
+from g3nn.base.errors import InputError, Problems, TrainingError, counted, warn_caller
 from g3nn.cli import NOTES, TYPED
 from g3nn.cli.by_class import CLASS_WEIGHT, by_class, numbers
 from g3nn.cli.options import TableOptions
@@ -31,7 +31,6 @@ from g3nn.graph.given import Given, take_apart
 from g3nn.graph.outcomes import OUTCOMES, Classes, Outcome
 from g3nn.graph.rare import ASKED, Threshold, in_words
 from g3nn.graph.tables.graph import TableGraph, read_tables
-from g3nn.graph.tables.remarks import counted
 from g3nn.model.tabular import NAMED
 from g3nn.training.progress import Interrupted, interruptible, say
 from g3nn.training.room import pilot

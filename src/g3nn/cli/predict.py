@@ -35,14 +35,14 @@ def predict(
     Columns are read as they were for the fit; a label column is not looked at. An id that was in the fit stands for the
     node of the fit. Writes the same columns as the predictions of `g3nn fit`.
     """
-    from g3nn.base.errors import Problems
+    from g3nn.base.errors import Problems, counted
     from g3nn.cli.results import check_file
     from g3nn.estimator.problem import check_share
     from g3nn.estimator.saving import RECORD
     from g3nn.estimator.showing import write_file
     from g3nn.graph.tables.files import Source
     from g3nn.graph.tables.fitted_tables import read_new_nodes
-    from g3nn.graph.tables.remarks import Remarks, counted
+    from g3nn.graph.tables.remarks import Remarks
 
     problems = Problems()
     remarks = Remarks(problems.found, strict)

@@ -103,6 +103,7 @@ class GraphEstimator(Shown):
         y:     the labels, as the class says.
         edges: (2, E) or (E, 2) node numbers, a list of tuples, a tuple of two arrays, a scipy adjacency matrix, a
                networkx or igraph graph, a data frame, or None for no edges at all. A 2 x 2 array is read as (2, E).
+               Without weights, an undirected edge weighs as much as it was repeated.
         val:   mask or numbers of the labelled nodes to validate on, instead of a share split off.
         id:    a column of the data frame X with ids, or the name of its index, by which a data frame of edges, or a
                networkx graph, names its ends. An index that has all nodes of such a graph needs no name. y may also be

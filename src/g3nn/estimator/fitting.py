@@ -122,6 +122,7 @@ def _fitted(
         filled=problem.features.blanks,
         seed=problem.seeds[0],
         unit=1.0 if problem.edge_weights is None else float(problem.edge_weights.mean()),
+        repeats=problem.repeats,
         prior=search.prior,
         labels=labels,
         refitted=refitted,
