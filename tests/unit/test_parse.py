@@ -12,7 +12,7 @@ import torch
 
 from g3nn.base import parse
 from g3nn.base.errors import G3NNWarning, Problems
-from g3nn.base.parse import edges_of_new, read_edges, read_weighted_edges
+from g3nn.base.parse import read_edges, read_weighted_edges, two_by_two
 
 PAIRS = np.array([[0, 1, 1], [1, 2, 3]])
 
@@ -129,10 +129,15 @@ def test_two_by_two_is_read_as_any_other_array():
 
 def test_two_edges_of_new_nodes_are_read_the_way_that_reaches_new_nodes():
     rows = np.array([[9, 4], [9, 2]])
+    turned = r"as \(E, 2\), since so each edge has a new node: \(9, 4\) and \(9, 2\); "
     for given in (rows, rows.tolist(), torch.tensor(rows)):
-        np.testing.assert_array_equal(edges_of_new(given, 9), rows.T)
-    for given in (rows.T, np.array([[9, 10], [4, 2]]), np.array([[9, 4], [2, 10]]), [(9, 4), (9, 2)], None):
-        assert edges_of_new(given, 9) is given
+        with pytest.warns(G3NNWarning, match=f"^edges: a 2 x 2 array is read {turned}a tuple of two arrays is read as"):
+            np.testing.assert_array_equal(two_by_two(given, 9), rows.T)
+    for given in (rows.T, np.array([[9, 10], [4, 2]]), np.array([[9, 4], [2, 10]]), [[0, 1], [2, 3]]):
+        with pytest.warns(G3NNWarning, match=r"read as \(2, E\): \(\d, \d\) and .*; a list of tuples lists pairs$"):
+            assert two_by_two(given, 9) is given
+    for given in ([(9, 4), (9, 2)], tuple(rows), rows[:, :1], rows + 0.5, [["a", "b"], ["c", "d"]], None):
+        assert two_by_two(given, 9) is given, "nothing to tell"
 
 
 def test_no_edges():

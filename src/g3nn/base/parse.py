@@ -182,15 +182,20 @@ def _lists_tuples(pairs: object) -> bool:
     return isinstance(pairs, list) and all(isinstance(pair, tuple) for pair in pairs)
 
 
-def edges_of_new(edges: object, n: int) -> object:
+def two_by_two(edges: object, n: int) -> object:
     """As given; but where only the rows of a 2 x 2 array, and not its columns, each join a new node (from n on) to
-    another node, these are the edges."""
+    another node, these are the edges. A warning says how such an array is read."""
     is_array = isinstance(edges, np.ndarray | list) or hasattr(edges, "detach")
     array = to_numpy(edges) if is_array and not _lists_tuples(edges) else NO_EDGES
-    if array.shape != (2, 2):
+    if array.shape != (2, 2) or array.dtype.kind not in "iu":
         return edges
     columns, rows = (((pairs >= n).any(axis=0) & (pairs[0] != pairs[1])).all() for pairs in (array, array.T))
-    return array.T if rows and not columns else edges
+    turned = rows and not columns
+    first, second = map(tuple, (array if turned else array.T).tolist())
+    how = "(E, 2), since so each edge has a new node" if turned else "(2, E)"
+    other = "a tuple of two arrays is read as (2, E)" if turned else "a list of tuples lists pairs"
+    warn_caller(f"edges: a 2 x 2 array is read as {how}: {first} and {second}; {other}")
+    return array.T if turned else edges
 
 
 def _adjacency(matrix: Any, n: int, problems: Problems) -> Edges:

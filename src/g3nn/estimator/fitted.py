@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from g3nn.base.errors import Problems, refuse, warn_caller
-from g3nn.base.parse import Edges, Matrix, edges_of_new, read_edges, read_weighted_edges
+from g3nn.base.parse import Edges, Matrix, read_edges, read_weighted_edges, two_by_two
 from g3nn.estimator.answers import Answerer
 from g3nn.estimator.members import Answers, beliefs_about
 from g3nn.estimator.panel import PanelEntry, Trial, judges
@@ -283,7 +283,7 @@ class Fitted:
         if self._are_fitted(edges):
             return self.answers
         how = (np.iinfo(np.int32).max, self.task.directed, problems, None, self.repeats)
-        found = read_weighted_edges(edges_of_new(edges, n), *how)
+        found = read_weighted_edges(two_by_two(edges, n), *how)
         problems.raise_if_any()
         count = max(int(found.pairs.max(initial=-1)) + 1 - n, 1)
         return self._new_nodes(FeatureTable(np.full((count, self.task.num_features), np.nan, np.float32)), found)
@@ -315,7 +315,7 @@ class Fitted:
         fit keeps its weight."""
         problems = Problems()
         n, total = self.task.num_nodes, self.task.num_nodes + features.num_nodes
-        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (edges_of_new(edges, n), None)
+        given, own = (tuple(edges.pairs), edges.weights) if isinstance(edges, Edges) else (two_by_two(edges, n), None)
         how = (total, self.task.directed, problems, own, self.repeats)
         pairs, weights, _ = self._weighted(read_weighted_edges(given, *how))
         if pairs.size and pairs.max() < n:

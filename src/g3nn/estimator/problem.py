@@ -15,7 +15,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
 from g3nn.base.errors import Problems, refuse
-from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy
+from g3nn.base.parse import node_indices, read_weighted_edges, to_numpy, two_by_two
 from g3nn.estimator.effort import EFFORTS
 from g3nn.estimator.members import Parameters
 from g3nn.estimator.panel import (
@@ -183,7 +183,8 @@ def read_problem(
     labels, edges, weights = None, None, None
     folds: tuple[np.ndarray, ...] = ()
     if n:
-        edges = read_weighted_edges(given.edges, n, given.directed, problems, given.edge_weights)
+        pairs = two_by_two(given.edges, n)
+        edges = read_weighted_edges(pairs, n, given.directed, problems, given.edge_weights)
         labels = _labels(given, n, outcome, problems)
         if labels is not None:
             folds = _validation(given, outcome, labels, parameters["validation"], random, problems)

@@ -14,7 +14,7 @@ import pyarrow as pa
 from narwhals.typing import IntoDataFrame
 
 from g3nn.base.errors import Problems, any_of, refuse
-from g3nn.base.parse import Edges, carried, edges_of_new, is_frame, is_networkx, linked, pair_array, to_numpy
+from g3nn.base.parse import Edges, carried, is_frame, is_networkx, linked, pair_array, to_numpy, two_by_two
 from g3nn.graph.tables.edge_table import EdgeColumns
 from g3nn.graph.tables.fitted_tables import FittedTables, NewNodes, read_new_nodes
 from g3nn.graph.tables.graph import TableGraph, read_tables
@@ -247,7 +247,7 @@ def asked_of(tables: FittedTables, X: object, edges: object, *, quiet: bool = Fa
     asked = read_new_nodes(tables, _with_ids(X, None, id)[0], named, remarks)
     if asked is not None and links is not None and named is None:
         numbered = carried(links, n + asked.count, remarks)
-        numbered = numbered or Edges(pair_array("edges", edges_of_new(links, n), remarks))
+        numbered = numbered or Edges(pair_array("edges", two_by_two(links, n), remarks))
         asked = replace(asked, edges=numbered.pairs, weights=numbered.weights)
     if not quiet:
         remarks.tell()

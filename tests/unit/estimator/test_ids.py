@@ -132,14 +132,20 @@ def test_frames_with_edges_of_numbers(frame, graph, quick, fitted):
     expected = fitted.predict_proba(new.to_numpy(), edges)
     np.testing.assert_allclose(found.predict_proba(new, edges), expected, atol=1e-5)
     two = np.array([[150, 3], [150, 5]])
-    np.testing.assert_array_equal(found.predict_proba(new[:1], two), found.predict_proba(new[:1], two.T))
+    with pytest.warns(G3NNWarning, match=r"a 2 x 2 array is read as \((E, 2|2, E)\)"):
+        np.testing.assert_array_equal(found.predict_proba(new[:1], two), found.predict_proba(new[:1], two.T))
 
 
 def test_two_edges_of_a_new_node(graph, fitted):
     pairs = np.array([[150, 3], [150, 5]])
     expected = fitted.predict_proba(graph.X[:1] + 0.1, (pairs[:, 0], pairs[:, 1]))
-    for two in (pairs, pairs.T, pairs.tolist(), [(150, 3), (150, 5)]):
-        np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, two), expected)
+    said = (
+        r"edges: a 2 x 2 array is read as .* \(150, 3\) and \(150, 5\); a (list of tuples lists|tuple of two arrays is)"
+    )
+    for two in (pairs, pairs.T, pairs.tolist()):
+        with pytest.warns(G3NNWarning, match=said):
+            np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, two), expected)
+    np.testing.assert_array_equal(fitted.predict_proba(graph.X[:1] + 0.1, [(150, 3), (150, 5)]), expected)
 
 
 def test_questions_take_and_give_ids(named, fitted, names, links, graph, tmp_path):
