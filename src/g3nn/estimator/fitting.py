@@ -28,7 +28,7 @@ from g3nn.queries.wrong_labels import TRAININGS, JudgedLabels, can_judge, judged
 from g3nn.training import FitResult
 from g3nn.training.checks import checked_device
 from g3nn.training.options import LAST
-from g3nn.training.progress import Course
+from g3nn.training.progress import Course, Interrupted
 
 _LEAN = "sbm-appnp"
 """It makes the most of few labels: its prior and its likelihood learn from the unlabelled nodes too."""
@@ -61,6 +61,8 @@ def fit_model(problem: FitProblem, progress: Course, notes: list[str], known: Se
     with _quiet_without_edges(search):
         judged, search = (None, search) if lean is not None else _with_judged_labels(problem, search)
         trials = _trials(problem, problem.candidates if lean is None else (lean,), search, known)
+        if progress.interrupted:
+            notes.append("the fit was interrupted: the best of the models that were trained until then answers")
         search, answerer, judgement = _chosen(problem, trials, search)
         trials = [search.judged_alike(trial) for trial in trials]
         # Members that answer in the end have trained on all labels if replicas validated on folds of wrong ones.
@@ -218,7 +220,12 @@ def _with_judged_labels(problem: FitProblem, search: Search) -> tuple[JudgedLabe
     search.progress.stage("judging labels", 0.05, TRAININGS[asked is True] * len(plans))
     view = next(iter(search.views.values()))
     how = (search.seeds[0], search.progress, search.weights, int(search.common["epochs"]))
-    judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
+    try:
+        judged, others = judged_labels(task, view, plans, *how, twice=asked is True)
+    except Interrupted:
+        if not (problem.simple and len(problem.val)):
+            raise
+        return None, search  # Simple models are quickly tried, and the best of them will answer.
     if asked == "auto" and not judged.many:
         return judged, search
     # Labels can be shared out anew if they are classes, there is validation, and only the training looks at them.
