@@ -19,7 +19,7 @@ from g3nn.estimator.members import Member, Network, beliefs_about, sharpness
 from g3nn.estimator.panel import Candidate, Trial, judges, using_beliefs, with_believers
 from g3nn.estimator.problem import FitProblem, fingerprint, repeated
 from g3nn.estimator.search import Search
-from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling
+from g3nn.graph.calibrate import FEW_VALIDATION_NODES, Scaling, Validated
 from g3nn.graph.task import NodeTask
 from g3nn.graph.transforms import transforms_of
 from g3nn.model.inferring import can_infer
@@ -173,7 +173,7 @@ def _chosen(
         if len(problem.labels.labelled) <= len(problem.labels.names):
             # One label of each class: what is known without any to validate on, as likely nothing as something.
             none = np.zeros(0, dtype=np.int64)
-            scaling = outcome.with_doubt(scaling, np.zeros((0, outcome.columns)), none, 1, none)
+            scaling = outcome.with_doubt(scaling, Validated(np.zeros((0, outcome.columns)), none), 1)
         nothing = Calibration(scaling, np.zeros((0, *search.task.labels.shape[1:])))
         answerer = Answerer((members[0],), search.outcome, device, {"linked": nothing, "isolated": nothing})
         return search, answerer, (math.nan, math.nan)

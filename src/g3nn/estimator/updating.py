@@ -19,7 +19,7 @@ from g3nn.estimator.members import Member, Network, Parameters, Tabular
 from g3nn.estimator.panel import Trial, usable
 from g3nn.estimator.problem import FitProblem, fingerprint
 from g3nn.estimator.showing import label_table
-from g3nn.graph.calibrate import Scaling
+from g3nn.graph.calibrate import Scaling, Validated
 from g3nn.graph.outcomes import Labels, has_label
 from g3nn.graph.outcomes.labels import quoted
 from g3nn.graph.tables.fitted_tables import numbers_by
@@ -407,7 +407,7 @@ def _weighed(
     scaling = Scaling(outcome.temperature(mixed, labels[nodes]))
     # Labels that came in later chose among the members alone.
     tried = len(fitted.trials) if np.isin(nodes, fitted.task.val).any() else len(members)
-    scaling = outcome.with_doubt(scaling, mixed, labels[nodes], tried)
+    scaling = outcome.with_doubt(scaling, Validated(mixed, labels[nodes]), tried)
     return kept, Calibration.by(outcome, scaling, mixed, labels[nodes])
 
 
